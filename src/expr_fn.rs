@@ -610,7 +610,7 @@ pub fn ragged_map_over(
 fn map_call(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
     let body = body(names.iter().map(|n| lambda_var(*n)).collect());
     args.push(lambda(names.iter().copied(), body));
-    match functions::higher_order("ragged_map") {
+    match functions::find_higher_order("ragged_map") {
         Some(f) => Expr::HigherOrderFunction(HigherOrderFunction::new(f.clone(), args)),
         None => coalesce(args),
     }
@@ -623,7 +623,7 @@ mod tests {
     /// Returns the line of `builders!` for a function with a syntax such as `f(x [, axis [, ddof]])`: one
     /// builder for the required arguments, and one per optional argument, named after that argument.
     fn write_builders(name: &str) -> String {
-        let syntax = functions::first_syntax(name).unwrap();
+        let syntax = functions::find_first_syntax(name).unwrap();
         let inside = syntax.strip_prefix(name).and_then(|s| s.strip_prefix('(')).unwrap();
         let mut args: Vec<&str> = Vec::new();
         let mut builders = Vec::new();

@@ -351,7 +351,7 @@ pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
 
 /// Creates a temporary file without a name in a folder.
 #[doc(hidden)]
-pub fn temporary_in(folder: impl AsRef<Path>) -> io::Result<File> {
+pub fn create_temporary_file(folder: impl AsRef<Path>) -> io::Result<File> {
     check_write(&folder)?;
     tempfile::tempfile_in(folder)
 }

@@ -7,10 +7,10 @@ pub use crate::array::arrow::lists_as;
 #[cfg(feature = "sql")]
 pub use crate::array::exact_casts::check_decimal_precision;
 #[cfg(feature = "sql")]
-pub use crate::array::extent::{own_extent, own_nulls, own_offsets};
-pub use crate::array::nulls::{true_bits, with_nulls};
+pub use crate::array::extent::{trim_extent, trim_nulls, trim_offsets};
+pub use crate::array::nulls::{find_true_bits, with_nulls};
 #[cfg(feature = "sql")]
-pub use crate::index::index_parser::item_positions;
+pub use crate::index::index_parser::find_item_positions;
 #[cfg(feature = "sql")]
 pub use crate::io::atomic::settle;
 pub use crate::io::atomic::{AtomicFile, AtomicFiles, AtomicFolder};
@@ -24,10 +24,10 @@ pub use crate::kernels::align::{aligned, share_lists};
 #[cfg(feature = "sql")]
 pub use crate::kernels::args::cast_exactly;
 #[cfg(feature = "sql")]
-pub use crate::kernels::canonical::{canonical_floats, holds_float};
+pub use crate::kernels::canonical::{holds_float, to_canonical_floats};
 #[cfg(feature = "sql")]
 pub use crate::kernels::elementwise::spans::{compute_spans, is_span, span_operand};
-pub use crate::kernels::levels::leaf_lists;
+pub use crate::kernels::levels::find_leaf_lists;
 pub use crate::kernels::reduce::quantile::select_ordered_quantile;
 pub use crate::kernels::reduce::rounded::{round_mean, select_rounded_quantile};
 pub use crate::kernels::seeded::Seeded;
@@ -39,7 +39,7 @@ pub use crate::loader::save::check_target;
 /// Checks and writers of Arrow IPC files.
 pub mod arrow_ipc {
     pub use crate::io::arrow_ipc::message_check::Checker;
-    pub use crate::io::arrow_ipc::writer::{as_schema, without_dictionaries};
+    pub use crate::io::arrow_ipc::writer::{as_schema, remove_dictionaries};
 }
 
 /// Quoting of CSV fields, so that NULL and an empty string differ.
@@ -57,7 +57,7 @@ pub mod exact {
 /// Conversion of list columns to JSON strings, and the schema of the result.
 #[cfg(feature = "sql")]
 pub mod json {
-    pub use crate::io::json::json_columns::{lists_as_json, schema_of_texts};
+    pub use crate::io::json::json_columns::{convert_lists_to_json, make_text_schema};
 }
 
 /// Tables of keys: the row of each key, and its bins.
@@ -78,7 +78,7 @@ pub mod times {
 /// Durations and intervals as text in CSV and JSON.
 #[cfg(feature = "sql")]
 pub mod spans {
-    pub use crate::io::span_columns::{schema_of_span_texts, spans_as_texts};
+    pub use crate::io::span_columns::{convert_spans_to_texts, make_span_text_schema};
 }
 
 /// Files of sparse tensors and of dictionaries. SQL statements can change these files.
@@ -91,18 +91,18 @@ pub mod keyed {
 #[cfg(feature = "parquet")]
 pub mod meds {
     pub use crate::io::meds::list_view::{AsOfRanges, AsOfView, AsOfViewStep, stretches};
-    pub use crate::io::meds::plain_types::{plain_type, unify_types};
+    pub use crate::io::meds::plain_types::{find_plain_type, unify_types};
     pub use crate::io::meds::shard::Needed;
 }
 
 /// The types with which columns are written to Parquet files.
 #[cfg(feature = "parquet")]
 pub mod parquet {
-    pub use crate::io::parquet::stored_types::{stored_schema, to_stored};
+    pub use crate::io::parquet::stored_types::{to_stored, to_stored_schema};
 }
 
 /// Headers of safetensors files in object stores.
 #[cfg(feature = "object_store")]
 pub mod safetensors {
-    pub use crate::io::safetensors::object::{explain, first_request};
+    pub use crate::io::safetensors::object::{explain, make_first_request};
 }

@@ -23,11 +23,11 @@ use serrate::kernels::reduce::{Reduction, reduce, total};
 use serrate::kernels::unary::{Unary, unary};
 use serrate::table::{Column, RaggedTable as Table};
 
-use crate::errors::{OrRaise, make_invalid_error, wrong_type};
+use crate::errors::{OrRaise, make_invalid_error, make_type_error};
 use crate::memory::{column_to_numpy, dense_pool, flat_from_numpy, make_dense, to_numpy};
 use crate::nested;
 use crate::run::{may_share_work, run_alone, run_detached, run_here};
-use crate::sql::ragged_of;
+use crate::sql::extract_ragged;
 use crate::tensor::{Library, give_tensor};
 
 /// One column of nested lists, stored as flat values and the offsets of each axis. Axis 0 has the rows.
@@ -113,7 +113,7 @@ fn index_item(item: &Bound<'_, PyAny>) -> PyResult<Index> {
             IndexArray::try_new(shape, flat.call_method0("tolist")?.extract()?).or_raise()?,
         )),
         _ if empty => Ok(Index::Array(IndexArray::try_new(shape, Vec::new()).or_raise()?)),
-        _ => Err(wrong_type(format!(
+        _ => Err(make_type_error(format!(
             "an index cannot be of type {}; use integers, slices, arrays of integers or booleans, ... or None",
             item.get_type().name()?
         ))),
@@ -164,10 +164,10 @@ fn convert_operand(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option
         if shape.is_empty() {
             return convert_operand(&value.call_method0("item")?, leaf);
         }
-        return Ok(Some(OwnedOperand::Array(ragged_of(value, "the other operand")?)));
+        return Ok(Some(OwnedOperand::Array(extract_ragged(value, "the other operand")?)));
     }
     if value.is_instance_of::<PyList>() {
-        return Ok(Some(OwnedOperand::Array(ragged_of(value, "the other operand")?)));
+        return Ok(Some(OwnedOperand::Array(extract_ragged(value, "the other operand")?)));
     }
     if value.is_instance_of::<pyo3::types::PyString>() || value.hasattr("isoformat")? {
         let one = PyList::new(py, [value])?;
@@ -310,7 +310,7 @@ impl RaggedArray {
                 .into_ragged()
                 .into());
         }
-        let array = ragged_of(values, "the values")?;
+        let array = extract_ragged(values, "the values")?;
         let Some(dtype) = dtype else { return Ok(array.into()) };
         let strict = CastOptions { safe: false, ..Default::default() };
         let cast = || array.with_leaves(cast_with_options(array.leaves(), &dtype, &strict)?);

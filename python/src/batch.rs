@@ -8,11 +8,11 @@ use serrate::batching::{RaggedBatch as Batch, Repeats, Samples};
 use serrate::dense::{DType, DenseOptions, DenseTensor};
 
 use crate::array::RaggedArray;
-use crate::errors::{OrRaise, as_index_error, make_invalid_error, wrong_type};
+use crate::errors::{OrRaise, as_index_error, make_invalid_error, make_type_error};
 use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, axes_of, axis_of, check_device, dtype_of, fill_of, give_tensor, index_in, is_number,
-    show_tensor, tensor_of,
+    Library, check_device, extract_axes, extract_dtype, extract_tensor, fill_of, give_tensor,
+    index_in, is_number, show_tensor, to_axis,
 };
 
 /// Samples of different sizes as one batch: a padded tensor, its mask, and the sizes of the samples.
@@ -46,11 +46,11 @@ pub(crate) struct RaggedBatch {
 fn convert_optional(value: Option<&Bound<'_, PyAny>>) -> PyResult<(Option<DenseTensor>, Library)> {
     match value {
         None => Ok((None, Library::Numpy)),
-        Some(value) => tensor_of(value).map(|(tensor, library)| (Some(tensor), library)),
+        Some(value) => extract_tensor(value).map(|(tensor, library)| (Some(tensor), library)),
     }
 }
 
-fn samples_out<'py>(
+fn wrap_samples<'py>(
     py: Python<'py>,
     samples: Samples,
     library: Library,
@@ -58,7 +58,7 @@ fn samples_out<'py>(
     match samples {
         Samples::Tensor(tensor) => give_tensor(py, tensor, library),
         Samples::List(list) => {
-            let list = list.into_iter().map(|s| samples_out(py, s, library));
+            let list = list.into_iter().map(|s| wrap_samples(py, s, library));
             Ok(PyList::new(py, list.collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
     }
@@ -100,9 +100,9 @@ fn construct_batch(
     ) -> serrate::Result<Batch>
     + Send,
 ) -> PyResult<RaggedBatch> {
-    let (data, library) = tensor_of(tensor)?;
+    let (data, library) = extract_tensor(tensor)?;
     let ((mask, a), (sizes, b)) = (convert_optional(mask)?, convert_optional(sample_sizes)?);
-    let dim = non_uniform_dim.map(axis_of).transpose()?;
+    let dim = non_uniform_dim.map(to_axis).transpose()?;
     let inner = run_detached(tensor.py(), || make(&data, mask.as_ref(), sizes.as_ref(), dim))?;
     Ok(RaggedBatch::from_inner(inner, library.or(a).or(b)))
 }
@@ -152,15 +152,15 @@ impl RaggedBatch {
         batch_shape: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let library = if check_device(device)? { Library::Torch } else { Library::Numpy };
-        let batch_dims = num_batch_dims.map(axis_of).transpose()?;
+        let batch_dims = num_batch_dims.map(to_axis).transpose()?;
         let shape = match batch_shape {
             None => None,
             Some(shape) => {
-                let sizes = axes_of(shape)?.into_iter().map(axis_of);
+                let sizes = extract_axes(shape)?.into_iter().map(to_axis);
                 Some(sizes.collect::<PyResult<Vec<_>>>()?)
             }
         };
-        let (dims, dim) = (axis_of(num_dims)?, axis_of(non_uniform_dim)?);
+        let (dims, dim) = (to_axis(num_dims)?, to_axis(non_uniform_dim)?);
         let inner = run_here(|| Batch::empty(dims, dim, batch_dims, shape.as_deref()))?;
         Ok(Self::from_inner(inner, library))
     }
@@ -173,8 +173,8 @@ impl RaggedBatch {
         non_uniform_dim: i64,
         num_batch_dims: i64,
     ) -> PyResult<Self> {
-        let (data, library) = tensor_of(full_tensor)?;
-        let (dim, batch_dims) = (axis_of(non_uniform_dim)?, axis_of(num_batch_dims)?);
+        let (data, library) = extract_tensor(full_tensor)?;
+        let (dim, batch_dims) = (to_axis(non_uniform_dim)?, to_axis(num_batch_dims)?);
         let inner =
             run_detached(full_tensor.py(), || Batch::from_full_tensor(&data, dim, batch_dims))?;
         Ok(Self::from_inner(inner, library))
@@ -197,7 +197,7 @@ impl RaggedBatch {
     /// samples, from 0.
     #[staticmethod]
     fn from_packed(values: &Bound<'_, PyAny>, cu_seqlens: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let ((values, a), (ends, b)) = (tensor_of(values)?, tensor_of(cu_seqlens)?);
+        let ((values, a), (ends, b)) = (extract_tensor(values)?, extract_tensor(cu_seqlens)?);
         let inner = run_detached(cu_seqlens.py(), || Batch::from_packed(values, &ends))?;
         Ok(Self::from_inner(inner, a.or(b)))
     }
@@ -327,7 +327,7 @@ impl RaggedBatch {
         device: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         check_device(device)?;
-        let (data, library) = tensor_of(tensor)?;
+        let (data, library) = extract_tensor(tensor)?;
         let out = self.map_inner(py, |batch| {
             batch.create_with_sample_sizes_like_self(&data, non_uniform_dim)
         })?;
@@ -336,7 +336,7 @@ impl RaggedBatch {
 
     /// Returns the batch with its non-uniform axis swapped with the axis `dim`.
     fn get_non_uniform_dimension_transposed_to(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
-        let dim = axis_of(dim)?;
+        let dim = to_axis(dim)?;
         self.map_inner(py, |batch| batch.get_non_uniform_dimension_transposed_to(dim))
     }
 
@@ -348,7 +348,8 @@ impl RaggedBatch {
         py: Python<'py>,
         dtype: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let dtype = dtype.map(|d| dtype_of(d).map(|(d, _)| d)).transpose()?.unwrap_or(DType::F32);
+        let dtype =
+            dtype.map(|d| extract_dtype(d).map(|(d, _)| d)).transpose()?.unwrap_or(DType::F32);
         give_tensor(py, run_detached(py, || self.inner.get_existence_weights(dtype))?, self.library)
     }
 
@@ -377,11 +378,11 @@ impl RaggedBatch {
         num_repeats: &Bound<'_, PyAny>,
         batch_dim: Option<i64>,
     ) -> PyResult<Self> {
-        let dim = batch_dim.map(axis_of).transpose()?;
+        let dim = batch_dim.map(to_axis).transpose()?;
         let repeats = match num_repeats.extract::<i64>() {
-            Ok(one) => Repeats::One(axis_of(one)?),
+            Ok(one) => Repeats::One(to_axis(one)?),
             Err(_) => {
-                let each = axes_of(num_repeats)?.into_iter().map(axis_of);
+                let each = extract_axes(num_repeats)?.into_iter().map(to_axis);
                 Repeats::Each(each.collect::<PyResult<_>>()?)
             }
         };
@@ -390,13 +391,13 @@ impl RaggedBatch {
 
     /// Inserts a batch axis of size 1.
     fn unsqueeze_batch_dim(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
-        let dim = axis_of(dim)?;
+        let dim = to_axis(dim)?;
         self.map_inner(py, |batch| batch.unsqueeze_batch_dim(dim))
     }
 
     /// Removes a batch axis of size 1.
     fn squeeze_batch_dim(&self, py: Python<'_>, batch_dim: i64) -> PyResult<Self> {
-        let dim = axis_of(batch_dim)?;
+        let dim = to_axis(batch_dim)?;
         self.map_inner(py, |batch| batch.squeeze_batch_dim(dim))
     }
 
@@ -406,7 +407,7 @@ impl RaggedBatch {
         py: Python<'_>,
         new_batch_shape: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let shape = axes_of(new_batch_shape)?;
+        let shape = extract_axes(new_batch_shape)?;
         self.map_inner(py, |batch| batch.reshape_batch_dims(&shape))
     }
 
@@ -421,7 +422,7 @@ impl RaggedBatch {
         py: Python<'_>,
         new_batch_shape: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let shape = axes_of(new_batch_shape)?.into_iter().map(axis_of);
+        let shape = extract_axes(new_batch_shape)?.into_iter().map(to_axis);
         let shape = shape.collect::<PyResult<Vec<_>>>()?;
         self.map_inner(py, |batch| batch.broadcast_batch_dims_to_shape(&shape))
     }
@@ -488,7 +489,7 @@ impl RaggedBatch {
 
     /// Replaces the data; the batch axes and the size of the non-uniform axis must stay the same.
     fn set_tensor(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (data, library) = tensor_of(tensor)?;
+        let (data, library) = extract_tensor(tensor)?;
         let inner = &mut self.inner;
         run_detached(tensor.py(), || inner.set_tensor(&data))?;
         self.library = self.library.or(library);
@@ -497,7 +498,7 @@ impl RaggedBatch {
 
     /// Returns the samples without filler, in lists nested like the batch axes.
     fn split<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        samples_out(py, run_detached(py, || self.inner.split())?, self.library)
+        wrap_samples(py, run_detached(py, || self.inner.split())?, self.library)
     }
 
     /// Returns the elements of the padded tensor at an index.
@@ -529,7 +530,7 @@ impl RaggedBatch {
                 };
                 fill.to_tensor(dtype).or_raise()?.reshape([]).or_raise()?
             }
-            false => tensor_of(value)?.0,
+            false => extract_tensor(value)?.0,
         };
         let inner = &mut self.inner;
         run_detached(py, || inner.set(&index, &value)).map_err(as_index_error)
@@ -537,7 +538,7 @@ impl RaggedBatch {
 
     /// Returns the batch converted to another type.
     fn to_dtype(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.cast(py, dtype_of(dtype)?.0)
+        self.cast(py, extract_dtype(dtype)?.0)
     }
 
     /// Returns the batch unchanged for the device "cpu". Raises an error for any other device.
@@ -570,7 +571,7 @@ impl RaggedBatch {
             }
         }
         for dtype in dtypes {
-            out = out.cast(py, dtype_of(&dtype)?.0)?;
+            out = out.cast(py, extract_dtype(&dtype)?.0)?;
         }
         Ok(out)
     }
@@ -690,7 +691,7 @@ impl RaggedBatch {
 pub(crate) fn batch_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<RaggedBatch> {
     match value.cast::<RaggedBatch>() {
         Ok(batch) => Ok(batch.try_borrow()?.clone()),
-        Err(_) => Err(wrong_type(format!(
+        Err(_) => Err(make_type_error(format!(
             "{what} must be a RaggedBatch, not {}",
             value.get_type().name()?
         ))),

@@ -9,28 +9,30 @@ use serrate::batching::{
 use serrate::dense::Fill;
 
 use crate::batch::{RaggedBatch, batch_of};
-use crate::errors::{as_index_error, make_invalid_error, wrong_type};
+use crate::errors::{as_index_error, make_invalid_error, make_type_error};
 use crate::run::run_detached;
-use crate::tensor::{Library, axis_of, check_device, fill_of, give_tensor, is_tensor, tensor_of};
+use crate::tensor::{
+    Library, check_device, extract_tensor, fill_of, give_tensor, is_tensor, to_axis,
+};
 
 /// Converts an argument that is a batch or a tensor.
-fn any_of(value: &Bound<'_, PyAny>) -> PyResult<(AnyBatch, Library)> {
+fn extract_any_batch(value: &Bound<'_, PyAny>) -> PyResult<(AnyBatch, Library)> {
     if let Ok(batch) = value.cast::<RaggedBatch>() {
         let batch = batch.try_borrow()?;
         return Ok((AnyBatch::Ragged(batch.inner.clone()), batch.library));
     }
-    let (tensor, library) = tensor_of(value)?;
+    let (tensor, library) = extract_tensor(value)?;
     Ok((AnyBatch::Dense(tensor), library))
 }
 
-fn any_out(py: Python<'_>, any: AnyBatch, library: Library) -> PyResult<Bound<'_, PyAny>> {
+fn wrap_any_batch(py: Python<'_>, any: AnyBatch, library: Library) -> PyResult<Bound<'_, PyAny>> {
     match any {
         AnyBatch::Dense(tensor) => give_tensor(py, tensor, library),
         AnyBatch::Ragged(batch) => RaggedBatch::from_inner(batch, library).into_bound_py_any(py),
     }
 }
 
-fn filler_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Fill> {
+fn extract_filler(value: Option<&Bound<'_, PyAny>>) -> PyResult<Fill> {
     value.map_or(Ok(Fill::Int(0)), fill_of)
 }
 
@@ -50,8 +52,8 @@ pub(crate) fn apply_mask_to_tensor<'py>(
     mask: &Bound<'py, PyAny>,
     value_to_set: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let ((data, a), (mask, b)) = (tensor_of(data)?, tensor_of(mask)?);
-    let value = filler_of(value_to_set)?;
+    let ((data, a), (mask, b)) = (extract_tensor(data)?, extract_tensor(mask)?);
+    let value = extract_filler(value_to_set)?;
     give_tensor(py, run_detached(py, || ops::apply_mask_to_tensor(&data, &mask, value))?, a.or(b))
 }
 
@@ -98,7 +100,7 @@ pub(crate) fn batched_bool_indexing(
     input_data: &Bound<'_, PyAny>,
     input_mask: &Bound<'_, PyAny>,
 ) -> PyResult<RaggedBatch> {
-    let ((data, a), (mask, b)) = (any_of(input_data)?, any_of(input_mask)?);
+    let ((data, a), (mask, b)) = (extract_any_batch(input_data)?, extract_any_batch(input_mask)?);
     Ok(RaggedBatch::from_inner(
         run_detached(py, || ops::batched_bool_indexing(data, mask))?,
         a.or(b),
@@ -114,9 +116,10 @@ pub(crate) fn batched_bool_indexing_write<'py>(
     to_write_into: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let from = batch_of(to_write, "to_write")?;
-    let ((mask, a), (into, b)) = (any_of(output_mask)?, any_of(to_write_into)?);
+    let ((mask, a), (into, b)) =
+        (extract_any_batch(output_mask)?, extract_any_batch(to_write_into)?);
     let out = run_detached(py, || ops::batched_bool_indexing_write(&from.inner, mask, into))?;
-    any_out(py, out, from.library.or(a).or(b))
+    wrap_any_batch(py, out, from.library.or(a).or(b))
 }
 
 /// Returns a batch of the entries at the indices of each sample.
@@ -136,9 +139,9 @@ pub(crate) fn batched_indexing_access(
     filler_value: Option<&Bound<'_, PyAny>>,
     dim_to_index_in: Option<i64>,
 ) -> PyResult<RaggedBatch> {
-    let (data, library) = any_of(input_data)?;
+    let (data, library) = extract_any_batch(input_data)?;
     let indices = batch_of(input_indices, "input_indices")?;
-    let (filler, dim) = (filler_of(filler_value)?, dim_to_index_in.map(axis_of).transpose()?);
+    let (filler, dim) = (extract_filler(filler_value)?, dim_to_index_in.map(to_axis).transpose()?);
     let options = IndexOptions::default();
     let out = run_detached(py, || {
         ops::batched_indexing_access(data, &indices.inner, filler, dim, &options)
@@ -157,10 +160,10 @@ pub(crate) fn batched_inverse_indexing_access<'py>(
     filler_value: Option<&Bound<'py, PyAny>>,
     dim_to_index_in: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (data, library) = any_of(input_data)?;
+    let (data, library) = extract_any_batch(input_data)?;
     let indices = batch_of(output_indices, "output_indices")?;
-    let (filler, dim) = (filler_of(filler_value)?, dim_to_index_in.map(axis_of).transpose()?);
-    let (targets, options) = (axis_of(output_num_targets)?, IndexOptions::default());
+    let (filler, dim) = (extract_filler(filler_value)?, dim_to_index_in.map(to_axis).transpose()?);
+    let (targets, options) = (to_axis(output_num_targets)?, IndexOptions::default());
     let out = run_detached(py, || {
         let to = &indices.inner;
         ops::batched_inverse_indexing_access(data, to, targets, filler, dim, &options)
@@ -178,14 +181,14 @@ pub(crate) fn batched_indexing_write<'py>(
     to_write_into: &Bound<'py, PyAny>,
     dim_to_index_in: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let ((from, a), (into, b)) = (any_of(to_write)?, any_of(to_write_into)?);
+    let ((from, a), (into, b)) = (extract_any_batch(to_write)?, extract_any_batch(to_write_into)?);
     let indices = batch_of(output_indices, "output_indices")?;
-    let dim = dim_to_index_in.map(axis_of).transpose()?;
+    let dim = dim_to_index_in.map(to_axis).transpose()?;
     let options = IndexOptions::default();
     let out = run_detached(py, || {
         ops::batched_indexing_write(from, &indices.inner, into, dim, &options)
     })?;
-    any_out(py, out, a.or(b).or(indices.library))
+    wrap_any_batch(py, out, a.or(b).or(indices.library))
 }
 
 /// Returns a copy of the target in which the entries at `target_indices` are the entries of the source at
@@ -198,14 +201,15 @@ pub(crate) fn batched_index_mapping<'py>(
     target_indices: &Bound<'py, PyAny>,
     target_data: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let ((source, a), (target, b)) = (any_of(source_data)?, any_of(target_data)?);
+    let ((source, a), (target, b)) =
+        (extract_any_batch(source_data)?, extract_any_batch(target_data)?);
     let from = batch_of(source_indices, "source_indices")?;
     let to = batch_of(target_indices, "target_indices")?;
     let options = IndexOptions::default();
     let out = run_detached(py, || {
         ops::batched_index_mapping(source, &from.inner, &to.inner, target, &options)
     })?;
-    any_out(py, out, a.or(b).or(from.library).or(to.library))
+    wrap_any_batch(py, out, a.or(b).or(from.library).or(to.library))
 }
 
 /// Returns a batch of the indices at which each row of a mask is True.
@@ -214,7 +218,7 @@ pub(crate) fn get_indices_from_mask(
     py: Python<'_>,
     mask: &Bound<'_, PyAny>,
 ) -> PyResult<RaggedBatch> {
-    let (mask, library) = any_of(mask)?;
+    let (mask, library) = extract_any_batch(mask)?;
     Ok(RaggedBatch::from_inner(run_detached(py, || ops::get_indices_from_mask(mask))?, library))
 }
 
@@ -225,7 +229,7 @@ pub(crate) fn get_mask_from_indices<'py>(
     mask_num_targets: i64,
     indices: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (targets, indices) = (axis_of(mask_num_targets)?, batch_of(indices, "indices")?);
+    let (targets, indices) = (to_axis(mask_num_targets)?, batch_of(indices, "indices")?);
     let out = run_detached(py, || ops::get_mask_from_indices(targets, &indices.inner))?;
     give_tensor(py, out, indices.library)
 }
@@ -236,8 +240,8 @@ pub(crate) fn squeeze_except_batch_and_sample<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (data, library) = any_of(data)?;
-    any_out(py, run_detached(py, || ops::squeeze_except_batch_and_sample(data))?, library)
+    let (data, library) = extract_any_batch(data)?;
+    wrap_any_batch(py, run_detached(py, || ops::squeeze_except_batch_and_sample(data))?, library)
 }
 
 type Compact<'py> = Vec<Bound<'py, PyAny>>;
@@ -248,13 +252,13 @@ fn compact_tensors<'py>(
     data: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
 ) -> PyResult<Compact<'py>> {
     let py = mask.py();
-    let (mask, of_mask) = tensor_of(mask)?;
+    let (mask, of_mask) = extract_tensor(mask)?;
     let (mut fields, mut libraries) = (Vec::new(), Vec::new());
     for item in data {
         let item = item?;
         let (field, library) = match is_tensor(&item)? {
             true => {
-                let (tensor, library) = tensor_of(&item)?;
+                let (tensor, library) = extract_tensor(&item)?;
                 (Field::Tensor(tensor), library)
             }
             false => (Field::Other(item.unbind()), Library::Numpy),
@@ -294,7 +298,7 @@ pub(crate) fn get_compact_from_named_tuple<'py>(
     data: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     if data.cast::<PyTuple>().is_err() || !data.hasattr("_fields")? {
-        return Err(wrong_type(format!(
+        return Err(make_type_error(format!(
             "data must be a named tuple, not {}",
             data.get_type().name()?
         )));
@@ -303,9 +307,9 @@ pub(crate) fn get_compact_from_named_tuple<'py>(
     data.get_type().call_method1("_make", (PyList::new(data.py(), out)?,))
 }
 
-fn samples_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Samples, Library)> {
+fn extract_samples(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Samples, Library)> {
     if is_tensor(value)? {
-        let (tensor, library) = tensor_of(value)?;
+        let (tensor, library) = extract_tensor(value)?;
         return Ok((Samples::Tensor(tensor), library));
     }
     if value.cast::<PyList>().is_err() && value.cast::<PyTuple>().is_err() {
@@ -321,7 +325,7 @@ fn samples_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Samples, Libr
     }
     let (mut library, mut parts) = (Library::Numpy, Vec::new());
     for item in value.try_iter()? {
-        let (part, of) = samples_of(&item?, depth + 1)?;
+        let (part, of) = extract_samples(&item?, depth + 1)?;
         library = library.or(of);
         parts.push(part);
     }
@@ -347,7 +351,7 @@ pub(crate) fn combine_data(
     flatten_batch_dims: bool,
 ) -> PyResult<RaggedBatch> {
     check_device(device)?;
-    let (samples, library) = samples_of(data_list, 0)?;
+    let (samples, library) = extract_samples(data_list, 0)?;
     let other = other_with_same_sample_sizes
         .map(|other| batch_of(other, "other_with_same_sample_sizes"))
         .transpose()?;

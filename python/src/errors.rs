@@ -21,7 +21,7 @@ impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
 }
 
 pub(crate) fn to_py_err(e: &Error) -> PyErr {
-    make_exception(class_of(e), text_of(e))
+    make_exception(find_class(e), format_error_text(e))
 }
 
 /// Returns an exception of the class `class` in `serrate._errors`.
@@ -41,7 +41,7 @@ pub(crate) fn make_invalid_error(text: impl Into<String>) -> PyErr {
 }
 
 /// Returns the exception for an argument of an unsupported type.
-pub(crate) fn wrong_type(text: impl Into<String>) -> PyErr {
+pub(crate) fn make_type_error(text: impl Into<String>) -> PyErr {
     make_exception("WrongTypeError", text.into())
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn as_index_error(e: PyErr) -> PyErr {
 }
 
 /// Returns the exception class of an error, even if other errors wrap it.
-fn class_of(e: &Error) -> &'static str {
+fn find_class(e: &Error) -> &'static str {
     if e.is_not_found() {
         return "NotFoundError";
     }
@@ -68,7 +68,7 @@ fn class_of(e: &Error) -> &'static str {
     if e.is_out_of_range() {
         return "OutOfRangeError";
     }
-    match cause_of(e) {
+    match find_cause(e) {
         Cause::Own(Error::NoSuchColumn { .. }) => "NoSuchColumnError",
         Cause::Own(Error::NoSuchAxis { .. }) => "InvalidIndexError",
         Cause::Own(Error::Type { .. }) => "WrongTypeError",
@@ -91,43 +91,43 @@ enum Cause<'a> {
     Unknown,
 }
 
-fn cause_of(e: &Error) -> Cause<'_> {
+fn find_cause(e: &Error) -> Cause<'_> {
     match e {
-        Error::Arrow(inner) => of_arrow(inner),
-        Error::DataFusion(inner) => of_datafusion(inner),
+        Error::Arrow(inner) => find_arrow_cause(inner),
+        Error::DataFusion(inner) => find_datafusion_cause(inner),
         own => Cause::Own(own),
     }
 }
 
-fn of_arrow(e: &ArrowError) -> Cause<'_> {
+fn find_arrow_cause(e: &ArrowError) -> Cause<'_> {
     match e {
-        ArrowError::ExternalError(inner) => of_any(inner.as_ref()),
+        ArrowError::ExternalError(inner) => find_any_cause(inner.as_ref()),
         ArrowError::IoError(..) => Cause::System,
         _ => Cause::Statement,
     }
 }
 
-fn of_any<'a>(e: &'a (dyn StdError + Send + Sync + 'static)) -> Cause<'a> {
+fn find_any_cause<'a>(e: &'a (dyn StdError + Send + Sync + 'static)) -> Cause<'a> {
     if let Some(e) = e.downcast_ref::<Error>() {
-        return cause_of(e);
+        return find_cause(e);
     }
     if let Some(e) = e.downcast_ref::<DataFusionError>() {
-        return of_datafusion(e);
+        return find_datafusion_cause(e);
     }
     match e.downcast_ref::<ArrowError>() {
-        Some(e) => of_arrow(e),
+        Some(e) => find_arrow_cause(e),
         None => Cause::Unknown,
     }
 }
 
-fn of_datafusion(e: &DataFusionError) -> Cause<'_> {
+fn find_datafusion_cause(e: &DataFusionError) -> Cause<'_> {
     match e {
         DataFusionError::Diagnostic(_, inner) | DataFusionError::Context(_, inner) => {
-            of_datafusion(inner)
+            find_datafusion_cause(inner)
         }
-        DataFusionError::Shared(inner) => of_datafusion(inner),
-        DataFusionError::External(inner) => of_any(inner.as_ref()),
-        DataFusionError::ArrowError(inner, _) => of_arrow(inner),
+        DataFusionError::Shared(inner) => find_datafusion_cause(inner),
+        DataFusionError::External(inner) => find_any_cause(inner.as_ref()),
+        DataFusionError::ArrowError(inner, _) => find_arrow_cause(inner),
         DataFusionError::IoError(_) => Cause::System,
         DataFusionError::SQL(..)
         | DataFusionError::Plan(_)
@@ -135,52 +135,56 @@ fn of_datafusion(e: &DataFusionError) -> Cause<'_> {
         | DataFusionError::NotImplemented(_)
         | DataFusionError::Configuration(_)
         | DataFusionError::Execution(_) => Cause::Statement,
-        DataFusionError::Collection(all) => all.first().map_or(Cause::Unknown, of_datafusion),
+        DataFusionError::Collection(all) => {
+            all.first().map_or(Cause::Unknown, find_datafusion_cause)
+        }
         _ => Cause::Unknown,
     }
 }
 
 /// Returns the message of an error, without prefixes that only name a rule of the planner.
-fn text_of(e: &Error) -> String {
+fn format_error_text(e: &Error) -> String {
     match e {
-        Error::DataFusion(inner) => datafusion_text(inner),
-        Error::Arrow(inner) => arrow_text(inner),
+        Error::DataFusion(inner) => format_datafusion_text(inner),
+        Error::Arrow(inner) => format_arrow_text(inner),
         own => own.to_string(),
     }
 }
 
-fn arrow_text(e: &ArrowError) -> String {
+fn format_arrow_text(e: &ArrowError) -> String {
     match e {
-        ArrowError::ExternalError(inner) => any_text(inner.as_ref()),
+        ArrowError::ExternalError(inner) => format_any_text(inner.as_ref()),
         other => other.to_string(),
     }
 }
 
-fn any_text(e: &(dyn StdError + Send + Sync + 'static)) -> String {
+fn format_any_text(e: &(dyn StdError + Send + Sync + 'static)) -> String {
     if let Some(e) = e.downcast_ref::<Error>() {
-        return text_of(e);
+        return format_error_text(e);
     }
     if let Some(e) = e.downcast_ref::<DataFusionError>() {
-        return datafusion_text(e);
+        return format_datafusion_text(e);
     }
-    e.downcast_ref::<ArrowError>().map_or_else(|| e.to_string(), arrow_text)
+    e.downcast_ref::<ArrowError>().map_or_else(|| e.to_string(), format_arrow_text)
 }
 
-fn datafusion_text(e: &DataFusionError) -> String {
+fn format_datafusion_text(e: &DataFusionError) -> String {
     match e {
-        DataFusionError::Diagnostic(_, inner) => datafusion_text(inner),
+        DataFusionError::Diagnostic(_, inner) => format_datafusion_text(inner),
         // A context without spaces is the name of an optimizer rule; other contexts are sentences to keep.
         DataFusionError::Context(rule, inner)
             if !rule.contains(' ') || rule.starts_with("Optimizer rule '") =>
         {
-            datafusion_text(inner)
+            format_datafusion_text(inner)
         }
-        DataFusionError::Context(said, inner) => format!("{said}: {}", datafusion_text(inner)),
-        DataFusionError::Shared(inner) => datafusion_text(inner),
-        DataFusionError::External(inner) => any_text(inner.as_ref()),
-        DataFusionError::ArrowError(inner, _) => arrow_text(inner),
+        DataFusionError::Context(said, inner) => {
+            format!("{said}: {}", format_datafusion_text(inner))
+        }
+        DataFusionError::Shared(inner) => format_datafusion_text(inner),
+        DataFusionError::External(inner) => format_any_text(inner.as_ref()),
+        DataFusionError::ArrowError(inner, _) => format_arrow_text(inner),
         DataFusionError::Collection(all) => {
-            all.first().map_or_else(|| e.strip_backtrace(), datafusion_text)
+            all.first().map_or_else(|| e.strip_backtrace(), format_datafusion_text)
         }
         other => other.strip_backtrace(),
     }

@@ -6,7 +6,7 @@ use serrate::dok::{Fallback, HashMap, MapOptions};
 use crate::errors::{OrRaise, make_invalid_error};
 use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, check_device, fill_of, give_flags, give_tensor, is_number, tensor_of,
+    Library, check_device, extract_tensor, fill_of, give_flags, give_tensor, is_number,
 };
 
 /// A hash map from rows to rows that reads and writes many keys at a time.
@@ -56,7 +56,7 @@ impl PyHashMap {
         keys: &Bound<'py, PyAny>,
         values: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let ((keys, a), (values, b)) = (tensor_of(keys)?, tensor_of(values)?);
+        let ((keys, a), (values, b)) = (extract_tensor(keys)?, extract_tensor(values)?);
         let map = &mut self.inner;
         let new = run_detached(py, || map.set(&keys, &values))?;
         self.library = self.library.or(a).or(b);
@@ -81,12 +81,12 @@ impl PyHashMap {
         keys: &Bound<'py, PyAny>,
         fallback_value: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let (keys, _) = tensor_of(keys)?;
+        let (keys, _) = extract_tensor(keys)?;
         let fallback = match fallback_value {
             None => Fallback::Zero,
             Some(value) if is_number(value)? => Fallback::Scalar(fill_of(value)?),
             Some(value) => {
-                let (row, _) = tensor_of(value)?;
+                let (row, _) = extract_tensor(value)?;
                 let row = match self.inner.value_type() {
                     Some(kind) if row.dtype() != kind.dtype() => {
                         row.cast(kind.dtype()).or_raise()?
@@ -115,7 +115,7 @@ impl PyHashMap {
         keys: &Bound<'py, PyAny>,
         values: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let ((keys, a), (values, b)) = (tensor_of(keys)?, tensor_of(values)?);
+        let ((keys, a), (values, b)) = (extract_tensor(keys)?, extract_tensor(values)?);
         let map = &mut self.inner;
         let out = run_detached(py, || map.get_or_insert(&keys, &values))?;
         self.library = self.library.or(a).or(b);
@@ -128,7 +128,7 @@ impl PyHashMap {
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (keys, _) = tensor_of(keys)?;
+        let (keys, _) = extract_tensor(keys)?;
         give_flags(py, run_detached(py, || self.inner.contains(&keys))?, self.library)
     }
 
@@ -138,7 +138,7 @@ impl PyHashMap {
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (keys, _) = tensor_of(keys)?;
+        let (keys, _) = extract_tensor(keys)?;
         let map = &mut self.inner;
         give_flags(py, run_detached(py, || map.remove(&keys))?, self.library)
     }
@@ -215,7 +215,7 @@ impl PyHashMap {
     }
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let (key, _) = tensor_of(key)?;
+        let (key, _) = extract_tensor(key)?;
         let Some(kind) = self.inner.key_type() else { return Ok(false) };
         if key.shape() != kind.shape() {
             return Err(make_invalid_error(format!(

@@ -17,8 +17,8 @@ use crate::array::{RaggedArray, dense_options};
 use crate::errors::{OrRaise, as_index_error, make_invalid_error};
 use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, dtype_of, fill_of, give_tensor, import_torch, index_in, is_number, is_tensor,
-    tensor_of,
+    Library, extract_dtype, extract_tensor, fill_of, give_tensor, import_torch, index_in,
+    is_number, is_tensor,
 };
 
 /// A tensor in which the size of dims may vary: a nested list of tensors, without padding.
@@ -49,12 +49,12 @@ pub(crate) struct HetTensor {
 }
 
 /// Converts a nested list of tensors given by the caller; None is a hole.
-fn nested_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Nested, Library)> {
+fn extract_nested(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Nested, Library)> {
     if value.is_none() {
         return Ok((Nested::Hole, Library::Numpy));
     }
     if is_tensor(value)? {
-        let (tensor, library) = tensor_of(value)?;
+        let (tensor, library) = extract_tensor(value)?;
         return Ok((Nested::Tensor(tensor), library));
     }
     if value.cast::<PyList>().is_err() && value.cast::<PyTuple>().is_err() {
@@ -71,14 +71,14 @@ fn nested_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Nested, Librar
     let mut library = Library::Numpy;
     let mut parts = Vec::new();
     for item in value.try_iter()? {
-        let (part, of) = nested_of(&item?, depth + 1)?;
+        let (part, of) = extract_nested(&item?, depth + 1)?;
         library = library.or(of);
         parts.push(part);
     }
     Ok((Nested::List(parts), library))
 }
 
-fn nested_out<'py>(
+fn wrap_nested<'py>(
     py: Python<'py>,
     nested: Nested,
     library: Library,
@@ -87,7 +87,7 @@ fn nested_out<'py>(
         Nested::Hole => Ok(py.None().into_bound(py)),
         Nested::Tensor(tensor) => give_tensor(py, tensor, library),
         Nested::List(parts) => {
-            let parts = parts.into_iter().map(|part| nested_out(py, part, library));
+            let parts = parts.into_iter().map(|part| wrap_nested(py, part, library));
             Ok(PyList::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
     }
@@ -110,13 +110,13 @@ impl OwnedHetOperand {
     }
 }
 
-fn other_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(OwnedHetOperand, Library)>> {
+fn extract_other(value: &Bound<'_, PyAny>) -> PyResult<Option<(OwnedHetOperand, Library)>> {
     if let Ok(het) = value.cast::<HetTensor>() {
         let het = het.get();
         return Ok(Some((OwnedHetOperand::Het(het.inner.clone()), het.library)));
     }
     if is_tensor(value)? {
-        let (tensor, library) = tensor_of(value)?;
+        let (tensor, library) = extract_tensor(value)?;
         return Ok(Some((OwnedHetOperand::Dense(tensor), library)));
     }
     if is_number(value)? {
@@ -145,7 +145,7 @@ impl HetTensor {
         op: Op,
         reverse: bool,
     ) -> PyResult<Py<PyAny>> {
-        let Some((other, library)) = other_of(value)? else { return Ok(py.NotImplemented()) };
+        let Some((other, library)) = extract_other(value)? else { return Ok(py.NotImplemented()) };
         let out = run_detached(py, || match reverse {
             false => self.inner.binary(op, other.operand()),
             true => self.inner.binary_reverse(op, other.operand()),
@@ -177,7 +177,7 @@ impl HetTensor {
     /// Creates a tensor from a nested list of tensors, or from one tensor.
     #[new]
     fn new(data: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (nested, library) = nested_of(data, 0)?;
+        let (nested, library) = extract_nested(data, 0)?;
         Ok(Self { inner: run_detached(data.py(), || Het::from_nested(&nested))?, library })
     }
 
@@ -206,7 +206,7 @@ impl HetTensor {
             let (het, of) = match tensor.cast::<Self>() {
                 Ok(het) => (het.get().inner.clone(), het.get().library),
                 Err(_) => {
-                    let (tensor, of) = tensor_of(tensor)?;
+                    let (tensor, of) = extract_tensor(tensor)?;
                     (run_here(|| Het::from_dense(&tensor))?, of)
                 }
             };
@@ -276,7 +276,7 @@ impl HetTensor {
 
     /// Returns nested lists of tensors; each part in which no dim varies is one tensor.
     fn unbind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        nested_out(py, run_detached(py, || self.inner.unbind())?, self.library)
+        wrap_nested(py, run_detached(py, || self.inner.unbind())?, self.library)
     }
 
     /// Returns the values as nested Python lists.
@@ -296,7 +296,7 @@ impl HetTensor {
         limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut options = dense_options(py, padding_side, fill, None, limit)?;
-        options.dtype = dtype.map(|d| dtype_of(d).map(|(d, _)| d)).transpose()?;
+        options.dtype = dtype.map(|d| extract_dtype(d).map(|(d, _)| d)).transpose()?;
         give_tensor(py, run_detached(py, || self.inner.to_dense(&options))?, self.library)
     }
 
@@ -371,10 +371,10 @@ impl HetTensor {
 
     /// Returns the values at which a mask of the same structure is true; lists become shorter.
     fn filter(&self, py: Python<'_>, mask: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let mask = match other_of(mask)? {
+        let mask = match extract_other(mask)? {
             Some((OwnedHetOperand::Het(mask), _)) => mask,
             Some((OwnedHetOperand::Dense(mask), _)) => run_here(|| Het::from_dense(&mask))?,
-            _ => return Err(crate::errors::wrong_type("a mask must be a tensor of booleans")),
+            _ => return Err(crate::errors::make_type_error("a mask must be a tensor of booleans")),
         };
         let out = run_detached(py, || self.inner.filter(&mask))?;
         self.wrap_result(py, out)
@@ -446,7 +446,7 @@ impl HetTensor {
         let out = self.inner.apply(|leaves| {
             let call = || -> PyResult<_> {
                 let given = DenseTensor::from_flat(leaves.as_ref(), "values").or_raise()?;
-                let (made, of) = tensor_of(&op.call1((give_tensor(py, given, library)?,))?)?;
+                let (made, of) = extract_tensor(&op.call1((give_tensor(py, given, library)?,))?)?;
                 if made.ndim() != 1 || made.num_elements() != leaves.len() {
                     return Err(make_invalid_error(format!(
                         "the function returned a tensor of shape {:?} for {} values, but must return one value for each in a flat tensor",
@@ -473,7 +473,7 @@ impl HetTensor {
 
     /// Returns the values converted to another type.
     fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (dtype, library) = dtype_of(dtype)?;
+        let (dtype, library) = extract_dtype(dtype)?;
         let inner = run_detached(py, || self.inner.cast(dtype))?;
         Ok(Self { inner, library: self.library.or(library) })
     }

@@ -14,10 +14,10 @@ use serrate::loader::meds::{MedsLoader, MedsOptions, Window};
 use serrate::loader::{Batch, Epoch, Form, Loader, LoaderOptions, Sampling};
 use serrate::table::RaggedTable as Table;
 
-use crate::errors::{OrRaise, make_invalid_error, wrong_type};
+use crate::errors::{OrRaise, make_invalid_error, make_type_error};
 use crate::memory::into_numpy;
 use crate::run::{run_alone, run_detached};
-use crate::sql::batches_of;
+use crate::sql::extract_batches;
 use crate::table::RaggedTable;
 
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl<'py> KeywordOptions<'py> {
         let Some(value) = self.take_any(name)? else { return Ok(None) };
         match value.extract::<T>() {
             Ok(value) => Ok(Some(value)),
-            Err(_) => Err(wrong_type(format!(
+            Err(_) => Err(make_type_error(format!(
                 "the option {name} has the value {}, which is not of the expected type",
                 value.repr()?
             ))),
@@ -62,7 +62,7 @@ impl<'py> KeywordOptions<'py> {
     fn check_rest(self) -> PyResult<()> {
         match self.0.keys().iter().next() {
             None => Ok(()),
-            Some(name) => Err(wrong_type(format!(
+            Some(name) => Err(make_type_error(format!(
                 "the loader has no option {name}; remove it, or correct its name"
             ))),
         }
@@ -103,7 +103,7 @@ fn labels_of(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
             false => Labels::read(path),
         });
     }
-    let (schema, batches) = batches_of(value, "labels")?;
+    let (schema, batches) = extract_batches(value, "labels")?;
     let batch = concat_batches(&schema, &batches).or_raise()?;
     let column = |name: &str, to: &DataType| -> PyResult<_> {
         let found = batch

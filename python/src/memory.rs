@@ -13,7 +13,7 @@ use serrate::arrow::compute::cast;
 use serrate::arrow::datatypes::{DataType, TimeUnit};
 use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor};
 
-use crate::errors::{OrRaise, wrong_type};
+use crate::errors::{OrRaise, make_type_error};
 use crate::run::{run_alone, run_detached};
 
 /// Number of bytes of padded results that are kept for later results when Python has deleted the arrays.
@@ -125,7 +125,7 @@ pub(crate) fn into_numpy<'py>(py: Python<'py>, tensor: DenseTensor) -> PyResult<
 }
 
 /// Returns numpy's kind and unit of an Arrow date, timestamp or duration type.
-fn time_unit(data_type: &DataType) -> Option<(char, &'static str)> {
+fn find_time_unit(data_type: &DataType) -> Option<(char, &'static str)> {
     let unit = |u: &TimeUnit| match u {
         TimeUnit::Second => "s",
         TimeUnit::Millisecond => "ms",
@@ -144,7 +144,7 @@ fn time_unit(data_type: &DataType) -> Option<(char, &'static str)> {
 /// Converts a flat Arrow array without nulls to a numpy array: numbers and times in place, strings as
 /// objects.
 pub(crate) fn flat_to_numpy<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
-    if let Some((kind, unit)) = time_unit(array.data_type()) {
+    if let Some((kind, unit)) = find_time_unit(array.data_type()) {
         // A date has 32 bits in Arrow, but 64 in numpy.
         let whole = match array.data_type() {
             DataType::Date32 => {
@@ -216,7 +216,7 @@ pub(crate) fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<DenseTensor> {
         ("f", 4) => DType::F32,
         ("f", 8) => DType::F64,
         _ => {
-            return Err(wrong_type(format!(
+            return Err(make_type_error(format!(
                 "an array of type {} is not supported; use booleans, integers of 8 to 64 bits or floats of 16 to 64 bits",
                 dtype.str()?
             )));

@@ -236,7 +236,9 @@ pub(crate) fn parse_lists(
 ) -> PyResult<Parsed> {
     let Some(list) = list_elements(value)? else {
         let found = value.get_type().name()?;
-        return Err(crate::errors::wrong_type(format!("{what}: expected a list, found {found}")));
+        return Err(crate::errors::make_type_error(format!(
+            "{what}: expected a list, found {found}"
+        )));
     };
     let (depth, _) = measure_depth(&list, 0)?;
     let mut reader = NestedReader {

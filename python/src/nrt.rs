@@ -19,7 +19,7 @@ use serrate::table::{Column, RaggedTable as Table};
 use crate::errors::{OrRaise, make_invalid_error};
 use crate::memory::{dense_pool, from_numpy, make_dense};
 use crate::run::{may_share_work, run_alone, run_here};
-use crate::table::{RaggedTable, copy_values, owned_i64, without_scalars};
+use crate::table::{RaggedTable, copy_values, owned_i64, remove_scalars};
 use crate::tensor::{Library, give_tensor};
 
 /// A memory-mapped `.nrt` file, with all or some of its columns.
@@ -36,7 +36,7 @@ pub(crate) struct JointFile {
     is_below_rows: bool,
 }
 
-fn tensor_name(axis: usize, column: &str) -> String {
+fn format_tensor_name(axis: usize, column: &str) -> String {
     let prefix = format!("dim{axis}/");
     // If names collide, the reader has already given the column its full name.
     if column.starts_with(&prefix) { column.to_owned() } else { prefix + column }
@@ -60,7 +60,7 @@ impl JointFile {
             None => file.ndim().saturating_sub(1),
         };
         let mut names: Vec<String> =
-            found.iter().map(|c| tensor_name(c.axis(), c.name())).collect();
+            found.iter().map(|c| format_tensor_name(c.axis(), c.name())).collect();
         names.extend((1..=deepest).map(|axis| format!("dim{axis}/bounds")));
         names.sort();
         let is_below_rows = !found.is_empty() && found.iter().all(|c| c.axis() > 0);
@@ -242,7 +242,7 @@ fn take_path(
         if let Some(at) = extract_integer(&item) {
             let at = resolve_position(at, axis, size)?;
             // Drop scalars that the previous integer left.
-            let row = without_scalars(whole(at, at + 1)?)?;
+            let row = remove_scalars(whole(at, at + 1)?)?;
             table = Some(run_here(|| row.squeeze(0))?);
             gone += 1;
         } else if let Ok(slice) = item.cast::<PySlice>() {
@@ -268,7 +268,7 @@ pub(crate) fn take_table(
     table: &Bound<'_, RaggedTable>,
     index: &Bound<'_, PyAny>,
 ) -> PyResult<(RaggedTable, usize)> {
-    let inner = &without_scalars(table.get().inner().clone())?;
+    let inner = &remove_scalars(table.get().inner().clone())?;
     let deepest = inner.max_ndim().unwrap_or(0).max(1);
     take_elements(index, inner.num_rows(), deepest, &|start, stop| {
         run_here(|| inner.slice(start..stop))
@@ -343,7 +343,7 @@ pub(crate) fn concat_tables(
     stack: bool,
 ) -> PyResult<RaggedTable> {
     let tables =
-        tables.iter().map(|t| without_scalars(t.inner().clone())).collect::<PyResult<Vec<_>>>()?;
+        tables.iter().map(|t| remove_scalars(t.inner().clone())).collect::<PyResult<Vec<_>>>()?;
     let joined = run_alone(py, || match stack {
         true => Table::vstack(&tables),
         false => Table::concat(&tables),
@@ -375,7 +375,7 @@ fn make_arrays<'py>(
 }
 
 fn drop_scalars(tables: &[PyRef<'_, RaggedTable>]) -> PyResult<Vec<Table>> {
-    tables.iter().map(|t| without_scalars(t.inner().clone())).collect()
+    tables.iter().map(|t| remove_scalars(t.inner().clone())).collect()
 }
 
 fn has_values(tables: &[Table], column: &str) -> bool {
@@ -469,7 +469,10 @@ pub(crate) fn copy_tensors<'py>(py: Python<'py>, table: &Table) -> PyResult<Boun
     };
     for column in table.columns() {
         bounds(&out, column.axis())?;
-        out.set_item(tensor_name(column.axis(), column.name()), copy_values(py, column.values())?)?;
+        out.set_item(
+            format_tensor_name(column.axis(), column.name()),
+            copy_values(py, column.values())?,
+        )?;
     }
     bounds(&out, table.axes().len())?;
     for scalar in table.scalars() {

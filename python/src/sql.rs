@@ -32,7 +32,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::array::RaggedArray;
 use crate::display;
-use crate::errors::{OrRaise, make_invalid_error, wrong_type};
+use crate::errors::{OrRaise, make_invalid_error, make_type_error};
 use crate::memory::{column_to_numpy, to_numpy};
 use crate::progress::{RunningPlan, StatementProgress};
 use crate::run::{Threads, run_here, start_threads};
@@ -99,11 +99,11 @@ impl SqlSession {
         params: Option<&Bound<'_, PyAny>>,
         tables: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<SqlResult> {
-        let params = params.map(param_values).transpose()?.flatten();
+        let params = params.map(extract_param_values).transpose()?.flatten();
         let mut providers: Providers = Vec::new();
         for (name, table) in tables.iter().flat_map(|t| t.iter()) {
             let name: String = name.extract()?;
-            let provider = provider_of(&table, &name)?;
+            let provider = extract_provider(&table, &name)?;
             // SQL reads names without quotes in lower case.
             let lower = name.to_lowercase();
             if lower != name && !providers.iter().any(|(n, _)| *n == lower) {
@@ -147,7 +147,7 @@ impl SqlSession {
 
     /// Registers a table under a name, replacing any table of this name.
     fn register(&self, name: &str, table: &Bound<'_, PyAny>) -> PyResult<()> {
-        let provider = provider_of(table, name)?;
+        let provider = extract_provider(table, name)?;
         self.context.deregister_table(TableReference::bare(name)).or_raise()?;
         self.context.register_table(TableReference::bare(name), provider).or_raise()?;
         Ok(())
@@ -236,17 +236,17 @@ async fn collect_batches(
 }
 
 /// Converts a table from Python: a `RaggedTable`, a dict of columns, or an object with an Arrow interface.
-fn provider_of(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn TableProvider>> {
+fn extract_provider(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn TableProvider>> {
     if let Ok(ours) = table.cast::<RaggedTable>() {
         let inner = ours.get().inner().clone();
         return Ok(Arc::new(run_here(|| RaggedTableProvider::try_new(inner))?));
     }
-    let (schema, batches) = batches_of(table, name)?;
+    let (schema, batches) = extract_batches(table, name)?;
     let (schema, batches) = decode_runs(schema, batches).or_raise()?;
     Ok(Arc::new(MemTable::try_new(schema, vec![batches]).or_raise()?))
 }
 
-pub(crate) fn batches_of(
+pub(crate) fn extract_batches(
     table: &Bound<'_, PyAny>,
     name: &str,
 ) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
@@ -256,7 +256,7 @@ pub(crate) fn batches_of(
         return Ok((batch.schema(), vec![batch]));
     }
     if let Ok(dict) = table.cast::<PyDict>() {
-        let batch = batch_of_dict(dict)?;
+        let batch = build_batch_of_dict(dict)?;
         return Ok((batch.schema(), vec![batch]));
     }
     let speaks = |what| table.hasattr(what).unwrap_or(false);
@@ -267,14 +267,14 @@ pub(crate) fn batches_of(
         let batches = batches.into_iter().map(|b| b.with_schema(Arc::clone(&schema)));
         return Ok((Arc::clone(&schema), batches.collect::<Result<_, _>>().or_raise()?));
     }
-    Err(wrong_type(format!(
+    Err(make_type_error(format!(
         "table {name:?} has the type {}; it must be a RaggedTable, a dict of lists or arrays, or an object with __arrow_c_stream__ (pyarrow, polars, pandas, DuckDB)",
         table.get_type().name()?
     )))
 }
 
 /// Converts a column from Python to an Arrow array.
-pub(crate) fn column_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
+pub(crate) fn extract_column(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let py = value.py();
     if let Ok(ours) = value.cast::<RaggedArray>() {
         return run_here(|| ours.get().inner().to_arrow());
@@ -300,12 +300,12 @@ pub(crate) fn column_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayR
         let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
         return crate::memory::flat_from_numpy(&array);
     }
-    let array = ragged_of(value, name)?;
+    let array = extract_ragged(value, name)?;
     run_here(|| array.to_arrow())
 }
 
 /// Converts a column from Python to a ragged array.
-pub(crate) fn ragged_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged> {
+pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged> {
     let py = value.py();
     if let Ok(ours) = value.cast::<RaggedArray>() {
         return Ok(ours.get().inner().clone());
@@ -313,7 +313,7 @@ pub(crate) fn ragged_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged
     if value.hasattr(intern!(py, "__arrow_c_array__"))?
         || value.hasattr(intern!(py, "__arrow_c_stream__"))?
     {
-        let array = column_of(value, name)?;
+        let array = extract_column(value, name)?;
         return run_here(|| Ragged::try_from_arrow(&array));
     }
     if value.hasattr(intern!(py, "dtype"))? && value.hasattr(intern!(py, "shape"))? {
@@ -321,7 +321,7 @@ pub(crate) fn ragged_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged
         let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
         let shape: Vec<usize> = array.getattr(intern!(py, "shape"))?.extract()?;
         let Some(rows) = shape.first().copied() else {
-            return Err(wrong_type(format!(
+            return Err(make_type_error(format!(
                 "{name}: expected a list or an array with axes, found a scalar"
             )));
         };
@@ -339,12 +339,12 @@ pub(crate) fn ragged_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged
     Ok(crate::nested::parse_lists(value, name, None)?.into_ragged())
 }
 
-fn batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
+fn build_batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
     let mut fields = Vec::with_capacity(dict.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(dict.len());
     for (name, value) in dict.iter() {
         let name: String = name.extract()?;
-        let array = column_of(&value, &name)?;
+        let array = extract_column(&value, &name)?;
         if let Some(first) = arrays.first()
             && first.len() != array.len()
         {
@@ -363,7 +363,7 @@ fn batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
 }
 
 /// Converts the parameters of a statement: a list for `$1`, `$2`, .., or a dict for `$name`.
-fn param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValues>> {
+fn extract_param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValues>> {
     let scalar = |value: &Bound<'_, PyAny>| -> PyResult<ScalarValue> {
         if value.is_none() {
             return Ok(ScalarValue::Null);
@@ -380,7 +380,7 @@ fn param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValues>> {
         return Ok((!named.is_empty()).then(|| ParamValues::from(named)));
     }
     if params.cast::<PyList>().is_err() && params.cast::<PyTuple>().is_err() {
-        return Err(wrong_type(
+        return Err(make_type_error(
             "the parameters of a statement must be a list for $1, $2, .. or a dict for names such as $since",
         ));
     }

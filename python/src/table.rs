@@ -17,7 +17,7 @@ use crate::errors::{OrRaise, make_invalid_error};
 use crate::memory::{dense_pool, make_dense};
 use crate::nested;
 use crate::run::{may_share_work, run_alone, run_detached, run_here};
-use crate::sql::{batches_of, ragged_of, stream_capsule};
+use crate::sql::{extract_batches, extract_ragged, stream_capsule};
 use crate::tensor::{Library, give_tensor};
 
 /// Columns that share their lists. Each column is a flat array on one axis; axis 0 has the rows.
@@ -39,7 +39,7 @@ impl RaggedTable {
 }
 
 /// Converts a table to padded, writable numpy arrays.
-pub(crate) fn dense_dict<'py>(
+pub(crate) fn build_dense_dict<'py>(
     py: Python<'py>,
     table: &Table,
     options: &TableDenseOptions,
@@ -53,7 +53,7 @@ pub(crate) fn dense_dict<'py>(
 }
 
 /// Creates a table from a dict of columns, which must have the same lists.
-pub(crate) fn table_of_dict(
+pub(crate) fn build_table_of_dict(
     columns: &Bound<'_, PyDict>,
     schema: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Table> {
@@ -74,7 +74,7 @@ pub(crate) fn table_of_dict(
                 match is_list {
                     true => nested::parse_lists(&value, &name, Some(&dtype))?.into_ragged(),
                     false => {
-                        let array = ragged_of(&value, &name)?;
+                        let array = extract_ragged(&value, &name)?;
                         let strict = serrate::arrow::compute::CastOptions {
                             safe: false,
                             ..Default::default()
@@ -90,7 +90,7 @@ pub(crate) fn table_of_dict(
                     }
                 }
             }
-            None => ragged_of(&value, &name)?,
+            None => extract_ragged(&value, &name)?,
         };
         let first = *rows.get_or_insert(array.len());
         if first != array.len() {
@@ -128,7 +128,7 @@ pub(crate) fn table_of_dict(
     run_here(|| Table::try_new(rows.unwrap_or(0), None, axes, made))
 }
 
-fn one_batch(
+fn read_one_batch(
     schema: serrate::arrow::datatypes::SchemaRef,
     batches: Vec<RecordBatch>,
 ) -> PyResult<RecordBatch> {
@@ -155,10 +155,10 @@ impl RaggedTable {
         axes: Option<Vec<String>>,
     ) -> PyResult<Self> {
         let table = match data.cast::<PyDict>() {
-            Ok(columns) => table_of_dict(columns, schema)?,
+            Ok(columns) => build_table_of_dict(columns, schema)?,
             Err(_) => {
-                let (schema, batches) = batches_of(data, "data")?;
-                let batch = one_batch(schema, batches)?;
+                let (schema, batches) = extract_batches(data, "data")?;
+                let batch = read_one_batch(schema, batches)?;
                 run_detached(data.py(), move || Table::try_from_batch(&batch))?
             }
         };
@@ -246,8 +246,8 @@ impl RaggedTable {
     #[staticmethod]
     #[pyo3(signature = (data, keys, sort=false))]
     fn nest(data: &Bound<'_, PyAny>, keys: Vec<String>, sort: bool) -> PyResult<Self> {
-        let (schema, batches) = batches_of(data, "data")?;
-        let batch = one_batch(schema, batches)?;
+        let (schema, batches) = extract_batches(data, "data")?;
+        let batch = read_one_batch(schema, batches)?;
         let options = match sort {
             true => NestOptions { unsorted: serrate::table::Unsorted::Sort },
             false => NestOptions::default(),
@@ -438,7 +438,7 @@ impl RaggedTable {
             tokens_as_i64,
             masks,
         };
-        dense_dict(py, &self.inner, &options)
+        build_dense_dict(py, &self.inner, &options)
     }
 
     /// Returns a dict of nested Python lists.
@@ -481,7 +481,7 @@ impl RaggedTable {
             ..Default::default()
         };
         let options = TableDenseOptions { dense, columns: Some(names), ..Default::default() };
-        let all = dense_dict(py, &self.inner, &options)?;
+        let all = build_dense_dict(py, &self.inner, &options)?;
         let out = PyDict::new(py);
         let deepest = self.inner.max_ndim().unwrap_or(0);
         for axis in 0..deepest {
@@ -523,7 +523,7 @@ impl RaggedTable {
 
     /// Returns the table without scalars.
     fn _without_scalars(&self) -> PyResult<Self> {
-        Ok(without_scalars(self.inner.clone())?.into())
+        Ok(remove_scalars(self.inner.clone())?.into())
     }
 
     fn __reduce__<'py>(
@@ -560,7 +560,7 @@ impl RaggedTable {
     }
 
     fn _repr_html_(&self) -> PyResult<String> {
-        let plain = without_scalars(self.inner.clone())?;
+        let plain = remove_scalars(self.inner.clone())?;
         let batch = run_here(|| plain.slice(0..plain.num_rows().min(20))?.to_batch())?;
         let more = plain.num_rows() > 20;
         crate::display::format_html(&batch.schema(), &[batch], 20, more).or_raise()
@@ -568,7 +568,7 @@ impl RaggedTable {
 }
 
 /// Returns the table without scalars.
-pub(crate) fn without_scalars(table: Table) -> PyResult<Table> {
+pub(crate) fn remove_scalars(table: Table) -> PyResult<Table> {
     if table.scalars().is_empty() {
         return Ok(table);
     }

@@ -8,7 +8,7 @@ use serrate::dense::{DType, DenseTensor, Fill};
 use serrate::index::Index;
 
 use crate::array::index_of;
-use crate::errors::{OrRaise, as_index_error, make_invalid_error, wrong_type};
+use crate::errors::{OrRaise, as_index_error, make_invalid_error, make_type_error};
 use crate::memory::{from_numpy, into_numpy, to_numpy};
 
 /// The library whose tensors a function returns.
@@ -63,7 +63,7 @@ pub(crate) fn import_torch(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 }
 
 /// Returns torch if it has been imported. If it has not, no value can be a torch tensor.
-fn known_torch(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+fn find_known_torch(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     let found = modules.call_method1(intern!(py, "get"), (intern!(py, "torch"),))?;
     Ok((!found.is_none()).then_some(found))
@@ -71,7 +71,7 @@ fn known_torch(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 
 /// Returns whether a value is an instance of a torch class, such as `Tensor` or `dtype`.
 pub(crate) fn is_torch(value: &Bound<'_, PyAny>, class: &str) -> PyResult<bool> {
-    match known_torch(value.py())? {
+    match find_known_torch(value.py())? {
         Some(torch) => value.is_instance(&torch.getattr(class)?),
         None => Ok(false),
     }
@@ -85,7 +85,7 @@ pub(crate) fn is_tensor(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Copies a torch tensor, or a value that numpy can convert to an array, to a tensor.
-pub(crate) fn tensor_of(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, Library)> {
+pub(crate) fn extract_tensor(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, Library)> {
     let py = value.py();
     if !is_torch(value, "Tensor")? {
         return Ok((from_numpy(value)?, Library::Numpy));
@@ -121,7 +121,7 @@ pub(crate) fn tensor_of(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, Libr
     }
     let kind = plain.getattr("dtype")?;
     let array = plain.call_method0(intern!(py, "numpy"));
-    let array = array.map_err(|_| wrong_type(format!("a tensor of type {kind} is not supported; convert it to booleans, integers or floats first")))?;
+    let array = array.map_err(|_| make_type_error(format!("a tensor of type {kind} is not supported; convert it to booleans, integers or floats first")))?;
     Ok((from_numpy(&array)?, Library::Torch))
 }
 
@@ -196,7 +196,9 @@ pub(crate) fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
     }
     match value.call_method0(intern!(value.py(), "item")) {
         Ok(item) if item.get_type().as_ptr() != value.get_type().as_ptr() => fill_of(&item),
-        _ => Err(wrong_type(format!("expected a number, found a {}", value.get_type().name()?))),
+        _ => {
+            Err(make_type_error(format!("expected a number, found a {}", value.get_type().name()?)))
+        }
     }
 }
 
@@ -210,7 +212,7 @@ pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Converts a type of torch or numpy, or the name of a type. Also returns the library of the type.
-pub(crate) fn dtype_of(value: &Bound<'_, PyAny>) -> PyResult<(DType, Library)> {
+pub(crate) fn extract_dtype(value: &Bound<'_, PyAny>) -> PyResult<(DType, Library)> {
     let py = value.py();
     let by_name = |name: &str| {
         name.parse::<DType>().map_err(|_| {
@@ -246,28 +248,28 @@ pub(crate) fn check_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<bool> 
 }
 
 /// Converts the index of an axis, which must not be negative.
-pub(crate) fn axis_of(dim: i64) -> PyResult<usize> {
+pub(crate) fn to_axis(dim: i64) -> PyResult<usize> {
     usize::try_from(dim).map_err(|_| {
         as_index_error(make_invalid_error(format!("axis {dim} is negative; axes count from 0")))
     })
 }
 
-pub(crate) fn axes_of(dims: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+pub(crate) fn extract_axes(dims: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     match dims.extract::<i64>() {
         Ok(one) => Ok(vec![one]),
         Err(_) => dims
             .extract::<Vec<i64>>()
-            .map_err(|_| wrong_type("axes must be integers, or one integer")),
+            .map_err(|_| make_type_error("axes must be integers, or one integer")),
     }
 }
 
 /// Converts the arguments of a call such as `reshape(2, 3)`, `reshape((2, 3))` or `reshape(torch.Size([2,
 /// 3]))`.
-pub(crate) fn sizes_of(sizes: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
+pub(crate) fn extract_sizes(sizes: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     if sizes.len() == 1 {
-        return axes_of(&sizes.get_item(0)?);
+        return extract_axes(&sizes.get_item(0)?);
     }
-    axes_of(sizes.as_any())
+    extract_axes(sizes.as_any())
 }
 
 /// Converts a numpy index between brackets; an invalid index raises an `InvalidIndexError`.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{BATCH, LENGTH, THREADS, parse_up_to, parse_value};
-use super::convert::print_line;
+use super::convert_files::print_line;
 use super::files::check_name;
 use super::interrupt;
 use super::output::{format_rounded, group_digits};

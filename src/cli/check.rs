@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
-use super::convert::print_line;
+use super::convert_files::print_line;
 use super::output::group_digits;
 use crate::audit::{Audit, CheckOptions, KINDS, Severity, ShardFacts, check};
 use crate::functions::wrap_words;

@@ -9,7 +9,7 @@ use clap::Args;
 use rayon::prelude::*;
 
 use super::command_failure::{Failure, Outcome};
-use super::convert::print_line;
+use super::convert_files::print_line;
 use super::files::{FileFormat, NewFolders, check_name};
 use super::interrupt;
 use super::output::group_digits;
@@ -207,7 +207,7 @@ fn write_labels(
     }
     let staged = AtomicFiles::create(output, args.overwrite)?;
     for (shard, rows) in labels.iter().enumerate() {
-        let path = staged.path().join(format!("{}.parquet", cohort.shard_name(shard)));
+        let path = staged.path().join(format!("{}.parquet", cohort.format_shard_name(shard)));
         create_folder(path.parent().unwrap_or(staged.path()))?;
         write_file(&path, cohort, std::slice::from_ref(rows), &options)?;
     }

@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 
 use super::interrupt;
-use super::output::terminal_width;
+use super::output::find_terminal_width;
 use crate::error::Error;
 use crate::functions::wrap_words;
 use crate::sql::describe_error;
@@ -133,7 +133,7 @@ impl From<io::Error> for Failure {
 
 /// Breaks the lines of a message between words if it is printed on a terminal, which would break them within words.
 fn wrap_for_terminal(message: &str) -> String {
-    match terminal_width().filter(|_| io::stderr().is_terminal()) {
+    match find_terminal_width().filter(|_| io::stderr().is_terminal()) {
         Some(width) => wrap_lines(message, width),
         None => message.to_owned(),
     }

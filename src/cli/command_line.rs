@@ -58,7 +58,7 @@ pub(super) enum Command {
     /// Check a MEDS folder or a tensorized cohort for faults.
     Check(super::check::CheckArgs),
     /// Convert a file or folder to another format.
-    Convert(super::convert::ConvertArgs),
+    Convert(super::convert_files::ConvertArgs),
     /// Write rows as padded tensors with masks.
     Densify(super::densify::DensifyArgs),
     /// Write training batches of a MEDS folder or a tensorized cohort.
@@ -71,7 +71,7 @@ pub(super) enum Command {
     Generate(super::generate::GenerateArgs),
     /// Run parts of queries for sessions on other machines.
     #[cfg(feature = "cluster")]
-    Worker(super::worker::WorkerArgs),
+    Worker(super::worker_command::WorkerArgs),
     /// Answer queries of other programs over Flight SQL.
     #[cfg(feature = "serve")]
     Serve(Box<super::serve::ServeArgs>),
@@ -152,7 +152,7 @@ pub(super) struct QueryArgs {
     pub(super) table: TableArgs,
     #[cfg(feature = "cluster")]
     #[command(flatten)]
-    pub(super) cluster: super::worker::ClusterArgs,
+    pub(super) cluster: super::worker_command::ClusterArgs,
 }
 
 /// Arguments for results printed as tables. The other formats are never shortened.

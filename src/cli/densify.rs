@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::parse_value;
-use super::convert::print_line;
+use super::convert_files::print_line;
 use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform_batch};
 use super::interrupt;
 use super::output::group_digits;

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::batches::{describe_tasks, describe_unknown};
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{BATCH, parse_up_to, parse_value};
-use super::convert::print_line;
+use super::convert_files::print_line;
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name, format_of};
 use super::interrupt;
 use super::output::group_digits;
@@ -22,7 +22,7 @@ use crate::io::meds_torch::MedsFolder;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::io::safetensors::SaveOptions;
 use crate::kernels::between::Closure;
-use crate::sql::sources::features::feature_keys;
+use crate::sql::sources::features::find_feature_keys;
 use arrow::array::RecordBatch;
 use serrate_core::internal::AtomicFiles;
 
@@ -108,7 +108,7 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     }
     let folder = MedsFolder::open(&args.input)?;
     let (codes, prefixes) = (args.codes.clone(), args.prefixes.clone());
-    let keys = feature_keys(&folder, codes, prefixes, args.vocabulary.as_deref())?;
+    let keys = find_feature_keys(&folder, codes, prefixes, args.vocabulary.as_deref())?;
     let spec = FeatureSpec::try_new(keys, args.windows.clone(), args.aggregates.clone())?;
     let labels = Labels::read(&args.labels)?;
     let tasks = Labels::tasks(&args.labels)?;

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{PATIENTS, SHARDS};
-use super::convert::{names_folder, print_line, staged_path};
+use super::convert_files::{find_staged_path, names_folder, print_line};
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, describe_times};
 use super::interrupt;
 use super::output::group_digits;
@@ -100,7 +100,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     };
     let mut rest = None;
     for (i, target) in targets.iter().enumerate() {
-        let staged = staged_path(staged.as_ref(), &args.output, target);
+        let staged = find_staged_path(staged.as_ref(), &args.output, target);
         let renamed = |failure: Failure| failure.with_target_name(&staged, target);
         // Divides the patients so that the numbers of patients per file differ by at most one.
         let i = i as u64;

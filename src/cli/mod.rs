@@ -5,11 +5,11 @@
 mod batches;
 mod bins;
 mod check;
-mod codes;
+mod code_prefixes;
 mod cohort;
 mod command_failure;
 mod command_line;
-mod convert;
+mod convert_files;
 mod densify;
 mod features;
 mod files;
@@ -32,7 +32,7 @@ mod shell;
 mod stats;
 mod tensorize;
 #[cfg(feature = "cluster")]
-mod worker;
+mod worker_command;
 
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
@@ -91,7 +91,7 @@ fn run_command(cli: Cli) -> Outcome {
             ))
         })?;
     #[cfg(feature = "cluster")]
-    let cli = worker::read_secrets(cli)?;
+    let cli = worker_command::read_secrets(cli)?;
     #[cfg(feature = "serve")]
     let secrets = match &cli.command {
         Some(Command::Serve(args)) => Some(args.read_secrets(cli.limits.root_folder())?),
@@ -103,7 +103,7 @@ fn run_command(cli: Cli) -> Outcome {
         match cli.command {
             None => run_queries(cli.query).await,
             #[cfg(feature = "cluster")]
-            Some(Command::Worker(args)) => worker::run_worker(args).await,
+            Some(Command::Worker(args)) => worker_command::run_worker(args).await,
             #[cfg(feature = "serve")]
             Some(Command::Serve(args)) => match secrets {
                 Some(secrets) => serve::run_server(*args, secrets).await,
@@ -132,7 +132,7 @@ async fn run_file_command(command: Command) -> Outcome {
         Command::Inspect(args) => inspect::run(args),
         Command::Check(args) => check::run(args),
         Command::Report(args) => report::run(args),
-        Command::Convert(args) => convert::run(args),
+        Command::Convert(args) => convert_files::run(args),
         Command::Densify(args) => densify::run(args),
         Command::Batches(args) => batches::run(args),
         Command::Features(args) => features::run(args),

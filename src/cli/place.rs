@@ -35,7 +35,7 @@ impl ScriptErrors<'_> {
         let message = &message.replace("table 'datafusion.public.", "table '");
         match self.find_place(statement, message) {
             Some(at) => {
-                let message = without_location(message);
+                let message = remove_location(message);
                 format!("{}{message}{hint}{}", self.format_prefix(at, true), self.show_line(at))
             }
             None => {
@@ -73,12 +73,12 @@ impl ScriptErrors<'_> {
         let after: String = line.chars().skip(column).map(plain).collect();
         let before = before.trim_start();
         let before = match before.width() > WIDTH / 2 {
-            true => format!("…{}", last_columns(before, WIDTH / 2)),
+            true => format!("…{}", take_last_columns(before, WIDTH / 2)),
             false => before.to_owned(),
         };
         let room = WIDTH.saturating_sub(before.width());
         let after = match after.trim_end().width() > room {
-            true => format!("{}…", first_columns(&after, room)),
+            true => format!("{}…", take_first_columns(&after, room)),
             false => after.trim_end().to_owned(),
         };
         format!("\n  {before}{after}\n  {}^", " ".repeat(before.width()))
@@ -86,26 +86,27 @@ impl ScriptErrors<'_> {
 
     fn find_place(&self, statement: &Statement, message: &str) -> Option<Location> {
         let dialect = dialect_from_str(self.dialect)?;
-        let tokens = Tokenizer::new(dialect.as_ref(), &statement.padded_to_position())
+        let tokens = Tokenizer::new(dialect.as_ref(), &statement.pad_to_position())
             .tokenize_with_location()
             .ok()?;
         let tokens: Vec<&TokenWithSpan> =
             tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
         let first = message.lines().next().unwrap_or(message);
-        if let Some(at) = reported_location(first) {
+        if let Some(at) = find_reported_location(first) {
             let found = first.split_once("found: ").map(|(_, found)| found);
             let found = found.and_then(|found| found.split_once(" at Line: ")).map(|(t, _)| t);
             return match found {
-                Some(found) => token_near(&tokens, found, at),
+                Some(found) => find_token_near(&tokens, found, at),
                 None => Some(at),
             };
         }
         if first.ends_with("found: EOF") {
             return tokens.iter().rev().find(|t| t.token != Token::EOF).map(|t| t.span.end);
         }
-        let named = named_places(first).into_iter().find_map(|named| named.find_token(&tokens));
+        let named =
+            find_named_places(first).into_iter().find_map(|named| named.find_token(&tokens));
         named.or_else(|| {
-            named_symbols(first).iter().find_map(|symbol| symbol.find_only_token(&tokens))
+            find_named_symbols(first).iter().find_map(|symbol| symbol.find_only_token(&tokens))
         })
     }
 }
@@ -116,7 +117,7 @@ fn hide_credentials(text: &str) -> std::borrow::Cow<'_, str> {
     text.into()
 }
 
-fn first_columns(text: &str, width: usize) -> String {
+fn take_first_columns(text: &str, width: usize) -> String {
     let mut used = 0;
     let fits = |c: &char| {
         used += c.width().unwrap_or(0);
@@ -125,7 +126,7 @@ fn first_columns(text: &str, width: usize) -> String {
     text.chars().take_while(fits).collect()
 }
 
-fn last_columns(text: &str, width: usize) -> String {
+fn take_last_columns(text: &str, width: usize) -> String {
     let mut used = 0;
     let fits = |c: &char| {
         used += c.width().unwrap_or(0);
@@ -151,12 +152,12 @@ fn split_location(message: &str) -> Option<(&str, Location, &str)> {
 }
 
 /// Returns the location that a message reports.
-fn reported_location(message: &str) -> Option<Location> {
+fn find_reported_location(message: &str) -> Option<Location> {
     split_location(message).map(|(_, location, _)| location)
 }
 
 /// Removes the location from a message, because the caret below the message shows it.
-fn without_location(message: &str) -> String {
+fn remove_location(message: &str) -> String {
     match split_location(message) {
         Some((before, _, after)) => format!("{before}{after}"),
         None => message.to_owned(),
@@ -165,7 +166,7 @@ fn without_location(message: &str) -> String {
 
 /// Returns the position of the token `found`. The parser reports the position `at`, which is too
 /// far right if words were inserted before the token, in the same line, to parse the statement.
-fn token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
+fn find_token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
         .filter(|place| place.line == at.line && place.column <= at.column)
@@ -187,7 +188,7 @@ enum NameKind {
     Function,
 }
 
-fn named_places(message: &str) -> Vec<NamedPlace> {
+fn find_named_places(message: &str) -> Vec<NamedPlace> {
     let quoted = |start: &str, end: char| {
         let (_, rest) = message.split_once(start)?;
         Some(rest.split_once(end)?.0.to_owned())
@@ -266,7 +267,7 @@ const BITWISE: [&str; 12] = [
     "INTERVAL",
 ];
 
-fn named_symbols(message: &str) -> Vec<NamedSymbol> {
+fn find_named_symbols(message: &str) -> Vec<NamedSymbol> {
     let after = |start: &str| message.split_once(start).map(|(_, rest)| rest);
     let first_word = |rest: &str| rest.split([' ', '\'', ',', ';']).next().map(str::to_owned);
     let mut found = Vec::new();

@@ -19,7 +19,9 @@ use super::command_failure::{Failure, Outcome};
 use super::command_line::{Format, QueryArgs};
 use super::files::{FileFormat, is_meds_root};
 use super::interrupt;
-use super::output::{self, OutputTarget, ResultWriter, TableStyle, group_digits, terminal_width};
+use super::output::{
+    self, OutputTarget, ResultWriter, TableStyle, find_terminal_width, group_digits,
+};
 use super::panics;
 use super::place::ScriptErrors;
 use super::progress::QueryProgress;
@@ -242,7 +244,7 @@ impl Runner {
                 writeln!(self.target)?;
             }
             self.printed = true;
-            let width = terminal_width().unwrap_or(usize::MAX);
+            let width = find_terminal_width().unwrap_or(usize::MAX);
             for line in &statement.title {
                 writeln!(self.target, "{}", wrap_words(line, width, 0))?;
             }
@@ -254,7 +256,7 @@ impl Runner {
     async fn run_statement(&mut self, statement: &Statement) -> Outcome {
         let start = Instant::now();
         let context = self.context.clone();
-        let sql = statement.padded_to_position();
+        let sql = statement.pad_to_position();
         // A panic ends the statement but not the shell with its tables.
         let execute = AssertUnwindSafe(self.execute_statement(&context, &sql)).catch_unwind();
         let result = interrupt::run_or_cancel(async { Ok(execute.await) }).await;
@@ -324,14 +326,14 @@ impl Runner {
             match (self.format, &self.path) {
                 (Format::Json | Format::Arrow | Format::Csv, Some(path)) => {
                     let in_shell = self.format_on_screen.is_some();
-                    return Err(output::second_result_error(self.format, path, in_shell));
+                    return Err(output::make_second_result_error(self.format, path, in_shell));
                 }
                 (Format::Markdown | Format::Csv | Format::Line, _) => writeln!(self.target)?,
                 _ => {}
             }
         }
         self.results += 1;
-        self.look.set_line(if self.target.has_file() { None } else { terminal_width() });
+        self.look.set_line(if self.target.has_file() { None } else { find_terminal_width() });
         // Tables are written when the query ends. Other formats are written earlier, so on a
         // terminal their rows would mix with the progress bar.
         let at_end = matches!(self.format, Format::Table | Format::Line | Format::Markdown);

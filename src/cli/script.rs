@@ -18,7 +18,7 @@ pub(super) struct Statement {
 
 impl Statement {
     /// Returns the text padded with newlines and blanks, to let the parser report script positions.
-    pub(super) fn padded_to_position(&self) -> String {
+    pub(super) fn pad_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
         format!("{}{}{}", "\n".repeat(lines), " ".repeat(columns), self.text)
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(at, [(1, 1), (1, 15), (3, 3)]);
         assert_eq!(script.statements[1].text, "SELECT 1");
         assert!(!script.complete);
-        assert_eq!(script.statements[2].padded_to_position(), "\n\n  SELECT 2");
+        assert_eq!(script.statements[2].pad_to_position(), "\n\n  SELECT 2");
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Profile for Spans {
     fn push(&mut self, table: &RaggedTable) -> Outcome {
         let Some(column) = find_time_column(table).filter(|c| c.axis() > 0) else { return Ok(()) };
         let times = cast_to_microseconds(column)?;
-        for range in table_ranges(table, column.axis())? {
+        for range in find_table_ranges(table, column.axis())? {
             let row = range.filter_map(|i| times.get(i).copied().flatten());
             let (first, last) = row.fold((i64::MAX, i64::MIN), |(a, b), t| (a.min(t), b.max(t)));
             if first <= last {
@@ -218,7 +218,7 @@ pub(super) fn cast_to_microseconds(column: &Column) -> Outcome<Vec<Option<i64>>>
 }
 
 /// Returns the range of elements of `axis` that belongs to each row.
-pub(super) fn table_ranges(
+pub(super) fn find_table_ranges(
     table: &RaggedTable,
     axis: usize,
 ) -> Outcome<impl Iterator<Item = std::ops::Range<usize>>> {

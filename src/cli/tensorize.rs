@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{THREADS, parse_up_to};
-use super::convert::print_line;
+use super::convert_files::print_line;
 use super::files::check_name;
 use super::interrupt;
 use super::output::group_digits;

@@ -358,7 +358,7 @@ impl Cluster {
             // The sentence is that of `open_channel`.
             DataFusionError::Execution(text) if text.starts_with("worker ") => text.clone(),
             root => {
-                let cause = innermost_cause(root);
+                let cause = find_innermost_cause(root);
                 let cause = cause.lines().next().unwrap_or_default();
                 describe_refusal(name, cause, self.shared.channels.tls.is_some())
             }
@@ -426,7 +426,7 @@ fn trust_authority(authority: &str) -> Result<ClientTlsConfig> {
     }
 }
 
-fn innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
+fn find_innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
@@ -487,7 +487,7 @@ impl Channels {
 
     async fn open_channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let failed = |e: &(dyn std::error::Error + 'static)| {
-            let (name, cause) = (show_address(url), innermost_cause(e));
+            let (name, cause) = (show_address(url), find_innermost_cause(e));
             exec_datafusion_err!("{}", describe_refusal(&name, &cause, self.tls.is_some()))
         };
         let endpoint = Endpoint::from_shared(url.to_string())

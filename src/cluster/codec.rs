@@ -95,7 +95,7 @@ impl NodeFields {
         self.0.get(key).and_then(as_size).ok_or_else(|| self.make_error(key))
     }
 
-    fn optional_number(&self, key: &str) -> Result<Option<usize>> {
+    fn read_optional_number(&self, key: &str) -> Result<Option<usize>> {
         match self.0.get(key) {
             Some(Value::Null) => Ok(None),
             _ => self.read_number(key).map(Some),
@@ -167,7 +167,7 @@ fn decode_meds(fields: &NodeFields, rest: &[u8]) -> Result<MedsScan> {
         shared_subjects: fields.read_flag("shared_subjects")?,
         schema: Arc::new(decode_schema(rest)?),
         partitions: fields.read_ranges("partitions")?,
-        limit: fields.optional_number("limit")?,
+        limit: fields.read_optional_number("limit")?,
     })
 }
 
@@ -262,7 +262,9 @@ impl PhysicalExtensionCodec for SerrateCodec {
             "deep_stack" => Portable::DeepStack,
             "plain_order" => Portable::PlainOrder,
             "paced" => Portable::Paced,
-            "source_order" => Portable::SourceOrder { fetch: fields.optional_number("fetch")? },
+            "source_order" => {
+                Portable::SourceOrder { fetch: fields.read_optional_number("fetch")? }
+            }
             "unordered" => Portable::Unordered,
             "yielding" => Portable::Yielding,
             "meds" => Portable::Meds(decode_meds(&fields, rest)?),
@@ -285,7 +287,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
                 };
                 let input = Arc::clone(input);
                 if name == "task_rows" {
-                    let fetch = fields.optional_number("fetch")?;
+                    let fetch = fields.read_optional_number("fetch")?;
                     return Ok(Arc::new(TaskRowsExec::new(input, fetch)));
                 }
                 let carrier = self.decode_plan(rest, context, converter)?;

@@ -11,11 +11,11 @@ mod planner;
 mod preflight;
 mod settings;
 mod tasks;
-mod worker;
+mod worker_server;
 
 pub use crate::secret::TlsIdentity;
 pub use client::{ClientConfig, Cluster};
-pub use worker::{WorkerConfig, serve};
+pub use worker_server::{WorkerConfig, serve};
 
 /// Version of this build. A session uses only workers of the same version.
 const VERSION: &str = concat!("serrate ", env!("CARGO_PKG_VERSION"), ", plans 1");

@@ -26,7 +26,7 @@ use super::client::{Cluster, FIXED, TOO_FEW};
 use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
 use super::settings::{ClusterOptions, encode_settings};
-use crate::sql::travel::{division_of, reason_of};
+use crate::sql::travel::{division_of, find_reason};
 use crate::sql::{SourceOrderExec, pass_through, replace_config};
 
 /// Nodes that a divided plan may contain. Plans with other, untested nodes run in the session.
@@ -214,7 +214,7 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
         if !KNOWN.contains(&name) {
             return Err(match name {
                 "ScalarSubqueryExec" => "a subquery in an expression must run first".into(),
-                name => reason_of(name),
+                name => find_reason(name),
             });
         }
         open.extend(node.children());

@@ -24,7 +24,7 @@ use datafusion_proto::bytes::{
 };
 use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 
-use crate::sql::travel::{hidden_functions, to_portable};
+use crate::sql::travel::{list_hidden_functions, to_portable};
 
 /// Maximum size of an encoded part of a plan in bytes. The part includes the tables in memory that it reads.
 const LIMIT: usize = 64 << 20;
@@ -38,7 +38,7 @@ pub(super) fn check_stages(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
 ) -> std::result::Result<(), String> {
-    let context = worker_context(session);
+    let context = make_worker_context(session);
     for stage in find_stages(plan) {
         check_types(&stage.schema())?;
         check_stage(&stage, session, &context)?;
@@ -46,10 +46,10 @@ pub(super) fn check_stages(
     Ok(())
 }
 
-fn worker_context(session: &dyn Session) -> Arc<TaskContext> {
+fn make_worker_context(session: &dyn Session) -> Arc<TaskContext> {
     let context = session.task_ctx();
     let mut functions = context.scalar_functions().clone();
-    functions.extend(hidden_functions().into_iter().map(|f| (f.name().to_owned(), f)));
+    functions.extend(list_hidden_functions().into_iter().map(|f| (f.name().to_owned(), f)));
     Arc::new(TaskContext::new(
         context.task_id(),
         context.session_id(),
@@ -119,7 +119,7 @@ fn check_stage(
     if let Some(reason) = reason {
         return Err(reason);
     }
-    let one = first_task(stage).map_err(|e| e.strip_backtrace())?;
+    let one = find_first_task(stage).map_err(|e| e.strip_backtrace())?;
     let decoded = encode_and_decode(&one, context).map_err(|e| {
         let text = e.strip_backtrace();
         format!("the plan cannot be sent to workers: {}", text.lines().next().unwrap_or_default())
@@ -127,7 +127,7 @@ fn check_stage(
     compare_plans(&one, &decoded)
 }
 
-fn first_task(stage: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn find_first_task(stage: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = Arc::clone(stage).transform_up(|node| {
         let first = node.downcast_ref::<DistributedLeafExec>().and_then(|l| l.variants().first());
         Ok(match first {

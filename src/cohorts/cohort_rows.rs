@@ -40,7 +40,7 @@ const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
 impl Criteria {
     /// Returns the columns of the result, in the order of ACES.
-    pub(crate) fn result_columns(&self) -> Vec<CohortColumn> {
+    pub(crate) fn list_result_columns(&self) -> Vec<CohortColumn> {
         let mut columns = vec![CohortColumn::Subject];
         columns.extend(self.has_index_timestamp().then_some(CohortColumn::IndexTimestamp));
         columns.extend(self.has_label().then_some(CohortColumn::Label));
@@ -49,7 +49,7 @@ impl Criteria {
         columns
     }
 
-    pub(crate) fn result_schema(&self, columns: &[CohortColumn]) -> SchemaRef {
+    pub(crate) fn make_result_schema(&self, columns: &[CohortColumn]) -> SchemaRef {
         let field = |column: &CohortColumn| match column {
             CohortColumn::Subject => Field::new("subject_id", DataType::Int64, false),
             CohortColumn::IndexTimestamp => Field::new("index_timestamp", TIME, false),
@@ -70,13 +70,13 @@ impl Criteria {
             Field::new(start, TIME, false),
             Field::new(end, TIME, false),
         ];
-        let counts = self.counted_columns();
+        let counts = self.list_counted_columns();
         fields.extend(counts.map(|(_, c)| Field::new(&c.name, DataType::Int64, false)));
         fields.into()
     }
 
     /// Returns the numbers from which a column is built: for a struct, in the order of its fields.
-    fn slots_of(&self, column: CohortColumn) -> Vec<RealizationSlot> {
+    fn list_column_slots(&self, column: CohortColumn) -> Vec<RealizationSlot> {
         match column {
             CohortColumn::Subject => vec![RealizationSlot::Subject],
             CohortColumn::Trigger => vec![RealizationSlot::Trigger],
@@ -96,7 +96,8 @@ impl Criteria {
                     RealizationSlot::End(edge, WindowSide::End),
                 ];
                 slots.extend(
-                    self.counted_columns().map(|(column, _)| RealizationSlot::Count(edge, column)),
+                    self.list_counted_columns()
+                        .map(|(column, _)| RealizationSlot::Count(edge, column)),
                 );
                 slots
             }
@@ -115,7 +116,7 @@ pub(crate) struct CohortRows {
 impl CohortRows {
     pub(crate) fn new(criteria: &Criteria, columns: &[CohortColumn]) -> Self {
         let mut slots = Vec::new();
-        for slot in columns.iter().flat_map(|column| criteria.slots_of(*column)) {
+        for slot in columns.iter().flat_map(|column| criteria.list_column_slots(*column)) {
             if !slots.contains(&slot) {
                 slots.push(slot);
             }
@@ -158,7 +159,7 @@ impl CohortRows {
         let arrays = columns
             .iter()
             .map(|column| -> Result<ArrayRef> {
-                let slots = criteria.slots_of(*column);
+                let slots = criteria.list_column_slots(*column);
                 match column {
                     CohortColumn::Summary(edge) => {
                         let name = criteria.edges[*edge].name.as_str();
@@ -175,7 +176,7 @@ impl CohortRows {
             })
             .collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
-        let schema = criteria.result_schema(columns);
+        let schema = criteria.make_result_schema(columns);
         Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
     }
 }

@@ -37,7 +37,7 @@ impl Cohort {
     }
 
     /// Returns the name of a shard, such as `train/0`.
-    pub(crate) fn shard_name(&self, shard: usize) -> String {
+    pub(crate) fn format_shard_name(&self, shard: usize) -> String {
         match &self.folder {
             MedsFolder::Meds(data) => data.shards().nth(shard).map(|s| s.name().to_owned()),
             MedsFolder::Cohort(data) => data.shards().get(shard).map(|s| s.name().to_owned()),
@@ -88,7 +88,7 @@ impl Cohort {
             let mut furthest = 1 + selected;
             if selected == criteria.statics.len() {
                 counts.count_events(shard, criteria, row)?;
-                let triggers = counts.column_sums(criteria.trigger);
+                let triggers = counts.find_column_sums(criteria.trigger);
                 for (trigger, time) in counts.times.iter().enumerate() {
                     if triggers[trigger + 1] == triggers[trigger] {
                         continue;
@@ -105,7 +105,7 @@ impl Cohort {
                         })?;
                     attrition.add_realization(passed);
                     furthest = furthest.max(2 + selected + passed);
-                    if found.len() == criteria.edges.len() && passed == num_criteria(criteria) {
+                    if found.len() == criteria.edges.len() && passed == count_criteria(criteria) {
                         push_row(&mut rows, &counts, shard.ids[row], *time, &found);
                     }
                 }
@@ -116,7 +116,7 @@ impl Cohort {
     }
 }
 
-fn num_criteria(criteria: &Criteria) -> usize {
+fn count_criteria(criteria: &Criteria) -> usize {
     criteria.edges.iter().map(|edge| 1 + edge.constraints.len()).sum()
 }
 
@@ -141,7 +141,7 @@ fn find_edges<'a>(
         let past = index_after(&counts.times, end, with_end).max(first);
         passed += 1;
         for constraint in &edge.constraints {
-            let sums = counts.column_sums(constraint.column);
+            let sums = counts.find_column_sums(constraint.column);
             let count = sums[past] - sums[first];
             if constraint.min.is_some_and(|min| count < min)
                 || constraint.max.is_some_and(|max| count > max)
@@ -174,13 +174,13 @@ fn find_node<'a>(
     Ok(match edge.target {
         EdgeEnd::Offset(micros) => Some(root.checked_add(micros).ok_or(edge)?),
         EdgeEnd::Event { column, backward: false } => {
-            let sums = counts.column_sums(column);
+            let sums = counts.find_column_sums(column);
             let next = next();
             let past = next + sums[next..].partition_point(|sum| *sum == sums[next]);
             times.get(past - 1).copied().filter(|_| past < sums.len())
         }
         EdgeEnd::Event { column, backward: true } => {
-            let sums = counts.column_sums(column);
+            let sums = counts.find_column_sums(column);
             let past = previous();
             let at = sums[..=past].partition_point(|sum| *sum < sums[past]);
             at.checked_sub(1).and_then(|at| times.get(at)).copied()
@@ -205,7 +205,7 @@ fn push_row(
             RealizationSlot::End(edge, WindowSide::End) => found[*edge].end,
             RealizationSlot::Count(edge, column) => {
                 let (sums, FoundRange { first, past, .. }) =
-                    (counts.column_sums(*column), found[*edge]);
+                    (counts.find_column_sums(*column), found[*edge]);
                 sums[past] - sums[first]
             }
         });

@@ -137,7 +137,7 @@ impl Criteria {
     }
 
     /// Returns the columns of counts in results: all but those of static predicates.
-    pub(super) fn counted_columns(&self) -> impl Iterator<Item = (usize, &CountColumn)> {
+    pub(super) fn list_counted_columns(&self) -> impl Iterator<Item = (usize, &CountColumn)> {
         self.columns.iter().enumerate().filter(|(_, column)| !column.is_static)
     }
 
@@ -178,12 +178,12 @@ impl ConfigFile {
         Ok(Self { path: path.to_path_buf(), root })
     }
 
-    fn fault_at(&self, line: usize, key: &str, message: impl AsRef<str>) -> Error {
+    fn make_fault(&self, line: usize, key: &str, message: impl AsRef<str>) -> Error {
         Error::file(&self.path, format!("line {line}: {key}: {}", message.as_ref()))
     }
 
-    fn wrong_node(&self, node: &YamlNode, key: &str, expected: &str) -> Error {
-        self.fault_at(node.line, key, format!("{expected}, found {}", node.describe_value()))
+    fn make_node_error(&self, node: &YamlNode, key: &str, expected: &str) -> Error {
+        self.make_fault(node.line, key, format!("{expected}, found {}", node.describe_value()))
     }
 
     /// Returns the entries of a mapping; an empty list if the node is null.
@@ -191,21 +191,21 @@ impl ConfigFile {
         match &node.value {
             YamlValue::Map(entries) => Ok(entries),
             YamlValue::Null => Ok(&[]),
-            _ => Err(self.wrong_node(node, key, "expected a mapping of names to values")),
+            _ => Err(self.make_node_error(node, key, "expected a mapping of names to values")),
         }
     }
 
     fn as_text<'a>(&self, node: &'a YamlNode, key: &str, expected: &str) -> Result<&'a str> {
         match &node.value {
             YamlValue::Text(text) => Ok(text),
-            _ => Err(self.wrong_node(node, key, expected)),
+            _ => Err(self.make_node_error(node, key, expected)),
         }
     }
 
     fn as_bool(&self, node: &YamlNode, key: &str) -> Result<bool> {
         match node.value {
             YamlValue::Bool(value) => Ok(value),
-            _ => Err(self.wrong_node(node, key, "expected true or false")),
+            _ => Err(self.make_node_error(node, key, "expected true or false")),
         }
     }
 }
@@ -257,7 +257,7 @@ impl<'a> ConfigReader<'a> {
                     add_definitions(&mut definitions, main, entry)?;
                 }
                 name => {
-                    return Err(main.fault_at(
+                    return Err(main.make_fault(
                         entry.line,
                         name,
                         "unknown key; the keys are predicates, patient_demographics, trigger, windows, description and metadata",
@@ -273,7 +273,7 @@ impl<'a> ConfigReader<'a> {
                         add_definitions(&mut definitions, other, entry)?;
                     }
                     name => {
-                        return Err(other.fault_at(
+                        return Err(other.make_fault(
                             entry.line,
                             name,
                             "unknown key; a file of predicates has the keys predicates, patient_demographics, description and metadata",
@@ -284,7 +284,7 @@ impl<'a> ConfigReader<'a> {
         }
         let Some(trigger) = trigger else {
             let message = "the key is missing; give the name of the predicate whose events define the windows";
-            return Err(main.fault_at(main.root.line, "trigger", message));
+            return Err(main.make_fault(main.root.line, "trigger", message));
         };
         Ok(Self { main, definitions, trigger, windows })
     }
@@ -317,7 +317,7 @@ impl<'a> ConfigReader<'a> {
             columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), i)).collect();
         let find = |source: &ConfigFile, name: &str, line: usize, key: &str| -> Result<usize> {
             match by_name.get(name) {
-                Some(column) if columns[*column].is_static => Err(source.fault_at(
+                Some(column) if columns[*column].is_static => Err(source.make_fault(
                     line,
                     key,
                     format!(
@@ -325,7 +325,7 @@ impl<'a> ConfigReader<'a> {
                     ),
                 )),
                 Some(column) => Ok(*column),
-                None => Err(source.fault_at(
+                None => Err(source.make_fault(
                     line,
                     key,
                     format!("there is no predicate {name:?}; define it under the key predicates"),
@@ -338,7 +338,7 @@ impl<'a> ConfigReader<'a> {
         let tree = build_tree(&parts).map_err(|(window, message)| {
             let WindowEntry { window, line, .. } = &windows[window];
             let key = format!("windows.{}.{}", window.name, window.root_side());
-            self.main.fault_at(*line, &key, message)
+            self.main.make_fault(*line, &key, message)
         })?;
         let mut edges = Vec::new();
         for edge in &tree {
@@ -378,7 +378,7 @@ impl<'a> ConfigReader<'a> {
                     false => (false, false),
                 },
                 constraints: constraints.collect::<Result<_>>()?,
-                definition: describe_boundary(window.boundary_at(edge.side)),
+                definition: describe_boundary(window.find_boundary_at(edge.side)),
             });
         }
         let leaf_edge = |window: &CohortWindow| {
@@ -407,7 +407,7 @@ impl<'a> ConfigReader<'a> {
                 if is_special(predicate) {
                     let message =
                         format!("{predicate} cannot be a label; name a defined predicate");
-                    return Err(self.main.fault_at(*line, &key, message));
+                    return Err(self.main.make_fault(*line, &key, message));
                 }
                 label = Some((edge, find(self.main, predicate, *line, &key)?));
             }
@@ -433,7 +433,7 @@ impl<'a> ConfigReader<'a> {
                 let message = format!(
                     "an earlier window has the key {name}, too, but only one window can have this key; remove it from one of the windows"
                 );
-                Err(self.main.fault_at(line, key, message))
+                Err(self.main.make_fault(line, key, message))
             }
             None => Ok(()),
         }
@@ -450,7 +450,7 @@ impl<'a> ConfigReader<'a> {
         if !is_name(name) {
             let message =
                 "the name of a window must consist of letters, digits and _; rename the window";
-            return Err(source.fault_at(entry.line, &window_key, message));
+            return Err(source.make_fault(entry.line, &window_key, message));
         }
         let (mut start, mut end) = (None, None);
         let (mut start_inclusive, mut end_inclusive) = (None, None);
@@ -465,7 +465,7 @@ impl<'a> ConfigReader<'a> {
                 "start" | "end" => {
                     let expected = "expected a text such as \"trigger + 24h\", or null";
                     let boundary = Boundary::parse(source.as_text(node, &key, expected)?)
-                        .map_err(|message| source.fault_at(line, &key, message))?;
+                        .map_err(|message| source.make_fault(line, &key, message))?;
                     match own.name.as_str() {
                         "start" => start = Some(boundary),
                         _ => end = Some(boundary),
@@ -484,7 +484,7 @@ impl<'a> ConfigReader<'a> {
                         YamlValue::Text(text) if text == "start" => WindowSide::Start,
                         YamlValue::Text(text) if text == "end" => WindowSide::End,
                         _ => {
-                            return Err(source.wrong_node(
+                            return Err(source.make_node_error(
                                 node,
                                 &key,
                                 "expected `start` or `end`, the side of the window that is the prediction time",
@@ -494,7 +494,7 @@ impl<'a> ConfigReader<'a> {
                     index_timestamp = Some((side, line));
                 }
                 _ => {
-                    return Err(source.fault_at(
+                    return Err(source.make_fault(
                         line,
                         &key,
                         "unknown key; the keys of a window are start, end, start_inclusive, end_inclusive, has, label and index_timestamp",
@@ -505,12 +505,12 @@ impl<'a> ConfigReader<'a> {
         let required = |value: Option<bool>, key: &str| {
             value.ok_or_else(|| {
                 let key = format!("{window_key}.{key}");
-                source.fault_at(entry.line, &key, "the key is missing; set it to true or false")
+                source.make_fault(entry.line, &key, "the key is missing; set it to true or false")
             })
         };
         if start.is_none() && end.is_none() {
             let message = "start and end are both null, so the window would be the whole record; one of them must refer to the trigger or to another window";
-            return Err(source.fault_at(entry.line, &window_key, message));
+            return Err(source.make_fault(entry.line, &window_key, message));
         }
         let window = CohortWindow {
             name: name.clone(),
@@ -521,18 +521,18 @@ impl<'a> ConfigReader<'a> {
             has: self.read_constraints(has, &window_key)?,
         };
         check_order(&window)
-            .map_err(|message| source.fault_at(entry.line, &window_key, message))?;
+            .map_err(|message| source.make_fault(entry.line, &window_key, message))?;
         let used = [
             (!window.has.is_empty()).then_some("has"),
             label.map(|_| "label"),
             index_timestamp.map(|_| "index_timestamp"),
         ];
-        if window.boundary_at(window.leaf_side()).way.is_none()
+        if window.find_boundary_at(window.leaf_side()).way.is_none()
             && let Some(key) = used.into_iter().flatten().next()
         {
             let key = format!("{window_key}.{key}");
             let message = "start and end of the window are the same time, so the window contains no events; make it longer, or remove the key";
-            return Err(source.fault_at(entry.line, &key, message));
+            return Err(source.make_fault(entry.line, &key, message));
         }
         Ok(WindowEntry { window, line: entry.line, label, index_timestamp })
     }
@@ -541,7 +541,8 @@ impl<'a> ConfigReader<'a> {
         has.iter()
             .map(|own| {
                 let key = format!("{window_key}.has.{}", own.name);
-                let wrong = || self.main.wrong_node(&own.node, &key, "expected \"(min, max)\"");
+                let wrong =
+                    || self.main.make_node_error(&own.node, &key, "expected \"(min, max)\"");
                 let YamlValue::Text(text) = &own.node.value else { return Err(wrong()) };
                 let bound = |text: &str| match text.trim() {
                     "" | "None" => Ok(None),
@@ -568,7 +569,7 @@ impl<'a> ConfigReader<'a> {
                         });
                     }
                 };
-                Err(self.main.fault_at(own.line, &key, format!("{message}, found {text:?}")))
+                Err(self.main.make_fault(own.line, &key, format!("{message}, found {text:?}")))
             })
             .collect()
     }
@@ -594,7 +595,8 @@ impl<'a> ConfigReader<'a> {
                 found.push((self.main, name.clone(), constraint.line, format!("{key}.has.{name}")));
             }
             for side in [WindowSide::Start, WindowSide::End] {
-                if let Some(BoundarySearch::Event { predicate, .. }) = &window.boundary_at(side).way
+                if let Some(BoundarySearch::Event { predicate, .. }) =
+                    &window.find_boundary_at(side).way
                 {
                     if predicate == ANY_EVENT {
                         special.insert(predicate);
@@ -626,7 +628,7 @@ impl<'a> ConfigReader<'a> {
                     "there is no predicate {name:?}; the predicates are {}{more}",
                     known.join(", ")
                 );
-                return Err(source.fault_at(line, &key, message));
+                return Err(source.make_fault(line, &key, message));
             };
             if let YamlValue::Map(entries) = &definition.entry.node.value
                 && let Some(expr) = entries.iter().find(|e| e.name == "expr")
@@ -638,7 +640,7 @@ impl<'a> ConfigReader<'a> {
                         let message = format!(
                             "{input} cannot be part of a derived predicate; name defined predicates"
                         );
-                        return Err(definition.source.fault_at(expr.line, &key, message));
+                        return Err(definition.source.make_fault(expr.line, &key, message));
                     }
                     found.push((definition.source, input, expr.line, key.clone()));
                 }
@@ -663,15 +665,15 @@ impl<'a> ConfigReader<'a> {
             }
             if !is_name(&entry.name) || is_special(&entry.name) {
                 let message = "the name of a predicate must consist of letters, digits and _, and not be _ANY_EVENT, _RECORD_START or _RECORD_END; rename the predicate";
-                return Err(source.fault_at(entry.line, key, message));
+                return Err(source.make_fault(entry.line, key, message));
             }
             if SUMMARY_FIELDS.contains(&entry.name.as_str()) {
                 let message = "a column of the result has this name; rename the predicate";
-                return Err(source.fault_at(entry.line, key, message));
+                return Err(source.make_fault(entry.line, key, message));
             }
             let YamlValue::Map(entries) = &entry.node.value else {
                 let expected = "expected a mapping with the key code or expr (a file given as predicates can define it)";
-                return Err(source.wrong_node(&entry.node, key, expected));
+                return Err(source.make_node_error(&entry.node, key, expected));
             };
             match entries.iter().find(|e| e.name == "expr") {
                 None => {
@@ -687,7 +689,7 @@ impl<'a> ConfigReader<'a> {
                 Some(expr) if *of_patients => {
                     let key = format!("{key}.expr");
                     let message = "patient_demographics have codes only; write the derived predicate in predicates, with static: true";
-                    return Err(source.fault_at(expr.line, &key, message));
+                    return Err(source.make_fault(expr.line, &key, message));
                 }
                 Some(_) => {
                     drafts.push((read_derived(source, key, &entry.name, entries)?, definition));
@@ -747,7 +749,7 @@ impl<'a> ConfigReader<'a> {
                 draft.definition
             );
             let key = format!("{}.expr", definition.key);
-            return Err(definition.source.fault_at(definition.entry.line, &key, message));
+            return Err(definition.source.make_fault(definition.entry.line, &key, message));
         }
         for name in order {
             let Some((draft, _)) = drafts.iter().find(|(d, _)| d.name == name) else { continue };
@@ -791,7 +793,7 @@ fn add_definitions<'a>(
             Some(known) if known.of_patients != of_patients => {
                 let message =
                     format!("the predicate is also defined as {}; remove one of them", known.key);
-                return Err(source.fault_at(entry.line, &definition.key, message));
+                return Err(source.make_fault(entry.line, &definition.key, message));
             }
             Some(known) => *known = definition,
         }

@@ -90,7 +90,7 @@ pub(super) struct SubjectCounts {
 
 impl SubjectCounts {
     /// Returns the prefix sums of a column: element `i` is the sum over all times before time `i`.
-    pub(super) fn column_sums(&self, column: usize) -> &[i64] {
+    pub(super) fn find_column_sums(&self, column: usize) -> &[i64] {
         let stride = self.times.len() + 1;
         &self.sums[column * stride..(column + 1) * stride]
     }

@@ -35,7 +35,7 @@ impl CohortWindow {
         }
     }
 
-    pub(super) fn boundary_at(&self, side: WindowSide) -> &Boundary {
+    pub(super) fn find_boundary_at(&self, side: WindowSide) -> &Boundary {
         match side {
             WindowSide::Start => &self.start,
             WindowSide::End => &self.end,
@@ -80,7 +80,7 @@ pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>,
         drafts[root].children.push(leaf);
     }
     for (w, window) in windows.iter().enumerate() {
-        let parent = match &window.boundary_at(window.root_side()).reference {
+        let parent = match &window.find_boundary_at(window.root_side()).reference {
             Reference::Word(word) if word == "trigger" => TRIGGER,
             Reference::Window(name, side) => {
                 match windows.iter().position(|other| other.name == *name) {
@@ -119,7 +119,7 @@ pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>,
     }
     let way = |node: usize| {
         let (window, side) = place(node);
-        windows[window].boundary_at(side).way.as_ref()
+        windows[window].find_boundary_at(side).way.as_ref()
     };
     // A node at the time of its parent is removed. Its children move to the parent, in the order of ACES.
     for removed in 1..drafts.len() {

@@ -97,7 +97,7 @@ impl<'a> Plan<'a> {
 
     /// Returns the error for lists in argument 0 whose values have the wrong type `leaf`. `must`
     /// describes the expected values. For decimals, the error suggests a cast.
-    pub(crate) fn wrong_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
+    pub(crate) fn make_values_error(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
                 format!("; cast decimals first: {}(ragged_cast(x, 'DOUBLE'))", self.name())
@@ -109,7 +109,7 @@ impl<'a> Plan<'a> {
         ))
     }
 
-    pub(crate) fn boolean_lists(&self, i: usize) -> Result<NestedListType> {
+    pub(crate) fn find_boolean_lists(&self, i: usize) -> Result<NestedListType> {
         let lists = self.require_lists(i)?;
         match lists.leaf() {
             DataType::Boolean | DataType::Null => Ok(lists),
@@ -149,7 +149,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    pub(crate) fn known_literal(&self, i: usize) -> Option<&'a ScalarValue> {
+    pub(crate) fn find_known_literal(&self, i: usize) -> Option<&'a ScalarValue> {
         self.literals.get(i).copied().flatten()
     }
 
@@ -158,13 +158,18 @@ impl<'a> Plan<'a> {
     }
 
     pub(crate) fn literal_is_zero(&self, i: usize) -> bool {
-        self.known_literal(i).and_then(integer_of).flatten() == Some(0)
+        self.find_known_literal(i).and_then(find_integer).flatten() == Some(0)
     }
 
     /// Like [`require_literal`](Self::require_literal), for an integer. Returns `None` for NULL, too.
-    pub(crate) fn literal_integer(&self, i: usize, what: &str, such: &str) -> Result<Option<i64>> {
+    pub(crate) fn find_literal_integer(
+        &self,
+        i: usize,
+        what: &str,
+        such: &str,
+    ) -> Result<Option<i64>> {
         let Some(value) = self.require_literal(i, what, such)? else { return Ok(None) };
-        match integer_of(value) {
+        match find_integer(value) {
             Some(n) => Ok(n),
             None => Err(self.refuse_call(format!(
                 "argument {} ({what}) must be an integer such as {such}; it is {}",
@@ -174,7 +179,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    pub(crate) fn literal_text(&self, i: usize, what: &str, such: &str) -> Result<Option<&'a str>> {
+    pub(crate) fn find_literal_text(
+        &self,
+        i: usize,
+        what: &str,
+        such: &str,
+    ) -> Result<Option<&'a str>> {
         let Some(value) = self.require_literal(i, what, such)? else { return Ok(None) };
         match value.try_as_str() {
             Some(Some(text)) => Ok(Some(text)),
@@ -193,7 +203,9 @@ impl<'a> Plan<'a> {
         lists: &NestedListType,
         across: &str,
     ) -> Result<Option<usize>> {
-        let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
+        let Some(axis) = self.find_literal_integer(i, "the axis", "1 or -1")? else {
+            return Ok(None);
+        };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
     }
 }
@@ -237,7 +249,7 @@ fn write_found(value: &ScalarValue) -> String {
     }
 }
 
-fn integer_of(value: &ScalarValue) -> Option<Option<i64>> {
+fn find_integer(value: &ScalarValue) -> Option<Option<i64>> {
     match value.data_type() {
         DataType::Null => Some(None),
         t if t.is_integer() && value.is_null() => Some(None),
@@ -318,7 +330,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    pub(crate) fn array_type(&self, i: usize) -> DataType {
+    pub(crate) fn find_array_type(&self, i: usize) -> DataType {
         match &self.args[i] {
             Arg::Each(a) => a.borrow().data_type().clone(),
             Arg::One(s) => s.data_type(),
@@ -342,12 +354,12 @@ impl<'a> Call<'a> {
     }
 
     /// Returns integer argument `i` as one value or as one value per row; NULL if it is not given.
-    pub(crate) fn row_arg(&self, i: usize) -> Result<RowArg> {
+    pub(crate) fn read_row_arg(&self, i: usize) -> Result<RowArg> {
         match self.args.get(i) {
             None => Ok(RowArg::NONE),
-            Some(Arg::One(s)) => match integer_of(s) {
+            Some(Arg::One(s)) => match find_integer(s) {
                 Some(n) => Ok(RowArg::All(n)),
-                None => Err(self.overflow_error(i, s)),
+                None => Err(self.make_overflow_error(i, s)),
             },
             Some(Arg::Each(a)) => Ok(RowArg::Each(self.cast_integers(i, &a.borrow())?)),
         }
@@ -356,11 +368,11 @@ impl<'a> Call<'a> {
     fn cast_integers(&self, i: usize, array: &ArrayRef) -> Result<Int64Array> {
         let options = CastOptions { safe: false, ..Default::default() };
         let cast = cast_with_options(array, &DataType::Int64, &options)
-            .map_err(|e| self.overflow_error(i, e))?;
+            .map_err(|e| self.make_overflow_error(i, e))?;
         Ok(cast.as_primitive::<Int64Type>().clone())
     }
 
-    fn overflow_error(&self, i: usize, what: impl std::fmt::Display) -> Error {
+    fn make_overflow_error(&self, i: usize, what: impl std::fmt::Display) -> Error {
         Error::invalid(format!(
             "{}: argument {} does not fit a signed 64-bit integer: {what}; give a number from -2^63 to 2^63 - 1",
             self.name(),
@@ -370,7 +382,7 @@ impl<'a> Call<'a> {
 
     /// Returns argument `i`, an integer literal, or `None` if it is NULL or not given.
     pub(crate) fn read_integer(&self, i: usize) -> Option<i64> {
-        self.find_constant(i).and_then(integer_of).flatten()
+        self.find_constant(i).and_then(find_integer).flatten()
     }
 
     pub(crate) fn read_text(&self, i: usize) -> Option<&'a str> {

@@ -15,7 +15,7 @@ use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand};
 use crate::kernels::filter;
-use serrate_core::internal::true_bits;
+use serrate_core::internal::find_true_bits;
 
 pub(super) static BETWEEN: Def = Def {
     name: "ragged_between",
@@ -81,10 +81,10 @@ fn is_kind(text: Option<&str>) -> bool {
 
 fn plan_between(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
-    let text = plan.known_literal(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
+    let text = plan.find_known_literal(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
     let at = locate_arguments(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
     if let Some(i) = at.closed {
-        let kind = plan.literal_text(i, "which bounds are included", "'[]'")?;
+        let kind = plan.find_literal_text(i, "which bounds are included", "'[]'")?;
         if !is_kind(kind) {
             return Err(plan.refuse_call(format!(
                 "argument {} must be '[]', '[)', '(]' or '()'; it is {:?}",
@@ -111,14 +111,14 @@ fn plan_between(plan: &Plan<'_>) -> Result<FieldRef> {
         }
     }
     match at.values {
-        0 => Ok(super::def::make_nullable(lists.plain_leaf(DataType::Boolean))),
-        _ => super::index::same_field(plan),
+        0 => Ok(super::def::make_nullable(lists.make_plain_leaf(DataType::Boolean))),
+        _ => super::index::plan_same_field(plan),
     }
 }
 
 fn compute_between(call: &Call<'_>) -> Result<ArrayRef> {
     let last = call.len() - 1;
-    let second = call.array_type(1);
+    let second = call.find_array_type(1);
     let at = locate_arguments(call.len(), list_depth(&second) > 0, is_kind(call.read_text(last)));
     let kind = at.closed.and_then(|i| call.read_text(i)).unwrap_or("[]");
     let low = if kind.starts_with('[') { Op::GtEq } else { Op::Gt };
@@ -161,7 +161,7 @@ fn compare_bound(
         BatchOperand::Each(bounds) if bounds.leaves().logical_null_count() == 0 => return Ok(mask),
         BatchOperand::Each(bounds) => bounds.with_leaves(Arc::new(is_null(bounds.leaves())?))?,
     };
-    let known = BooleanArray::new(true_bits(mask.leaves().as_boolean()), None);
+    let known = BooleanArray::new(find_true_bits(mask.leaves().as_boolean()), None);
     let known = mask.with_leaves(Arc::new(known))?;
     elementwise::binary(Op::Or, Operand::Array(&known), Operand::Array(&unbounded))
 }

@@ -9,7 +9,7 @@ use super::args::Call;
 use super::def::{Def, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::retyped_field;
+use super::index::plan_retyped_field;
 use super::lists::NestedListType;
 use crate::error::{Error, Result};
 use crate::kernels::broadcast::{self, Spread};
@@ -46,17 +46,17 @@ pub(super) static BROADCAST: Def = Def {
                 y.depth()
             )));
         }
-        parse_spread(plan.literal_text(2, "how", "'repeat'")?)?;
-        retyped_field(plan, y.widened_by(&x).plain_leaf(x.leaf().clone()))
+        parse_broadcast_mode(plan.find_literal_text(2, "how", "'repeat'")?)?;
+        plan_retyped_field(plan, y.widen_by(&x).make_plain_leaf(x.leaf().clone()))
     },
     call: |call| {
-        let how = parse_spread(call.read_text(2))?;
+        let how = parse_broadcast_mode(call.read_text(2))?;
         call.to_lists(&broadcast::broadcast(&call.read_ragged(0)?, &call.read_ragged(1)?, how)?)
     },
     ..Def::DEFAULTS
 };
 
-fn parse_spread(text: Option<&str>) -> Result<Spread> {
+fn parse_broadcast_mode(text: Option<&str>) -> Result<Spread> {
     match text {
         None | Some("repeat") => Ok(Spread::Repeat),
         Some("first") => Ok(Spread::First),
@@ -90,7 +90,7 @@ pub(super) static COORDS: Def = Def {
             Some(_) => DataType::Int64,
             None => DataType::Struct(make_axis_fields(lists.depth())),
         };
-        Ok(make_nullable(lists.plain_leaf(leaf)))
+        Ok(make_nullable(lists.make_plain_leaf(leaf)))
     },
     call: list_coordinates,
     ..Def::DEFAULTS

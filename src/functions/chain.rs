@@ -149,7 +149,7 @@ pub(crate) fn gather_operands(
                 && call.args.iter().chain(&operands).filter(is_computed).count() <= COMPUTED =>
         {
             let mut args = call.args;
-            (written_letters(&args.remove(0)), args)
+            (write_letters(&args.remove(0)), args)
         }
         first => (String::new(), vec![first]),
     };
@@ -159,7 +159,7 @@ pub(crate) fn gather_operands(
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&CHAIN), args)))
 }
 
-fn written_letters(expr: &Expr) -> String {
+fn write_letters(expr: &Expr) -> String {
     match expr {
         Expr::Literal(ScalarValue::Utf8(Some(letters)), _) => letters.clone(),
         _ => String::new(),
@@ -231,7 +231,7 @@ fn write_chain(args: &[Expr], name: impl Fn(&Expr) -> String) -> Result<String> 
         return fail_without_operators("__serrate_chain");
     };
     let mut out = name(first);
-    for (letter, next) in written_letters(letters).chars().zip(rest) {
+    for (letter, next) in write_letters(letters).chars().zip(rest) {
         write!(out, " {} {}", decode_operator(letter)?, name(next))?;
     }
     Ok(out)
@@ -370,7 +370,7 @@ fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr
         let args = vec![lit(letter.to_string()), Expr::ScalarFunction(chain), right];
         return Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), args));
     }
-    let mut letters = chain.args.first().map(written_letters).unwrap_or_default();
+    let mut letters = chain.args.first().map(write_letters).unwrap_or_default();
     letters.push(letter);
     if let Some(first) = chain.args.first_mut() {
         *first = lit(letters);
@@ -401,7 +401,7 @@ impl ScalarUDFImpl for ListChain {
         let [letters, first, rest @ ..] = args else {
             return fail_without_operators("__serrate_list_chain");
         };
-        let letters = written_letters(letters);
+        let letters = write_letters(letters);
         let functions = letters
             .chars()
             .filter_map(|letter| super::find_definition(list_function(letter).ok()?));

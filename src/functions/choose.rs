@@ -55,7 +55,7 @@ pub(super) static WHERE: Def = Def {
             NestedListType::from_type(plan.data_type(2)),
         );
         let out = common_type(plan, &a, &b)?;
-        deepest_field(plan, &[&mask, &a, &b], out)
+        find_deepest_field(plan, &[&mask, &a, &b], out)
     },
     call: |call| {
         let leaf = NestedListType::from_type(call.return_type()).leaf().clone();
@@ -94,7 +94,7 @@ pub(super) fn check_fits(
         values => values,
     };
     // A cast of a column of floats to integers would drop fractions.
-    let cut = value.is_floating() && values.is_integer() && plan.known_literal(i).is_none();
+    let cut = value.is_floating() && values.is_integer() && plan.find_known_literal(i).is_none();
     if cut || !can_cast_types(value, values) {
         return Err(plan.refuse_call(format!(
             "argument {} has the type {value}, but must fit the values of the other argument, which have the type {values}; cast it first",
@@ -106,12 +106,16 @@ pub(super) fn check_fits(
 
 /// Returns a field with the levels of the deepest list in `sides` and leaves of the type `leaf`.
 /// Returns an error if all `sides` are scalars.
-fn deepest_field(plan: &Plan<'_>, sides: &[&NestedListType], leaf: DataType) -> Result<FieldRef> {
+fn find_deepest_field(
+    plan: &Plan<'_>,
+    sides: &[&NestedListType],
+    leaf: DataType,
+) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
     match deep {
         Some(deep) if deep.depth() > 0 => {
-            let all = sides.iter().fold((*deep).clone(), |all, other| all.widened_by(other));
-            Ok(make_nullable(all.plain_leaf(leaf)))
+            let all = sides.iter().fold((*deep).clone(), |all, other| all.widen_by(other));
+            Ok(make_nullable(all.make_plain_leaf(leaf)))
         }
         _ => Err(plan.refuse_call(
             "argument 1 is a scalar, as are all other arguments; one argument must be a list; for scalars use CASE WHEN",
@@ -201,7 +205,7 @@ macro_rules! casts {
             },
             plan: |plan| {
                 let lists = plan.require_lists(0)?;
-                let text = plan.literal_text(1, "the type", "'Float32'")?.unwrap_or_default();
+                let text = plan.find_literal_text(1, "the type", "'Float32'")?.unwrap_or_default();
                 let to = parse_type(text).ok_or_else(|| {
                     plan.refuse_call(format!(
                         "argument 2 ({text:?}) is not a scalar type; write a type such as 'DOUBLE' or 'Float32'"
@@ -218,12 +222,12 @@ macro_rules! casts {
                         lists.leaf()
                     )));
                 }
-                Ok(make_nullable(lists.plain_leaf(to)))
+                Ok(make_nullable(lists.make_plain_leaf(to)))
             },
             call: |call| {
                 let to = NestedListType::from_type(call.return_type()).leaf().clone();
                 let x = call.read_ragged(0)?;
-                let values = select::cast(&x, &to, $or_null).map_err(|e| without_place(&x, &to, e))?;
+                let values = select::cast(&x, &to, $or_null).map_err(|e| remove_place(&x, &to, e))?;
                 call.to_lists(&values)
             },
             facts: Facts { instead_of: if $or_null { &[] } else { &["trunc"] }, ..Facts::NONE },
@@ -251,7 +255,7 @@ casts!(
 
 /// Returns an error that shows the first value that `to` cannot represent and the row of this
 /// value. Returns `error` itself if there is no such value.
-fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
+fn remove_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {
         return error;

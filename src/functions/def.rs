@@ -151,7 +151,7 @@ impl Def {
 
     /// Returns the names of the parameters. Returns `None` if the function takes any number of
     /// arguments, or if its syntaxes name different parameters.
-    pub(crate) fn parameter_names(&self) -> Option<Vec<&'static str>> {
+    pub(crate) fn list_parameter_names(&self) -> Option<Vec<&'static str>> {
         let calls = self.doc.syntax.iter().filter_map(|syntax| parse_parameters(syntax));
         let calls: Vec<Vec<&str>> = calls.collect();
         let longest = calls.iter().max_by_key(|names| names.len())?;
@@ -304,7 +304,7 @@ impl ScalarUDFImpl for RaggedUdf {
                 false => (self.def.plan)(&plan),
             })
             .map(|field| {
-                let field = without_other_extension(field, args.arg_fields);
+                let field = remove_other_extension(field, args.arg_fields);
                 Arc::new(field.with_name(self.def.name))
             })
             .map_err(|e| match e {
@@ -347,7 +347,7 @@ const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 
 /// Removes the extension type of an argument from a result of another type: readers refuse a list that is marked as a
 /// fixed-shape tensor.
-fn without_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
+fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
     let mut field = Arc::unwrap_or_clone(field);
     let extension = field.metadata().get(EXTENSION_NAME);
     let is_inherited = extension.is_some()

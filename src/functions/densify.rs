@@ -48,7 +48,7 @@ pub(super) static DENSIFY: Def = Def {
     },
     plan: |plan| {
         let lists = plan.require_lists(0)?;
-        let sizes = literal_sizes(plan)?;
+        let sizes = find_literal_sizes(plan)?;
         if sizes.len() != lists.depth() {
             return Err(plan.refuse_call(format!(
                 "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give one size per axis of lists",
@@ -63,7 +63,9 @@ pub(super) static DENSIFY: Def = Def {
             )));
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
-        if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse_call(m))? {
+        if let Some(fill) =
+            parse_fill(plan.find_known_literal(2)).map_err(|m| plan.refuse_call(m))?
+        {
             fill.to_tensor(dtype).map_err(|_| {
                 plan.refuse_call(format!(
                     "argument 3 (the fill value) is {fill}, which cannot be represented as {dtype}; give another value, or cast argument 1"
@@ -75,12 +77,12 @@ pub(super) static DENSIFY: Def = Def {
     },
     call: |call| {
         let options = DenseOptions {
-            fill: parse_fill(given_fill(call)?).map_err(Error::invalid)?,
-            ..dense_options(call, 3)?
+            fill: parse_fill(read_given_fill(call)?).map_err(Error::invalid)?,
+            ..read_dense_options(call, 3)?
         };
         let x = call.read_ragged(0)?;
         let tensor =
-            densify::densify(&x, Some(&given_sizes(call)?), &options).map_err(name_limit)?;
+            densify::densify(&x, Some(&read_given_sizes(call)?), &options).map_err(name_limit)?;
         to_rows(call, &tensor)
     },
     ..Def::DEFAULTS
@@ -100,10 +102,10 @@ pub(super) static MASK: Def = Def {
     },
     plan: plan_mask,
     call: |call| {
-        let sizes = given_sizes(call)?;
+        let sizes = read_given_sizes(call)?;
         let axis = i64::try_from(sizes.len()).unwrap_or(i64::MAX);
         let tensor =
-            mask::mask(&call.read_ragged(0)?, axis, Some(&sizes), &dense_options(call, 2)?);
+            mask::mask(&call.read_ragged(0)?, axis, Some(&sizes), &read_dense_options(call, 2)?);
         to_rows(call, &tensor.map_err(name_limit)?)
     },
     ..Def::DEFAULTS
@@ -122,7 +124,7 @@ pub(super) static VALID: Def = Def {
         example: example!("densify_valid"),
     },
     plan: |plan| {
-        let (lists, sizes) = (plan.require_lists(0)?, literal_sizes(plan)?);
+        let (lists, sizes) = (plan.require_lists(0)?, find_literal_sizes(plan)?);
         if sizes.len() != lists.depth() {
             return Err(plan.refuse_call(format!(
                 "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give one size per axis of lists",
@@ -133,16 +135,16 @@ pub(super) static VALID: Def = Def {
         plan_mask(plan)
     },
     call: |call| {
-        let sizes = given_sizes(call)?;
+        let sizes = read_given_sizes(call)?;
         let tensor =
-            mask::validity_mask(&call.read_ragged(0)?, Some(&sizes), &dense_options(call, 2)?);
+            mask::validity_mask(&call.read_ragged(0)?, Some(&sizes), &read_dense_options(call, 2)?);
         to_rows(call, &tensor.map_err(name_limit)?)
     },
     ..Def::DEFAULTS
 };
 
 fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
-    let (lists, sizes) = (plan.require_lists(0)?, literal_sizes(plan)?);
+    let (lists, sizes) = (plan.require_lists(0)?, find_literal_sizes(plan)?);
     if sizes.len() > lists.depth() {
         return Err(plan.refuse_call(format!(
             "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give at most one size per axis of lists",
@@ -155,8 +157,8 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
 }
 
 /// Returns the tensor sizes from the literal argument 1. They determine the type of the result.
-fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
-    let Some(value) = plan.known_literal(1) else {
+fn find_literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
+    let Some(value) = plan.find_known_literal(1) else {
         return Err(plan.refuse_call(
             "argument 2 (the sizes) must be literals such as [256, 64] or '256, 64', because they determine the type of the result; columns, parameters ($1) and computed values are not known when the query is planned. ragged_pad accepts computed sizes and returns lists"
         ));
@@ -164,7 +166,7 @@ fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
     read_sizes(value).map_err(|m| plan.refuse_call(m))
 }
 
-fn given_sizes(call: &Call<'_>) -> Result<Vec<usize>> {
+fn read_given_sizes(call: &Call<'_>) -> Result<Vec<usize>> {
     match call.find_constant(1) {
         Some(value) => read_sizes(value).map_err(Error::invalid),
         None => Err(Error::invalid(format!(
@@ -227,7 +229,7 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
 }
 
 /// Returns the fill value, if given. It may be computed, but must be the same for all rows.
-fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
+fn read_given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
     match call.find_constant(2) {
         None if call.len() > 2 => Err(Error::invalid(format!(
             "{}: argument 3 (the fill value) must be the same for all rows, such as 0; it is a column",
@@ -238,7 +240,7 @@ fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
 }
 
 fn plan_side(plan: &Plan<'_>, i: usize) -> Result<()> {
-    parse_side(plan.literal_text(i, "the side", "'left'")?).map(|_| ())
+    parse_side(plan.find_literal_text(i, "the side", "'left'")?).map(|_| ())
 }
 
 fn parse_side(text: Option<&str>) -> Result<Side> {
@@ -246,7 +248,7 @@ fn parse_side(text: Option<&str>) -> Result<Side> {
 }
 
 /// Returns the options of a dense tensor. One thread builds the tensor, because partitions already run in parallel.
-fn dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
+fn read_dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
     Ok(DenseOptions {
         side: parse_side(call.read_text(i))?,
         limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
@@ -315,7 +317,7 @@ pub(super) static PAD: Def = Def {
                 )));
             }
         }
-        if let Some(value) = plan.known_literal(2).filter(|v| !v.is_null()) {
+        if let Some(value) = plan.find_known_literal(2).filter(|v| !v.is_null()) {
             value.cast_to(lists.leaf()).map_err(|_| {
                 plan.refuse_call(format!(
                     "argument 3 (the fill value) must be a value of the type {}; it is {value}",
@@ -329,7 +331,7 @@ pub(super) static PAD: Def = Def {
     },
     call: |call| {
         let x = call.read_ragged(0)?;
-        let fill = given_fill(call)?.filter(|v| !v.is_null());
+        let fill = read_given_fill(call)?.filter(|v| !v.is_null());
         let options = PadOptions {
             side: parse_side(call.read_text(3))?,
             fill: fill.map(|_| cast_scalar(call, 2, x.leaf_type())).transpose()?,
@@ -337,14 +339,14 @@ pub(super) static PAD: Def = Def {
             limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
         };
         call.to_lists(
-            &pad::pad(&x, &row_sizes(call, x.axes().len())?, &options).map_err(name_limit)?,
+            &pad::pad(&x, &read_row_sizes(call, x.axes().len())?, &options).map_err(name_limit)?,
         )
     },
     ..Def::DEFAULTS
 };
 
 /// Returns, for each axis, the size to which `ragged_pad` pads lists: one for all rows or one per row.
-fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
+fn read_row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let constant = call.find_constant(1).is_some();
     let sizes = match call.find_constant(1) {
         Some(value) => value.to_array_of_size(1)?,
@@ -353,7 +355,7 @@ fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     if list_depth(sizes.data_type()) == 0 {
         return match sizes.data_type().is_null() {
             true => Ok(vec![RowArg::NONE; axes]),
-            false => Ok(vec![call.row_arg(1)?]),
+            false => Ok(vec![call.read_row_arg(1)?]),
         };
     }
     let sizes = RaggedArray::try_from_arrow(&sizes)?;

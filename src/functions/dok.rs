@@ -67,14 +67,14 @@ pub(super) static GET: Def = Def {
         if !is_text(plan.data_type(0)) {
             return (index::AT.plan)(plan);
         }
-        let spec = planned_file(plan)?;
+        let spec = plan_dok_file(plan)?;
         let keys = spec.keys()?;
         if plan.len() == keys.len() + 2 {
             default(plan, keys.len() + 1, &spec.value()?)?;
         } else {
             check_count(plan, keys.len(), " [, default]", &keys)?;
         }
-        result_field(plan, &keys, spec.value()?)
+        make_result_field(plan, &keys, spec.value()?)
     },
     call: |call| {
         let Some(text) = call.find_constant(0).and_then(|s| s.try_as_str()) else {
@@ -108,10 +108,10 @@ pub(super) static CONTAINS: Def = Def {
                 plan.data_type(0)
             )));
         }
-        let spec = planned_file(plan)?;
+        let spec = plan_dok_file(plan)?;
         let keys = spec.keys()?;
         check_count(plan, keys.len(), "", &keys)?;
-        result_field(plan, &keys, DataType::Boolean)
+        make_result_field(plan, &keys, DataType::Boolean)
     },
     call: |call| {
         let spec = Spec::parse(call.read_text(0).unwrap_or_default())?;
@@ -121,8 +121,8 @@ pub(super) static CONTAINS: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn planned_file(plan: &Plan<'_>) -> Result<Spec> {
-    let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
+fn plan_dok_file(plan: &Plan<'_>) -> Result<Spec> {
+    let text = plan.find_literal_text(0, "the table", SUCH)?.unwrap_or_default();
     Spec::parse(text).map_err(|e| match e {
         Error::Invalid(message) => {
             plan.refuse_call(format!("argument 1 (the table) is invalid: {message}"))
@@ -150,7 +150,7 @@ fn check_count(
 }
 
 /// Checks the types of the keys. Returns a field of type `of` or, if keys are lists, of lists of `of`.
-fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
+fn make_result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
     let mut lists: Option<NestedListType> = None;
     for (i, (name, key)) in (1..).zip(keys) {
         if plan.is_list_view(i) {
@@ -174,7 +174,7 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
         }
         match &mut lists {
             None => lists = Some(given),
-            Some(known) if known.depth() == given.depth() => *known = known.widened_by(&given),
+            Some(known) if known.depth() == given.depth() => *known = known.widen_by(&given),
             Some(known) => {
                 return Err(plan.refuse_call(format!(
                     "argument {} ({name}) has {} level(s) of lists, but another key has {}; give keys that are scalars or lists of the same lengths",
@@ -187,7 +187,7 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
     }
     Ok(make_nullable(match lists {
         None => of,
-        Some(lists) => lists.plain_leaf(of),
+        Some(lists) => lists.make_plain_leaf(of),
     }))
 }
 
@@ -209,11 +209,11 @@ fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
     let fits = given.is_null()
         || (kind(given) == kind(value)
             && can_cast_types(given, value)
-            && !(value.is_integer() && plan.known_literal(i).is_some_and(fraction)));
+            && !(value.is_integer() && plan.find_known_literal(i).is_some_and(fraction)));
     if fits {
         return Ok(());
     }
-    let found = plan.known_literal(i).map_or_else(|| given.to_string(), ToString::to_string);
+    let found = plan.find_known_literal(i).map_or_else(|| given.to_string(), ToString::to_string);
     Err(plan.refuse_call(format!(
         "argument {} (default) must fit the values, which are {value}; it is {found}, so cast it first",
         i + 1
@@ -302,7 +302,7 @@ fn look_up_values(
             let (keys, nulls) = as_stored(keys, &fields)?;
             let found = dictionary.get(&keys)?;
             let Some(default) = default else { return Ok(found) };
-            let missing = !&valid_bits(&found);
+            let missing = !&find_valid_bits(&found);
             let missing = match &nulls {
                 Some(nulls) => &missing & nulls.inner(),
                 None => missing,
@@ -312,7 +312,7 @@ fn look_up_values(
     }
 }
 
-fn valid_bits(array: &ArrayRef) -> BooleanBuffer {
+fn find_valid_bits(array: &ArrayRef) -> BooleanBuffer {
     match array.logical_nulls() {
         Some(nulls) => nulls.inner().clone(),
         None => BooleanBuffer::new_set(array.len()),

@@ -27,7 +27,7 @@ pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     KnownTypes { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }
 
-fn literal_of(e: &Expr) -> Option<&ScalarValue> {
+fn find_literal_scalar(e: &Expr) -> Option<&ScalarValue> {
     match e {
         Expr::Literal(value, _) => Some(value),
         _ => None,
@@ -91,7 +91,7 @@ impl<'a> KnownTypes<'a> {
     }
 
     fn call_cannot_fail(&mut self, call: &'a ScalarFunction) -> Result<bool> {
-        let Some(def) = our_def(call) else {
+        let Some(def) = find_our_def(call) else {
             let literals = call.args.iter().map(read_literal).collect::<Vec<_>>();
             return Ok(!is_ours(&call.func) && is_harmless_call(call.name(), &literals));
         };
@@ -107,12 +107,12 @@ impl<'a> KnownTypes<'a> {
             return Ok(Arc::clone(known));
         }
         let field = match e {
-            Expr::ScalarFunction(call) if our_def(call).is_some() => {
+            Expr::ScalarFunction(call) if find_our_def(call).is_some() => {
                 let fields = call.args.iter().map(|arg| self.find_field(arg));
                 let fields = fields.collect::<Result<Vec<_>>>()?;
                 let arg_fields = fields_with_udf(&fields, call.func.as_ref())?;
                 let scalar_arguments: Vec<Option<&ScalarValue>> =
-                    call.args.iter().map(literal_of).collect();
+                    call.args.iter().map(find_literal_scalar).collect();
                 let args = ReturnFieldArgs {
                     arg_fields: &arg_fields,
                     scalar_arguments: &scalar_arguments,
@@ -133,7 +133,7 @@ impl<'a> KnownTypes<'a> {
                 if let Some(known) = self.shapes.get(&std::ptr::from_ref(e)) {
                     return *known;
                 }
-                let shape = self.shape_of_call(call);
+                let shape = self.find_shape_of_call(call);
                 self.shapes.insert(std::ptr::from_ref(e), shape);
                 shape
             }
@@ -141,8 +141,8 @@ impl<'a> KnownTypes<'a> {
         }
     }
 
-    fn shape_of_call(&mut self, call: &'a ScalarFunction) -> Option<&'a Column> {
-        if !our_def(call)?.keeps_lengths() {
+    fn find_shape_of_call(&mut self, call: &'a ScalarFunction) -> Option<&'a Column> {
+        if !find_our_def(call)?.keeps_lengths() {
             return None;
         }
         let mut shape = None;
@@ -163,7 +163,7 @@ impl<'a> KnownTypes<'a> {
 /// Whether a call never fails, whatever its arguments contain. Only calls of Serrate's functions, of
 /// `array_length` and of `cardinality`, and [slices with constant bounds](is_fixed_slice) can give `true`.
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
-    match our_def(call) {
+    match find_our_def(call) {
         Some(def) => match def.fails {
             Fails::Never => true,
             Fails::ComputedArguments => has_written_arguments(call),
@@ -180,7 +180,7 @@ fn has_written_arguments(call: &ScalarFunction) -> bool {
     call.args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..)))
 }
 
-fn our_def(call: &ScalarFunction) -> Option<&'static Def> {
+fn find_our_def(call: &ScalarFunction) -> Option<&'static Def> {
     let def = DEFS.iter().find(|def| def.name == call.name())?;
     is_ours(&call.func).then_some(*def)
 }

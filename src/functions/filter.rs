@@ -7,7 +7,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Facts, Fails};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::{retyped_field, same_field};
+use super::index::{plan_retyped_field, plan_same_field};
 use super::lists::NestedListType;
 use crate::array::{RaggedArray, list_of};
 use crate::error::Result;
@@ -30,7 +30,7 @@ pub(super) static FILTER: Def = Def {
     },
     plan: |plan| {
         check_mask(plan)?;
-        same_field(plan)
+        plan_same_field(plan)
     },
     call: |call| call.to_lists(&filter::filter(&call.read_ragged(0)?, &read_mask(call)?)?),
     fails: Fails::UnequalLengths,
@@ -52,7 +52,7 @@ pub(super) static COMPRESS: Def = Def {
     },
     plan: |plan| {
         let lists = check_mask(plan)?;
-        retyped_field(plan, lists.flat())
+        plan_retyped_field(plan, lists.flat())
     },
     call: |call| call.to_lists(&filter::compress(&call.read_ragged(0)?, &read_mask(call)?)?),
     fails: Fails::UnequalLengths,
@@ -65,7 +65,7 @@ fn check_mask(plan: &Plan<'_>) -> Result<NestedListType> {
     if plan.is_untyped_null(1) {
         return Ok(lists);
     }
-    let mask = plan.boolean_lists(1)?;
+    let mask = plan.find_boolean_lists(1)?;
     if mask.depth() > lists.depth() {
         return Err(plan.refuse_call(format!(
             "argument 2 (mask) has {} levels of lists, but argument 1 has only {}; give a mask with at most as many levels as argument 1",

@@ -11,7 +11,7 @@ use datafusion::error::Result;
 use datafusion::functions_nested::all_default_nested_functions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 use datafusion::scalar::ScalarValue;
-use serrate_core::internal::{canonical_floats, holds_float};
+use serrate_core::internal::{holds_float, to_canonical_floats};
 
 use super::list_fields::unify_lists;
 use super::{are_scalars, delegate, to_columnar};
@@ -95,13 +95,13 @@ impl ScalarUDFImpl for FloatList {
         for arg in keyed.args.iter_mut().take(self.count_compared()) {
             *arg = match &*arg {
                 ColumnarValue::Array(values) => {
-                    let keys = canonical_floats(values)?;
+                    let keys = to_canonical_floats(values)?;
                     changed |= keys.as_ref() != values.as_ref();
                     ColumnarValue::Array(keys)
                 }
                 ColumnarValue::Scalar(value) => {
                     let values = value.to_array()?;
-                    let keys = canonical_floats(&values)?;
+                    let keys = to_canonical_floats(&values)?;
                     changed |= keys.as_ref() != values.as_ref();
                     ColumnarValue::Scalar(ScalarValue::try_from_array(&keys, 0)?)
                 }
@@ -130,7 +130,8 @@ impl FloatList {
     ) -> Result<Option<ArrayRef>> {
         let sources = self.count_sources();
         let elements = |lists: &[ArrayRef]| {
-            let all: Option<Vec<ArrayRef>> = lists.iter().take(sources).map(elements_of).collect();
+            let all: Option<Vec<ArrayRef>> =
+                lists.iter().take(sources).map(find_list_elements).collect();
             all.map(|all| {
                 Ok::<_, datafusion::error::DataFusionError>((
                     concat(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>())?,
@@ -143,8 +144,8 @@ impl FloatList {
         else {
             return Ok(None);
         };
-        let is_list = elements_of(found).is_some() && !self.is_extreme();
-        let found_values = match elements_of(found).filter(|_| is_list) {
+        let is_list = find_list_elements(found).is_some() && !self.is_extreme();
+        let found_values = match find_list_elements(found).filter(|_| is_list) {
             Some(values) => values,
             None => Arc::clone(found),
         };
@@ -171,7 +172,7 @@ impl FloatList {
             let mut within = Vec::new();
             let mut base = 0usize;
             for (list, length) in args.iter().zip(&lengths) {
-                let range = elements_at(list, row);
+                let range = find_elements_at(list, row);
                 within.extend(range.map(|at| base.saturating_add(at)));
                 base = base.saturating_add(*length);
             }
@@ -186,7 +187,7 @@ impl FloatList {
                 }
             }
             let results = match is_list {
-                true => elements_at(found, row),
+                true => find_elements_at(found, row),
                 false if found.is_null(row) => 0..0,
                 false => row..row.saturating_add(1),
             };
@@ -247,7 +248,7 @@ impl FloatList {
     }
 }
 
-fn elements_of(lists: &ArrayRef) -> Option<ArrayRef> {
+fn find_list_elements(lists: &ArrayRef) -> Option<ArrayRef> {
     Some(match lists.data_type() {
         DataType::List(_) => Arc::clone(lists.as_list::<i32>().values()),
         DataType::LargeList(_) => Arc::clone(lists.as_list::<i64>().values()),
@@ -257,7 +258,7 @@ fn elements_of(lists: &ArrayRef) -> Option<ArrayRef> {
 }
 
 /// Returns the range of the elements of a list; it is empty for NULL.
-fn elements_at(lists: &ArrayRef, row: usize) -> Range<usize> {
+fn find_elements_at(lists: &ArrayRef, row: usize) -> Range<usize> {
     let range = match lists.data_type() {
         _ if lists.is_null(row) => None,
         DataType::List(_) => {

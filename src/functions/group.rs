@@ -7,7 +7,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Facts, Fails};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::{retyped_field, same_field};
+use super::index::{plan_retyped_field, plan_same_field};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::group;
@@ -30,7 +30,7 @@ pub(super) static KEYS: Def = Def {
     },
     plan: |plan| {
         check_keys(plan, 0, plan.require_lists(0)?.leaf())?;
-        same_field(plan)
+        plan_same_field(plan)
     },
     call: |call| call.to_lists(&group::group_keys(&call.read_ragged(0)?)?),
     facts: Facts::COMPARES,
@@ -123,7 +123,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
             )));
         }
     }
-    retyped_field(plan, lists.repeat_level(keys.depth() - 1, 2))
+    plan_retyped_field(plan, lists.repeat_level(keys.depth() - 1, 2))
 }
 
 /// Returns an error for a part of the calendar or a span of time in place of the list of groups.
@@ -146,7 +146,7 @@ fn has_groups(arguments: usize, data_type: impl Fn(usize) -> DataType) -> bool {
 
 fn group_lists(call: &Call<'_>) -> Result<ArrayRef> {
     let (x, keys) = (call.read_ragged(0)?, call.read_ragged(1)?);
-    call.to_lists(&match has_groups(call.len(), |i| call.array_type(i)) {
+    call.to_lists(&match has_groups(call.len(), |i| call.find_array_type(i)) {
         true => group::group_on(&x, &keys, &call.read_ragged(2)?)?,
         false => group::group(&x, &keys)?,
     })

@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
-use serrate_core::internal::{canonical_floats, holds_float};
+use serrate_core::internal::{holds_float, to_canonical_floats};
 
 use super::{call_on_arrays, declare, delegate, take_first, to_columnar};
 
@@ -42,14 +42,14 @@ static MASKED: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Masked)));
 
 /// Returns the function that replaces `get_field`. Its result is NULL if the struct is NULL.
-fn field_of_struct() -> Arc<ScalarUDF> {
+fn build_field_of_struct() -> Arc<ScalarUDF> {
     Arc::clone(&FIELD)
 }
 
 /// Returns the replacement of a function that reads values in NULL structs or lists, else `None`.
-pub(crate) fn without_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
+pub(crate) fn remove_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     if function.inner().is::<GetFieldFunc>() {
-        return Some(field_of_struct());
+        return Some(build_field_of_struct());
     }
     let is_of_lists = OF_LISTS.contains(&function.name()) && !function.inner().is::<OfVisible>();
     is_of_lists.then(|| {
@@ -58,7 +58,7 @@ pub(crate) fn without_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<Sca
     })
 }
 
-/// Returns DataFusion's `get_field` if `function` is its replacement, [`field_of_struct`].
+/// Returns DataFusion's `get_field` if `function` is its replacement, [`build_field_of_struct`].
 pub(crate) fn stock_field(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     function.inner().is::<FieldFunction>().then(get_field)
 }
@@ -70,7 +70,7 @@ pub(crate) fn mask_fields(e: Expr) -> Expr {
 
 /// Returns the function that [`mask_fields`] calls. Plans that are sent to workers may contain it.
 #[cfg(feature = "cluster")]
-pub(crate) fn masked_fields() -> Arc<ScalarUDF> {
+pub(crate) fn build_masked_fields() -> Arc<ScalarUDF> {
     Arc::clone(&MASKED)
 }
 
@@ -137,7 +137,7 @@ fn cast_key(entries: &FieldRef, key: &ColumnarValue) -> Result<(ColumnarValue, b
     let Some(to) = fields.first().map(|field| field.data_type()) else {
         return Ok((key.clone(), true));
     };
-    let given = ScalarValue::try_from_array(&canonical_floats(&given.to_array()?)?, 0)?;
+    let given = ScalarValue::try_from_array(&to_canonical_floats(&given.to_array()?)?, 0)?;
     let cast = given.cast_to(to)?;
     let are_numbers = given.data_type().is_numeric() && to.is_numeric();
     let is_exact = !are_numbers || cast.cast_to(&given.data_type())? == given;
@@ -151,7 +151,7 @@ fn canonicalize_keys(maps: &ArrayRef) -> Result<ArrayRef> {
     };
     let (fields, mut columns, nulls) = of.entries().clone().into_parts();
     if let Some(keys) = columns.first_mut() {
-        *keys = canonical_floats(keys)?;
+        *keys = to_canonical_floats(keys)?;
     }
     let entries = StructArray::try_new(fields, columns, nulls)?.into_data();
     Ok(make_array(of.to_data().into_builder().child_data(vec![entries]).build()?))
@@ -221,7 +221,7 @@ fn use_own_fields(e: Expr) -> Result<Expr> {
         Expr::ScalarFunction(ScalarFunction { func, args })
             if func.inner().is::<GetFieldFunc>() =>
         {
-            Ok(Transformed::yes(field_of_struct().call(args)))
+            Ok(Transformed::yes(build_field_of_struct().call(args)))
         }
         e => Ok(Transformed::no(e)),
     })?;
@@ -292,7 +292,7 @@ impl ScalarUDFImpl for OfVisible {
             && holds_float(&key.data_type())
         {
             *maps = change_values(maps, canonicalize_keys)?;
-            *key = change_values(key, |keys| Ok(canonical_floats(keys)?))?;
+            *key = change_values(key, |keys| Ok(to_canonical_floats(keys)?))?;
         }
         if let [maps, key] = args.args.as_slice()
             && matches!(maps.data_type(), DataType::Map(..))
@@ -359,8 +359,8 @@ fn extract_values(maps: &MapArray, keys: &ArrayRef) -> Result<ArrayRef> {
 /// Removes the elements of NULL lists at any depth. Returns `None` if no NULL list has elements.
 fn find_visible(lists: &ArrayRef) -> Result<Option<ArrayRef>> {
     match lists.data_type() {
-        DataType::List(_) => visible_lists(lists.as_list::<i32>()),
-        DataType::LargeList(_) => visible_lists(lists.as_list::<i64>()),
+        DataType::List(_) => find_visible_lists(lists.as_list::<i32>()),
+        DataType::LargeList(_) => find_visible_lists(lists.as_list::<i64>()),
         // Casts only the outer list, because DataFusion's cast of fixed-size lists inside of lists
         // keeps the elements of NULL lists.
         DataType::FixedSizeList(item, _) if lists.null_count() > 0 => {
@@ -371,7 +371,7 @@ fn find_visible(lists: &ArrayRef) -> Result<Option<ArrayRef>> {
     }
 }
 
-fn visible_lists<O: OffsetSizeTrait>(lists: &GenericListArray<O>) -> Result<Option<ArrayRef>> {
+fn find_visible_lists<O: OffsetSizeTrait>(lists: &GenericListArray<O>) -> Result<Option<ArrayRef>> {
     let below = find_visible(lists.values())?;
     let has_hidden = lists.nulls().is_some_and(|nulls| {
         let hidden = |row: usize| nulls.is_null(row) && lists.value_length(row).as_usize() > 0;

@@ -16,19 +16,19 @@ use crate::index::{Index, parse_index};
 use crate::kernels::index;
 use crate::kernels::search::{self, SearchSide};
 use crate::kernels::{RowArg, at};
-use serrate_core::internal::item_positions;
+use serrate_core::internal::find_item_positions;
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const WHERE_AXIS: (&str, &str) =
     ("axis", "the axis to slice, a literal; 1, the outermost list of a row, by default");
 const ROWS: &str = "use LIMIT and OFFSET for rows";
 
-pub(super) fn same_field(plan: &Plan<'_>) -> Result<FieldRef> {
-    retyped_field(plan, plan.require_lists(0)?.open())
+pub(super) fn plan_same_field(plan: &Plan<'_>) -> Result<FieldRef> {
+    plan_retyped_field(plan, plan.require_lists(0)?.open())
 }
 
 /// Returns a field of type `data_type` with the metadata of argument 0, such as a vocabulary id.
-pub(super) fn retyped_field(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
+pub(super) fn plan_retyped_field(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
     let metadata = plan.field(0).metadata().clone();
     Ok(Arc::new(make_nullable(data_type).as_ref().clone().with_metadata(metadata)))
 }
@@ -64,10 +64,11 @@ pub(super) static SLICE: Def = Def {
             );
         }
         plan.axis(4, &plan.require_lists(0)?, ROWS)?;
-        same_field(plan)
+        plan_same_field(plan)
     },
     call: |call| {
-        let (start, stop, step) = (call.row_arg(1)?, call.row_arg(2)?, call.row_arg(3)?);
+        let (start, stop, step) =
+            (call.read_row_arg(1)?, call.read_row_arg(2)?, call.read_row_arg(3)?);
         let axis = call.read_integer(4).unwrap_or(1);
         call.to_lists(&index::slice(&call.read_ragged(0)?, axis, &start, &stop, &step)?)
     },
@@ -91,7 +92,7 @@ pub(super) static HEAD: Def = Def {
     plan: plan_ends,
     call: |call| {
         let axis = call.read_integer(2).unwrap_or(1);
-        call.to_lists(&index::head(&call.read_ragged(0)?, axis, &call.row_arg(1)?)?)
+        call.to_lists(&index::head(&call.read_ragged(0)?, axis, &call.read_row_arg(1)?)?)
     },
     fails: Fails::ComputedArguments,
     facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
@@ -113,7 +114,7 @@ pub(super) static TAIL: Def = Def {
     plan: plan_ends,
     call: |call| {
         let axis = call.read_integer(2).unwrap_or(1);
-        call.to_lists(&index::tail(&call.read_ragged(0)?, axis, &call.row_arg(1)?)?)
+        call.to_lists(&index::tail(&call.read_ragged(0)?, axis, &call.read_row_arg(1)?)?)
     },
     fails: Fails::ComputedArguments,
     facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
@@ -123,7 +124,7 @@ pub(super) static TAIL: Def = Def {
 fn plan_ends(plan: &Plan<'_>) -> Result<FieldRef> {
     plan.check_integer(1, "n")?;
     plan.axis(2, &plan.require_lists(0)?, ROWS)?;
-    same_field(plan)
+    plan_same_field(plan)
 }
 
 pub(super) static GET: Def = Def {
@@ -140,7 +141,7 @@ pub(super) static GET: Def = Def {
     },
     plan: |plan| {
         let lists = plan.require_lists(0)?;
-        let text = plan.literal_text(1, "the index", "'2:5, 0'")?.unwrap_or_default();
+        let text = plan.find_literal_text(1, "the index", "'2:5, 0'")?.unwrap_or_default();
         let index = parse_index(text)?;
         check_lists_of_index(plan, text, &index)?;
         if index.contains(&Index::NewAxis) {
@@ -156,7 +157,7 @@ pub(super) static GET: Def = Def {
                 lists.depth()
             )));
         }
-        retyped_field(plan, lists.keep_levels(&kept_levels(&index, lists.depth())))
+        plan_retyped_field(plan, lists.keep_levels(&find_retained_levels(&index, lists.depth())))
     },
     call: |call| {
         let index = parse_index(call.read_text(1).unwrap_or_default())?;
@@ -170,7 +171,7 @@ pub(super) static GET: Def = Def {
 /// combines the two element by element, which is not supported here.
 fn check_lists_of_index(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let picks = |i: &Index| matches!(i, Index::At(_) | Index::Array(_) | Index::Mask(_));
-    let mut picking = index.iter().zip(item_positions(text)).filter(|(item, _)| picks(item));
+    let mut picking = index.iter().zip(find_item_positions(text)).filter(|(item, _)| picks(item));
     let arrays = index.iter().any(|i| picks(i) && !matches!(i, Index::At(_)));
     match (picking.next(), picking.next()) {
         (Some(_), Some((_, position))) if arrays => Err(plan.refuse_call(format!(
@@ -181,7 +182,7 @@ fn check_lists_of_index(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<
 }
 
 /// Returns for each list level, the outermost first, whether the result of an index keeps the level.
-fn kept_levels(index: &[Index], depth: usize) -> Vec<bool> {
+fn find_retained_levels(index: &[Index], depth: usize) -> Vec<bool> {
     let given = index.iter().filter(|i| i.takes_axis()).count();
     let mut keep = Vec::with_capacity(depth);
     for item in index {
@@ -211,9 +212,9 @@ pub(super) static AT: Def = Def {
     plan: |plan| {
         let lists = plan.require_lists(0)?;
         check_coordinates(plan, &lists, 1)?;
-        retyped_field(plan, lists.leaf().clone())
+        plan_retyped_field(plan, lists.leaf().clone())
     },
-    call: |call| at::at(&call.read_ragged(0)?, &row_args(call, 1)?, None),
+    call: |call| at::at(&call.read_ragged(0)?, &read_row_args(call, 1)?, None),
     fails: Fails::Never,
     ..Def::DEFAULTS
 };
@@ -247,11 +248,11 @@ pub(super) static AT_OR: Def = Def {
                 plan.data_type(1)
             )));
         }
-        retyped_field(plan, lists.leaf().clone())
+        plan_retyped_field(plan, lists.leaf().clone())
     },
     call: |call| {
         let x = call.read_ragged(0)?;
-        let coordinates = row_args(call, 2)?;
+        let coordinates = read_row_args(call, 2)?;
         match call.find_constant(1) {
             Some(value) => at::at(&x, &coordinates, Some(&Scalar::new(value.to_array_of_size(1)?))),
             None => at::at(&x, &coordinates, Some(&call.read_array(1)?)),
@@ -273,8 +274,8 @@ fn check_coordinates(plan: &Plan<'_>, lists: &NestedListType, first: usize) -> R
     (first..plan.len()).try_for_each(|i| plan.check_integer(i, "a coordinate"))
 }
 
-fn row_args(call: &Call<'_>, first: usize) -> Result<Vec<RowArg>> {
-    (first..call.len()).map(|i| call.row_arg(i)).collect()
+fn read_row_args(call: &Call<'_>, first: usize) -> Result<Vec<RowArg>> {
+    (first..call.len()).map(|i| call.read_row_arg(i)).collect()
 }
 
 pub(super) static SEARCHSORTED: Def = Def {
@@ -298,7 +299,7 @@ pub(super) static SEARCHSORTED: Def = Def {
     },
     plan: |plan| {
         let lists = plan.require_lists(0)?;
-        parse_side(plan.literal_text(2, "the side", "'left'")?)?;
+        parse_side(plan.find_literal_text(2, "the side", "'left'")?)?;
         let needles = NestedListType::from_type(plan.data_type(1));
         if needles.depth() == 0 && lists.depth() != 1 {
             return Err(plan.refuse_call(format!(
@@ -314,7 +315,7 @@ pub(super) static SEARCHSORTED: Def = Def {
             )));
         }
         let times = lists.leaf();
-        if let Some(value) = plan.known_literal(1)
+        if let Some(value) = plan.find_known_literal(1)
             && let Some(Some(text)) = value.try_as_str()
             && times.is_temporal()
             && value.cast_to(times).map_or(true, |time| time.is_null())
@@ -323,12 +324,12 @@ pub(super) static SEARCHSORTED: Def = Def {
                 "argument 2 ({text:?}) is not a {times}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
             )));
         }
-        Ok(make_nullable(needles.plain_leaf(DataType::Int64)))
+        Ok(make_nullable(needles.make_plain_leaf(DataType::Int64)))
     },
     call: |call| {
         let x = call.read_ragged(0)?;
         let side = parse_side(call.read_text(2))?;
-        if NestedListType::from_type(&call.array_type(1)).depth() > 0 || x.axes().len() > 1 {
+        if NestedListType::from_type(&call.find_array_type(1)).depth() > 0 || x.axes().len() > 1 {
             return call.to_lists(&search::searchsorted_lists(&x, &call.read_ragged(1)?, side)?);
         }
         let found = match call.find_constant(1) {

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::{NestedListType, ancestors_of_leaves, broadcast_together, rows_at};
+use super::lists::{NestedListType, broadcast_together, find_ancestors_of_leaves, take_rows_at};
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::error::Error;
 
@@ -103,7 +103,7 @@ fn split_arguments<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> 
     )
 }
 
-fn deepest_lists(fields: &[&FieldRef]) -> Result<Option<NestedListType>> {
+fn find_deepest_lists(fields: &[&FieldRef]) -> Result<Option<NestedListType>> {
     if fields.iter().any(|f| f.data_type().is_null()) {
         return Ok(None);
     }
@@ -120,7 +120,7 @@ fn deepest_lists(fields: &[&FieldRef]) -> Result<Option<NestedListType>> {
         fields.iter().map(|f| NestedListType::from_type(f.data_type())).collect();
     match all.iter().rev().max_by_key(|l| l.depth()) {
         Some(deep) if deep.depth() > 0 => {
-            Ok(Some(all.iter().fold(deep.clone(), |deep, other| deep.widened_by(other))))
+            Ok(Some(all.iter().fold(deep.clone(), |deep, other| deep.widen_by(other))))
         }
         _ => plan_err!(
             "{NAME}: argument 1 must be a list (List, LargeList or FixedSizeList); it is {}",
@@ -151,9 +151,9 @@ impl HigherOrderUDFImpl for RaggedMap {
 
     fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs<'_>) -> Result<FieldRef> {
         let (lists, value) = split_arguments(args.arg_fields)?;
-        let returns = match deepest_lists(&lists)? {
+        let returns = match find_deepest_lists(&lists)? {
             None => DataType::Null,
-            Some(lists) => lists.plain_leaf(value.data_type().clone()),
+            Some(lists) => lists.make_plain_leaf(value.data_type().clone()),
         };
         Ok(Arc::new(Field::new(NAME, returns, true)))
     }
@@ -189,8 +189,11 @@ impl HigherOrderUDFImpl for RaggedMap {
             params.iter().map(|p| p as _).collect();
         let mapped = lambda
             .evaluate(&params, |columns| {
-                let rows = ancestors_of_leaves(shape.axes(), shape.len());
-                columns.iter().map(|c| rows_at(c, &rows).map_err(DataFusionError::from)).collect()
+                let rows = find_ancestors_of_leaves(shape.axes(), shape.len());
+                columns
+                    .iter()
+                    .map(|c| take_rows_at(c, &rows).map_err(DataFusionError::from))
+                    .collect()
             })?
             .into_array(shape.leaves().len())?;
         Ok(ColumnarValue::Array(shape.with_leaves(mapped)?.to_arrow_as(returns)?))

@@ -36,7 +36,7 @@ use datafusion::physical_expr::expressions::Literal;
 /// `stock_lags_forward_still_lose_rows` fails.
 ///
 /// An offset or a default that is not a literal is evaluated for the row of the result. DataFusion refuses both.
-pub(crate) fn shifted_windows() -> [WindowUDF; 2] {
+pub(crate) fn build_shifted_windows() -> [WindowUDF; 2] {
     [lead_udwf(), lag_udwf()].map(|stock| WindowUDF::new_from_impl(Shifted { stock }))
 }
 

@@ -35,7 +35,7 @@ impl ScalarUDFImpl for ListContains {
         if value.is_volatile() {
             return Ok(ExprSimplifyResult::Original(args));
         }
-        Ok(match constant_elements(list)? {
+        Ok(match find_constant_elements(list)? {
             Some(elements) => ExprSimplifyResult::Simplified(contains_any(value, elements)?),
             None => ExprSimplifyResult::Original(args),
         })
@@ -47,7 +47,7 @@ impl ScalarUDFImpl for ListContains {
 }
 
 /// Returns the non-NULL elements of a list literal or a `make_array` of literals, else `None`.
-fn constant_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
+fn find_constant_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
     let values = match list {
         Expr::Literal(list @ (ScalarValue::List(_) | ScalarValue::LargeList(_)), _)
             if !list.is_null() =>

@@ -18,7 +18,7 @@ use super::delegate;
 /// Returns functions with Int64 results. DataFusion's results are unsigned: their difference is a
 /// decimal, and list functions refuse them. Remove once `stock_positions_are_still_unsigned` in
 /// `tests/sql/numbers.rs` fails.
-pub(crate) fn signed_counts() -> [ScalarUDF; 6] {
+pub(crate) fn build_signed_counts() -> [ScalarUDF; 6] {
     let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];
     let [length, dims, levels, elements] = lengths;
     [length, dims, levels, elements, array_position_udf(), array_positions_udf()]
@@ -34,12 +34,12 @@ struct Signed {
     inner: Arc<ScalarUDF>,
 }
 
-fn signed_type(t: &DataType) -> DataType {
+fn find_signed_type(t: &DataType) -> DataType {
     match t {
         DataType::UInt64 => DataType::Int64,
         DataType::List(item) => {
             let item = item.as_ref().clone();
-            let of = signed_type(item.data_type());
+            let of = find_signed_type(item.data_type());
             DataType::List(Arc::new(item.with_data_type(of)))
         }
         other => other.clone(),
@@ -50,7 +50,7 @@ impl ScalarUDFImpl for Signed {
     delegate!(inner: name, aliases, signature, documentation);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(signed_type(&self.inner.return_type(types)?))
+        Ok(find_signed_type(&self.inner.return_type(types)?))
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -63,11 +63,11 @@ impl ScalarUDFImpl for Signed {
         args.return_field = Arc::new(args.return_field.as_ref().clone().with_data_type(promised));
         Ok(match self.inner.invoke_with_args(args)? {
             ColumnarValue::Array(found) => {
-                ColumnarValue::Array(cast(&found, &signed_type(found.data_type()))?)
+                ColumnarValue::Array(cast(&found, &find_signed_type(found.data_type()))?)
             }
             ColumnarValue::Scalar(found) => {
                 let found = found.to_array()?;
-                let found = cast(&found, &signed_type(found.data_type()))?;
+                let found = cast(&found, &find_signed_type(found.data_type()))?;
                 ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)
             }
         })

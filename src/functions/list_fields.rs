@@ -29,7 +29,7 @@ const FUNCTIONS: [&str; 7] = [
 /// elements. Parquet uses `element`, and DataFusion's functions use either, depending on the batch,
 /// so that queries fail. Remove once `stock_element_fields_still_differ` and
 /// `stock_lists_of_required_elements_still_fail` in `tests/sql/over_lists.rs` fail.
-pub(crate) fn typed_lists() -> impl Iterator<Item = ScalarUDF> {
+pub(crate) fn build_typed_lists() -> impl Iterator<Item = ScalarUDF> {
     datafusion::functions_nested::all_default_nested_functions()
         .into_iter()
         .filter(|f| FUNCTIONS.contains(&f.name()))
@@ -153,9 +153,9 @@ fn rename_entries(entries: &FieldRef) -> FieldRef {
 }
 
 /// Returns a data type in which the elements of lists and the values of maps are nullable.
-pub(crate) fn nullable_elements(data_type: &DataType) -> DataType {
+pub(crate) fn make_elements_nullable(data_type: &DataType) -> DataType {
     let nullable = |element: &FieldRef| {
-        let data_type = nullable_elements(element.data_type());
+        let data_type = make_elements_nullable(element.data_type());
         Arc::new(element.as_ref().clone().with_data_type(data_type).with_nullable(true))
     };
     match data_type {

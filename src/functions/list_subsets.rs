@@ -14,7 +14,7 @@ use super::delegate;
 /// Returns functions that return NULL for a NULL list. DataFusion treats a NULL list as empty if
 /// the second argument has no element in any row of the batch. Remove once
 /// `stock_subsets_of_null_are_still_true` in `tests/sql/quantified.rs` fails.
-pub(crate) fn null_subsets() -> [ScalarUDF; 2] {
+pub(crate) fn build_null_subsets() -> [ScalarUDF; 2] {
     [array_has_all_udf(), array_has_any_udf()]
         .map(|inner| ScalarUDF::new_from_impl(NullSubset { inner }))
 }

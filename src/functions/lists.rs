@@ -64,12 +64,12 @@ impl NestedListType {
     }
 
     /// Returns the list type of these levels around `leaf`. The innermost field is `item`, without metadata.
-    pub(crate) fn plain_leaf(&self, leaf: DataType) -> DataType {
+    pub(crate) fn make_plain_leaf(&self, leaf: DataType) -> DataType {
         self.wrap_outer(self.depth(), leaf)
     }
 
     /// Returns these levels, with a LargeList also at each level at which `other` has a LargeList.
-    pub(crate) fn widened_by(&self, other: &Self) -> Self {
+    pub(crate) fn widen_by(&self, other: &Self) -> Self {
         let mut out = self.clone();
         for (level, (kind, _)) in out.levels.iter_mut().zip(&other.levels) {
             if *kind == ListKind::LargeList {
@@ -171,7 +171,7 @@ fn wrap_levels(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
 }
 
 /// Returns the rows of a column at the indices `order`. Consecutive lists are copied at once.
-pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
+pub(super) fn take_rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
     if list_depth(column.data_type()) == 0 {
         return Ok(take(column, order, None)?);
     }
@@ -180,7 +180,7 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
 }
 
 /// Returns, for each leaf, the index of the outermost list of `axes` that contains it.
-pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
+pub(super) fn find_ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {
         let mut next = Vec::with_capacity(axis.layout().children());
@@ -223,7 +223,7 @@ pub(super) fn broadcast_together(
         if missing.is_empty() {
             return Ok(array.leaves().clone());
         }
-        rows_at(array.leaves(), &ancestors_of_leaves(missing, array.leaves().len()))
+        take_rows_at(array.leaves(), &find_ancestors_of_leaves(missing, array.leaves().len()))
     });
     let leaves = leaves.collect::<Result<_>>()?;
     Ok(Some((shape, leaves)))

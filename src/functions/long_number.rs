@@ -53,7 +53,7 @@ pub(crate) fn long_number(e: &Expr) -> Option<(&Expr, &str)> {
 
 /// Returns a decimal literal, and the numbers of its digits before and after the point. Returns
 /// `None` if these are more than 38 digits together.
-pub(crate) fn decimal_of_digits(digits: &str) -> Option<(Expr, usize, usize)> {
+pub(crate) fn make_decimal_of_digits(digits: &str) -> Option<(Expr, usize, usize)> {
     let unsigned = digits.trim_start_matches('-').trim_start_matches('0');
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     let precision = u8::try_from(whole.len() + fraction.len()).ok()?.max(1);

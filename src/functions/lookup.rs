@@ -10,12 +10,12 @@ use datafusion::common::ScalarValue;
 use serrate_core::internal::lookup::{self, Lookup};
 
 use super::args::{Call, Plan};
-use super::codes::local_codes;
 use super::def::{Def, Facts, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::file_cache::FileCache;
 use super::lists::NestedListType;
+use super::vocabulary_codes::find_local_codes;
 use crate::access;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
@@ -77,7 +77,7 @@ struct LookupFile {
 
 impl LookupFile {
     fn get(path: &str, columns: [&str; 2]) -> Result<Arc<LookupTable>> {
-        let file = FILES.get(&local_codes(path)?, |path| {
+        let file = FILES.get(&find_local_codes(path)?, |path| {
             Ok(Self { path: path.to_path_buf(), made: Mutex::new(HashMap::new()) })
         })?;
         let mut made = file.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +99,7 @@ impl LookupFile {
 }
 
 /// Returns the table that a subquery returned as a list of key-value pairs. Builds the table once.
-fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
+fn make_subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let ScalarValue::List(list) = list else {
         return Err(Error::invalid(format!(
             "internal error: the table must be a list of pairs, not {}; please report it",
@@ -143,14 +143,14 @@ fn read_column_names<'a>(
 
 fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
     const SUCH: &str = "'codes.parquet'";
-    let Some(path) = plan.literal_text(from, "the table", SUCH)? else {
+    let Some(path) = plan.find_literal_text(from, "the table", SUCH)? else {
         return Err(plan.refuse_call(format!(
             "argument {} (the table) is missing; give the path of a file, such as 'codes.parquet'",
             from + 1
         )));
     };
     let names =
-        read_column_names(|i| plan.literal_text(i, "the name of a column", "'code'"), from)?;
+        read_column_names(|i| plan.find_literal_text(i, "the name of a column", "'code'"), from)?;
     if plan.len() > from + 3 {
         if let DataType::List(pairs) = plan.data_type(from + 3)
             && let DataType::Struct(fields) = pairs.data_type()
@@ -177,8 +177,8 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
 fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     if call.len() > from + 3 {
         return match call.find_constant(from + 3) {
-            Some(pairs) => subquery_table(pairs),
-            None => subquery_table(&read_common_value(call, from + 3)?),
+            Some(pairs) => make_subquery_table(pairs),
+            None => make_subquery_table(&read_common_value(call, from + 3)?),
         };
     }
     let path = call.read_text(from).ok_or_else(|| {
@@ -240,7 +240,7 @@ pub(super) static LOOKUP: Def = Def {
                 "argument 4 must name a column of scalars, one value per key; the column holds {values}, so name another column"
             )));
         }
-        Ok(result_field(&lists, values))
+        Ok(make_result_field(&lists, values))
     },
     call: |call| {
         let table = read_table(call, 1)?;
@@ -276,7 +276,7 @@ pub(super) static BIN: Def = Def {
     },
     plan: |plan| {
         if plan.is_untyped_null(1) {
-            return Ok(result_field(
+            return Ok(make_result_field(
                 &NestedListType::from_type(plan.data_type(0)),
                 DataType::UInt32,
             ));
@@ -309,7 +309,7 @@ pub(super) static BIN: Def = Def {
                 "argument 5 (the cuts) must be lists of numbers; they are {cuts}, so cast them first"
             )));
         }
-        Ok(result_field(&lists, DataType::UInt32))
+        Ok(make_result_field(&lists, DataType::UInt32))
     },
     call: |call| {
         let values = call.read_ragged(0)?;
@@ -324,6 +324,6 @@ pub(super) static BIN: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn result_field(lists: &NestedListType, leaf: DataType) -> FieldRef {
-    make_nullable(lists.plain_leaf(leaf))
+fn make_result_field(lists: &NestedListType, leaf: DataType) -> FieldRef {
+    make_nullable(lists.make_plain_leaf(leaf))
 }

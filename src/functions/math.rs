@@ -14,7 +14,7 @@ use crate::kernels::unary::{self, Unary};
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
 /// Returns when a unary function can fail: `-` and `abs` fail for the smallest integer of a type.
-const fn unary_fails(how: Unary) -> Fails {
+const fn find_unary_fails(how: Unary) -> Fails {
     match how {
         Unary::Neg | Unary::Abs => Fails::Values,
         _ => Fails::Never,
@@ -23,7 +23,7 @@ const fn unary_fails(how: Unary) -> Fails {
 
 /// Returns the facts of a unary list function, which name the scalar functions that it replaces,
 /// except the function of the same name: `ragged_ceil` names `ceiling`, but not `ceil`.
-const fn unary_facts(how: Unary) -> Facts {
+const fn find_unary_facts(how: Unary) -> Facts {
     let instead_of: &[&str] = match how {
         Unary::Ceil => &["ceiling"],
         Unary::IsNan => &["isnan"],
@@ -54,8 +54,8 @@ macro_rules! math {
             },
             plan: |plan| plan_unary(plan, $how),
             call: |call| call.to_lists(&compute_unary(&call.read_ragged(0)?, $how)?),
-            fails: unary_fails($how),
-            facts: unary_facts($how),
+            fails: find_unary_fails($how),
+            facts: find_unary_facts($how),
             ..Def::DEFAULTS
         };
     };
@@ -170,7 +170,7 @@ pub(super) static ROUND: Def = Def {
         example: example!("ragged_round"),
     },
     plan: |plan| {
-        let digits = plan.literal_integer(1, "digits", "2")?.unwrap_or_default();
+        let digits = plan.find_literal_integer(1, "digits", "2")?.unwrap_or_default();
         let digits = i32::try_from(digits).map_err(|_| {
             plan.refuse_call(format!(
                 "argument 2 (digits) must be an integer from -2147483648 to 2147483647, such as 2; it is {digits}"
@@ -193,8 +193,8 @@ fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
         DataType::Dictionary(_, values) => how.output_type(values),
         leaf => how.output_type(leaf),
     };
-    let out = out.map_err(|_| plan.wrong_values("numbers", leaf))?;
-    Ok(make_nullable(lists.plain_leaf(out)))
+    let out = out.map_err(|_| plan.make_values_error("numbers", leaf))?;
+    Ok(make_nullable(lists.make_plain_leaf(out)))
 }
 
 /// Applies a unary function to the leaves. Casts Null leaves to floats, and dictionaries to their value type.

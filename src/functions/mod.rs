@@ -11,7 +11,6 @@ mod between;
 mod broadcast;
 mod chain;
 mod choose;
-mod codes;
 mod decimal_range;
 mod declaration;
 mod def;
@@ -59,6 +58,7 @@ mod text;
 mod text_positions;
 mod timestamps;
 mod unsigned;
+mod vocabulary_codes;
 mod window;
 
 use std::fmt::Write;
@@ -71,11 +71,10 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
 pub(crate) use aggregate::{
-    OVER_TIMES, SUM_STATE, exact_aggregates, exact_deviation, exact_mean, extend_to_times,
-    float_extremes, replaced_aggregates,
+    OVER_TIMES, SUM_STATE, exact_aggregates, extend_to_times, float_extremes, make_exact_deviation,
+    make_exact_mean, replaced_aggregates,
 };
 pub(crate) use chain::is_chain;
-pub(crate) use codes::local_codes;
 #[cfg(feature = "cluster")]
 pub(crate) use decimal_range::get_precision_check;
 pub(crate) use decimal_range::{check_precision, checks_precision};
@@ -97,26 +96,27 @@ pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use float_lists::float_lists;
 pub(crate) use harmless::physical_cannot_fail;
 #[cfg(feature = "cluster")]
-pub(crate) use hidden::masked_fields;
-pub(crate) use hidden::{mask_fields, stock_field, without_hidden_values};
-pub(crate) use lead::shifted_windows;
+pub(crate) use hidden::build_masked_fields;
+pub(crate) use hidden::{mask_fields, remove_hidden_values, stock_field};
+pub(crate) use lead::build_shifted_windows;
 pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;
-pub(crate) use list_counts::signed_counts;
-pub(crate) use list_fields::{nullable_elements, typed_lists};
-pub(crate) use list_subsets::null_subsets;
-pub(crate) use long_number::{WITH_DIGITS, decimal_of_digits, long_number};
+pub(crate) use list_counts::build_signed_counts;
+pub(crate) use list_fields::{build_typed_lists, make_elements_nullable};
+pub(crate) use list_subsets::build_null_subsets;
+pub(crate) use long_number::{WITH_DIGITS, long_number, make_decimal_of_digits};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
-pub(crate) use naming::{COMPARISON, find_precedence, loosest_operator, write_literal};
+pub(crate) use naming::{COMPARISON, find_loosest_operator, find_precedence, write_literal};
 pub(crate) use nested_comparison::compare_nested;
-pub(crate) use over_lists::written_call;
+pub(crate) use over_lists::write_list_call;
 #[cfg(feature = "cli")]
 pub(crate) use scalar::documents::DocumentationText;
 pub(crate) use scalar::scalar_functions;
 #[cfg(feature = "cluster")]
-pub(crate) use span_product::span_operations;
-pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
-pub(crate) use unsigned::{is_for_signed, signed_windows, takes_unsigned};
+pub(crate) use span_product::build_span_operations;
+pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, find_unit_of_text};
+pub(crate) use unsigned::{build_signed_windows, is_for_signed, takes_unsigned};
+pub(crate) use vocabulary_codes::find_local_codes;
 
 macro_rules! example {
     ($name:literal) => {
@@ -237,9 +237,9 @@ static DEFS: &[&Def] = &[
     &structs::UNZIP,
     &broadcast::BROADCAST,
     &broadcast::COORDS,
-    &codes::ENCODE,
-    &codes::DECODE,
-    &codes::DESCENDANTS,
+    &vocabulary_codes::ENCODE,
+    &vocabulary_codes::DECODE,
+    &vocabulary_codes::DESCENDANTS,
     &lookup::LOOKUP,
     &lookup::BIN,
     &dok::GET,
@@ -268,7 +268,7 @@ pub(crate) fn find_definition(function: &ScalarUDF) -> Option<&'static Def> {
 }
 
 /// Returns the facts of a function of Serrate, or [`Facts::NONE`] for any other function.
-pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
+pub(crate) fn find_facts(function: &ScalarUDF) -> &'static Facts {
     find_definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }
 
@@ -277,7 +277,7 @@ pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     match function.name() {
         "array_length" | "cardinality" => Reads::Lengths,
         "array_slice" => Reads::Structure,
-        _ => facts_of(function).reads,
+        _ => find_facts(function).reads,
     }
 }
 
@@ -298,10 +298,10 @@ pub(crate) fn find_scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
 }
 
-/// Returns the parameters of a function and how many are required; see [`Def::parameter_names`].
-pub(crate) fn parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> {
+/// Returns the parameters of a function and how many are required; see [`Def::list_parameter_names`].
+pub(crate) fn list_parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> {
     let def = DEFS.iter().find(|def| def.name == name || def.aliases.contains(&name))?;
-    Some((def.parameter_names()?, def.arity.0))
+    Some((def.list_parameter_names()?, def.arity.0))
 }
 
 /// Whether `name` reduces lists, so that `f(x) FILTER (WHERE m)` means `f(ragged_filter(x, m))`.
@@ -319,7 +319,7 @@ pub(crate) fn find_aggregate(name: &str) -> Option<&'static Arc<AggregateUDF>> {
     AGGREGATE.iter().find(|f| f.name() == name)
 }
 
-pub(crate) fn higher_order(name: &str) -> Option<&'static Arc<HigherOrderUDF>> {
+pub(crate) fn find_higher_order(name: &str) -> Option<&'static Arc<HigherOrderUDF>> {
     HIGHER_ORDER.iter().find(|f| f.name() == name)
 }
 
@@ -331,7 +331,7 @@ pub(crate) fn find_arity(name: &str) -> Option<(usize, usize)> {
 
 /// Returns the first syntax in the documentation of a scalar function of Serrate; `None` for other functions.
 #[cfg(test)]
-pub(crate) fn first_syntax(name: &str) -> Option<&'static str> {
+pub(crate) fn find_first_syntax(name: &str) -> Option<&'static str> {
     let def = DEFS.iter().find(|def| def.name == name)?;
     def.doc.syntax.first().copied()
 }

@@ -118,11 +118,11 @@ fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Resu
 fn write_other(expr: &Expr, name: &mut String) -> Result<Option<u8>> {
     let text = name_expression(expr)?;
     name.push_str(&text);
-    Ok(loosest_operator(&text))
+    Ok(find_loosest_operator(&text))
 }
 
 /// Returns the precedence of the loosest operator outside parentheses and quotes in a name, if there is one.
-pub(crate) fn loosest_operator(text: &str) -> Option<u8> {
+pub(crate) fn find_loosest_operator(text: &str) -> Option<u8> {
     let (mut depth, mut quoted) = (0usize, false);
     let words = text.split(' ').filter(|word| {
         let outside = depth == 0 && !quoted;
@@ -192,7 +192,10 @@ pub(crate) fn write_literal(value: &ScalarValue) -> String {
             } else {
                 ""
             };
-            shown.map_or_else(|_| v.to_string(), |text| format!("{word}'{}'", plain_time(&text)))
+            shown.map_or_else(
+                |_| v.to_string(),
+                |text| format!("{word}'{}'", format_plain_time(&text)),
+            )
         }
         // Intervals and durations are not written with `Display`, which prints their internal fields.
         v if is_span(&v.data_type()) => match write_span(v) {
@@ -250,7 +253,7 @@ fn is_span(data_type: &DataType) -> bool {
 }
 
 /// Writes a timestamp as in SQL: with a blank in place of `T`, and only the date if the time is midnight.
-fn plain_time(text: &str) -> String {
+fn format_plain_time(text: &str) -> String {
     match text.strip_suffix("T00:00:00") {
         Some(date) => date.to_owned(),
         None => text.replacen('T', " ", 1),
@@ -264,10 +267,10 @@ mod tests {
 
     #[test]
     fn parentheses_follow_from_the_name() {
-        assert_eq!(loosest_operator("a.x + 2"), Some(6));
-        assert_eq!(loosest_operator("f(a + 2) * 3"), Some(7));
-        assert_eq!(loosest_operator("(a OR b) AND c = 'x OR y'"), Some(2));
-        assert_eq!(loosest_operator("ragged_sum(x, -1)"), None);
+        assert_eq!(find_loosest_operator("a.x + 2"), Some(6));
+        assert_eq!(find_loosest_operator("f(a + 2) * 3"), Some(7));
+        assert_eq!(find_loosest_operator("(a OR b) AND c = 'x OR y'"), Some(2));
+        assert_eq!(find_loosest_operator("ragged_sum(x, -1)"), None);
         let sum = Expr::Column("x + 2".into());
         let operand = |expr: &Expr, outer, right| {
             let mut name = String::new();

@@ -5,11 +5,11 @@ use arrow::array::{ArrayRef, DynComparator, make_comparator};
 use arrow::compute::SortOptions;
 
 use crate::error::Result;
-use serrate_core::internal::canonical_floats;
+use serrate_core::internal::to_canonical_floats;
 
 /// Returns a comparator for rows of one type, with NULL last. A type without an order is an error.
 pub(crate) fn compare_nested(left: &ArrayRef, right: &ArrayRef) -> Result<DynComparator> {
     let order = SortOptions { descending: false, nulls_first: false };
-    let (left, right) = (canonical_floats(left)?, canonical_floats(right)?);
+    let (left, right) = (to_canonical_floats(left)?, to_canonical_floats(right)?);
     Ok(make_comparator(&left, &right, order)?)
 }

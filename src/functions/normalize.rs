@@ -81,7 +81,7 @@ pub(super) static NORMALIZE: Def = Def {
     },
     plan: |plan| {
         if let Some(value) = plan.require_literal(2, "p", "1 or 2")? {
-            match norm_order(value) {
+            match find_norm_order(value) {
                 Some(p) if p >= 0.0 => {}
                 _ => {
                     return Err(plan.refuse_call(format!(
@@ -93,14 +93,14 @@ pub(super) static NORMALIZE: Def = Def {
         plan_scaled(plan)
     },
     call: |call| {
-        let p = call.find_constant(2).and_then(norm_order).unwrap_or(2.0);
+        let p = call.find_constant(2).and_then(find_norm_order).unwrap_or(2.0);
         call.to_lists(&normalize::normalize(&read_floats(call)?, call_axis(call), p, 1e-12)?)
     },
     ..Def::DEFAULTS
 };
 
 /// Returns the order `p` of a norm (2 for NULL), or `None` if the value is neither a number nor 'inf'.
-fn norm_order(value: &ScalarValue) -> Option<f64> {
+fn find_norm_order(value: &ScalarValue) -> Option<f64> {
     if value.is_null() {
         return Some(2.0);
     }
@@ -123,8 +123,8 @@ fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
         DataType::Null => Ok(DataType::Float64),
         leaf => normalize::output_type(plan.name(), leaf),
     };
-    let leaf = leaf.map_err(|_| plan.wrong_values("numbers", lists.leaf()))?;
-    Ok(make_nullable(lists.plain_leaf(leaf)))
+    let leaf = leaf.map_err(|_| plan.make_values_error("numbers", lists.leaf()))?;
+    Ok(make_nullable(lists.make_plain_leaf(leaf)))
 }
 
 /// Returns the first argument as a ragged array. Leaves of type Null become floats.

@@ -16,7 +16,7 @@ use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
 
 /// Returns when an operator can fail: on lists of unequal lengths and, for arithmetic, on overflow.
-const fn operator_fails(op: Op) -> Fails {
+const fn find_operator_fails(op: Op) -> Fails {
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
         _ => Fails::UnequalLengths,
@@ -40,7 +40,7 @@ macro_rules! operator {
             },
             plan: |plan| plan_operator(plan, $op),
             call: |call| compute_operator(call, $op),
-            fails: operator_fails($op),
+            fails: find_operator_fails($op),
             infix: Some($infix),
             ..Def::DEFAULTS
         };
@@ -272,7 +272,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
     // The result has the levels of the deeper operand, with a LargeList where either side has one.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
-    Ok(make_nullable(deep.widened_by(other).plain_leaf(out)))
+    Ok(make_nullable(deep.widen_by(other).make_plain_leaf(out)))
 }
 
 /// Returns the types to which both operands are cast. In a comparison, they may depend on the value
@@ -284,7 +284,7 @@ fn operand_types(
     left: &NestedListType,
     right: &NestedListType,
 ) -> Result<Types> {
-    types_at(plan, op, (0, left), (1, right))
+    find_types_at(plan, op, (0, left), (1, right))
 }
 
 pub(super) fn check_comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
@@ -292,17 +292,17 @@ pub(super) fn check_comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> R
         NestedListType::from_type(plan.data_type(a)),
         NestedListType::from_type(plan.data_type(b)),
     );
-    types_at(plan, op, (a, &left), (b, &right)).map(|_| ())
+    find_types_at(plan, op, (a, &left), (b, &right)).map(|_| ())
 }
 
-fn types_at(
+fn find_types_at(
     plan: &Plan<'_>,
     op: Op,
     (i, left): (usize, &NestedListType),
     (j, right): (usize, &NestedListType),
 ) -> Result<Types> {
     let literal = |i: usize| -> Result<Option<ArrayRef>> {
-        match plan.known_literal(i) {
+        match plan.find_known_literal(i) {
             Some(v) if op.is_comparison() && !is_list(plan.data_type(i)) => {
                 Ok(Some(v.to_array_of_size(1)?))
             }
@@ -420,7 +420,7 @@ pub(super) static NEG: Def = Def {
                 "argument 1 must be a list of signed numbers; its values are {leaf}, so cast them first: ragged_cast(x, 'BIGINT')"
             )));
         }
-        Ok(make_nullable(lists.plain_leaf(leaf.clone())))
+        Ok(make_nullable(lists.make_plain_leaf(leaf.clone())))
     },
     call: |call| call.to_lists(&elementwise::neg(&call.read_ragged(0)?)?),
     ..Def::DEFAULTS
@@ -438,7 +438,7 @@ pub(super) static NOT: Def = Def {
         duckdb: "`list_transform(mask, lambda v: NOT v)`.",
         example: example!("ragged_not"),
     },
-    plan: |plan| Ok(make_nullable(plan.boolean_lists(0)?.plain_leaf(DataType::Boolean))),
+    plan: |plan| Ok(make_nullable(plan.find_boolean_lists(0)?.make_plain_leaf(DataType::Boolean))),
     call: |call| call.to_lists(&elementwise::not(&as_booleans(&call.read_ragged(0)?)?)?),
     fails: Fails::Never,
     ..Def::DEFAULTS
@@ -491,7 +491,7 @@ pub(super) static ALL: Def = Def {
 };
 
 fn plan_quantifier(plan: &Plan<'_>) -> Result<FieldRef> {
-    let lists = plan.boolean_lists(0)?;
+    let lists = plan.find_boolean_lists(0)?;
     let axis = plan.axis(1, &lists, "use bool_or or bool_and over its result instead")?;
     Ok(make_nullable(match axis {
         None => DataType::Boolean,

@@ -9,7 +9,7 @@ use datafusion::logical_expr::expr::{HigherOrderFunction, LambdaVariable, Scalar
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
 
-use super::{higher_order, lambda as ragged_map};
+use super::{find_higher_order, lambda as ragged_map};
 use crate::array::{leaf_type, list_depth};
 
 /// Rewrites a call of a scalar function to a `ragged_map` over its list arguments. Returns `None`
@@ -28,7 +28,7 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
             body.push(arg.clone());
             continue;
         }
-        let name = variable_name(names.len());
+        let name = make_variable_name(names.len());
         let leaf = Arc::new(Field::new_list_field(leaf_type(data_type).clone(), true));
         body.push(Expr::LambdaVariable(LambdaVariable::new(name.clone(), Some(leaf))));
         names.push(name);
@@ -37,7 +37,7 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
     let body = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&call.func), body));
     body.get_type(schema).ok()?;
     lists.push(lambda(names, body));
-    let map = Arc::clone(higher_order(ragged_map::NAME)?);
+    let map = Arc::clone(find_higher_order(ragged_map::NAME)?);
     Some(Expr::HigherOrderFunction(HigherOrderFunction::new(map, lists)))
 }
 
@@ -76,10 +76,10 @@ fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -
 }
 
 /// If `map` is a `ragged_map` that replaced a call of a scalar function on lists, returns the call.
-pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
+pub(crate) fn write_list_call(map: &HigherOrderFunction) -> Option<Expr> {
     let (Expr::Lambda(lambda), lists) = map.args.split_last()? else { return None };
     let Expr::ScalarFunction(mut call) = lambda.body.as_ref().clone() else { return None };
-    if lambda.params.iter().enumerate().any(|(at, name)| *name != variable_name(at)) {
+    if lambda.params.iter().enumerate().any(|(at, name)| *name != make_variable_name(at)) {
         return None;
     }
     let mut lists = lists.iter();
@@ -91,6 +91,6 @@ pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
     lists.next().is_none().then_some(Expr::ScalarFunction(call))
 }
 
-fn variable_name(at: usize) -> String {
+fn make_variable_name(at: usize) -> String {
     format!("value_{at}")
 }

@@ -9,7 +9,7 @@ use super::args::{Call, Plan, advise_numbers};
 use super::def::{Def, Facts, Fails, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::{NestedListType, ancestors_of_leaves, broadcast_together};
+use super::lists::{NestedListType, broadcast_together, find_ancestors_of_leaves};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use serrate_core::internal::exact::Exact;
@@ -90,7 +90,7 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
             )));
         }
     }
-    let deepest = deepest_levels(y, x);
+    let deepest = find_deepest_levels(y, x);
     let Some(axis) = plan.axis(2, &deepest, "use corr, regr_slope or regr_intercept of rows")?
     else {
         return Ok(make_nullable(DataType::Float64));
@@ -104,8 +104,8 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
 }
 
 /// Returns the levels of the deeper argument, with a LargeList where either argument has one.
-fn deepest_levels(y: NestedListType, x: NestedListType) -> NestedListType {
-    if x.depth() > y.depth() { x.widened_by(&y) } else { y.widened_by(&x) }
+fn find_deepest_levels(y: NestedListType, x: NestedListType) -> NestedListType {
+    if x.depth() > y.depth() { x.widen_by(&y) } else { y.widen_by(&x) }
 }
 
 fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
@@ -119,7 +119,7 @@ fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
     let innermost = shape.axes().len() - 1;
     let outer = if call.read_integer(2).is_some() { innermost } else { 0 };
     let results = shape.axis_len(outer)?;
-    let owners = ancestors_of_leaves(&shape.axes()[outer..], results);
+    let owners = find_ancestors_of_leaves(&shape.axes()[outer..], results);
     let groups = owners.values().iter().map(|g| usize::try_from(*g).unwrap_or(usize::MAX));
     let groups: Vec<usize> = groups.collect();
     let pairs = leaves.iter().map(|leaves| Ok(cast(leaves, &DataType::Float64)?));

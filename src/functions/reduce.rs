@@ -22,14 +22,14 @@ const ARGS: &[(&str, &str)] = &[
 ];
 
 /// Returns when a reduction can fail: sums and products of integers fail on overflow.
-const fn reduction_fails(how: Reduction) -> Fails {
+const fn find_reduction_fails(how: Reduction) -> Fails {
     match how {
         Reduction::Sum | Reduction::Prod => Fails::IntegerOverflow,
         _ => Fails::Never,
     }
 }
 
-const fn reduction_facts(how: Reduction) -> Facts {
+const fn find_reduction_facts(how: Reduction) -> Facts {
     use Reduction::{ArgMax, ArgMin, First, Last, Max, Mean, Median, Min, Mode, Nunique, Std, Var};
     let instead_of: &[&str] = match how {
         First => &["first_value"],
@@ -60,8 +60,8 @@ macro_rules! reduction {
             },
             plan: |plan| plan_reduction(plan, $how),
             call: |call| compute_reduction(call, $how),
-            fails: reduction_fails($how),
-            facts: reduction_facts($how),
+            fails: find_reduction_fails($how),
+            facts: find_reduction_facts($how),
             ..Def::DEFAULTS
         };
     };
@@ -194,7 +194,7 @@ macro_rules! spread {
                 compute_reduction(call, Reduction::$how { ddof })
             },
             fails: Fails::Never,
-            facts: reduction_facts(Reduction::$how { ddof: 1 }),
+            facts: find_reduction_facts(Reduction::$how { ddof: 1 }),
             ..Def::DEFAULTS
         };
     };
@@ -216,7 +216,7 @@ spread!(
 );
 
 fn parse_ddof(plan: &Plan<'_>) -> Result<u32> {
-    let given = plan.literal_integer(2, "ddof", "0")?.unwrap_or(1);
+    let given = plan.find_literal_integer(2, "ddof", "0")?.unwrap_or(1);
     u32::try_from(given).map_err(|_| {
         plan.refuse_call(format!(
             "argument 3 (ddof) must be an integer from 0 to 4294967295, such as 0 or 1; it is {given}"
@@ -249,7 +249,7 @@ pub(super) static QUANTILE: Def = Def {
         let such = "0.5 or [0.25, 0.75]";
         let several = match plan.require_literal(1, "q", such)? {
             None => false,
-            Some(value) => match literal_quantiles(value) {
+            Some(value) => match find_literal_quantiles(value) {
                 Some((qs, several)) if qs.iter().all(|q| (0.0..=1.0).contains(q)) => several,
                 _ => {
                     return Err(plan.refuse_call(format!(
@@ -267,7 +267,7 @@ pub(super) static QUANTILE: Def = Def {
     call: |call| {
         let x = call.read_ragged(0)?;
         let axis = call.read_integer(2);
-        match call.find_constant(1).and_then(literal_quantiles) {
+        match call.find_constant(1).and_then(find_literal_quantiles) {
             Some((qs, true)) => call.to_lists(&reduce::quantiles(&x, &qs, axis)?),
             Some((qs, false)) if qs.len() == 1 => {
                 call.to_lists(&reduce::quantile(&x, qs[0], axis)?)
@@ -285,7 +285,7 @@ pub(super) static QUANTILE: Def = Def {
 };
 
 /// Returns the quantiles in a literal, and whether the literal is a list.
-fn literal_quantiles(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
+fn find_literal_quantiles(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
     let list = list_depth(&value.data_type()) == 1;
     let array = match value {
         ScalarValue::List(a) if list => a.value(0),
@@ -312,7 +312,10 @@ fn plan_reduction(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
 }
 
 fn refuse_leaf(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
-    plan.wrong_values(format_args!("values from which the {} can be computed", how.name()), leaf)
+    plan.make_values_error(
+        format_args!("values from which the {} can be computed", how.name()),
+        leaf,
+    )
 }
 
 fn compute_reduction(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {

@@ -11,7 +11,7 @@ use super::args::Plan;
 use super::def::{Def, Facts, Fails, Reads, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::retyped_field;
+use super::index::plan_retyped_field;
 use crate::error::{Error, Result};
 use crate::kernels::reshape;
 
@@ -87,7 +87,7 @@ pub(super) static SQUEEZE: Def = Def {
                 "argument 2 (the axis) must be an integer literal such as 1; it is NULL",
             )
         })?;
-        retyped_field(plan, lists.remove_level(axis - 1, lists.leaf().clone()))
+        plan_retyped_field(plan, lists.remove_level(axis - 1, lists.leaf().clone()))
     },
     call: |call| {
         let out = reshape::squeeze(&call.read_ragged(0)?, call.read_integer(1).unwrap_or(1))?;
@@ -117,7 +117,7 @@ pub(super) static UNSQUEEZE: Def = Def {
     },
     plan: |plan| {
         let lists = plan.require_lists(0)?;
-        retyped_field(plan, lists.add_level(new_axis(plan, lists.ndim())? - 1))
+        plan_retyped_field(plan, lists.add_level(new_axis(plan, lists.ndim())? - 1))
     },
     call: |call| {
         call.to_lists(&reshape::unsqueeze(
@@ -131,7 +131,7 @@ pub(super) static UNSQUEEZE: Def = Def {
 };
 
 fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
-    let axis = plan.literal_integer(1, "the axis", "1 or -1")?.unwrap_or_default();
+    let axis = plan.find_literal_integer(1, "the axis", "1 or -1")?.unwrap_or_default();
     match crate::array::resolve_axis(axis, ndim + 1, &format!("{}: its result", plan.name()))? {
         0 => Err(plan.refuse_call(format!(
             "argument 2 (the axis) is {axis}, but no axis can be inserted before the axis of the rows; give an axis from 1 to {ndim} or, from the innermost, -1 to -{ndim}"
@@ -163,7 +163,7 @@ pub(super) static RESHAPE: Def = Def {
         let lists = plan.require_lists(0)?;
         let such = "[-1, 2]";
         let value = plan.require_literal(1, "the sizes", such)?;
-        let sizes = value.and_then(literal_sizes).filter(|s| !s.is_empty());
+        let sizes = value.and_then(find_literal_sizes).filter(|s| !s.is_empty());
         let Some(sizes) = sizes else {
             return Err(plan.refuse_call(format!(
                 "argument 2 (the sizes) must be a list of one or more integers such as {such}; it is {}",
@@ -177,17 +177,17 @@ pub(super) static RESHAPE: Def = Def {
             )));
         }
         let axis = plan.axis(2, &lists, "rows cannot be divided")?.unwrap_or(1);
-        retyped_field(plan, lists.repeat_level(axis - 1, sizes.len()))
+        plan_retyped_field(plan, lists.repeat_level(axis - 1, sizes.len()))
     },
     call: |call| {
-        let sizes = call.find_constant(1).and_then(literal_sizes).unwrap_or_default();
+        let sizes = call.find_constant(1).and_then(find_literal_sizes).unwrap_or_default();
         let axis = call.read_integer(2).unwrap_or(1);
         call.to_lists(&reshape::reshape(&call.read_ragged(0)?, axis, &sizes)?)
     },
     ..Def::DEFAULTS
 };
 
-pub(super) fn literal_sizes(value: &ScalarValue) -> Option<Vec<i64>> {
+pub(super) fn find_literal_sizes(value: &ScalarValue) -> Option<Vec<i64>> {
     let list = match value {
         ScalarValue::List(a) if !value.is_null() => a.value(0),
         ScalarValue::LargeList(a) if !value.is_null() => a.value(0),

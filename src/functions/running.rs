@@ -7,7 +7,7 @@ use super::choose::cast_scalar;
 use super::def::{Def, Facts, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::retyped_field;
+use super::index::plan_retyped_field;
 use super::lists::NestedListType;
 use crate::array::list_depth;
 use crate::error::Result;
@@ -41,7 +41,7 @@ macro_rules! cumulative {
                 let out = Running::$how
                     .output_type(lists.leaf())
                     .map_err(|_| refuse_leaf(plan, &lists))?;
-                Ok(make_nullable(lists.plain_leaf(out)))
+                Ok(make_nullable(lists.make_plain_leaf(out)))
             },
             call: |call| {
                 let (x, axis) = (call.read_ragged(0)?, call.read_integer(1).unwrap_or(-1));
@@ -94,7 +94,7 @@ cumulative!(
 );
 
 fn refuse_leaf(plan: &Plan<'_>, lists: &NestedListType) -> crate::Error {
-    plan.wrong_values("numbers or times", lists.leaf())
+    plan.make_values_error("numbers or times", lists.leaf())
 }
 
 pub(super) static DIFF: Def = Def {
@@ -118,10 +118,10 @@ pub(super) static DIFF: Def = Def {
     },
     plan: |plan| {
         let lists = plan.require_lists(0)?;
-        plan.literal_integer(1, "n", "1")?;
+        plan.find_literal_integer(1, "n", "1")?;
         plan.axis(2, &lists, ROWS)?;
         let out = running::diff_type(lists.leaf()).map_err(|_| refuse_leaf(plan, &lists))?;
-        Ok(make_nullable(lists.plain_leaf(out)))
+        Ok(make_nullable(lists.make_plain_leaf(out)))
     },
     call: |call| {
         let (n, axis) = (call.read_integer(1).unwrap_or(1), call.read_integer(2).unwrap_or(-1));
@@ -152,7 +152,7 @@ pub(super) static SHIFT: Def = Def {
     },
     plan: |plan| {
         let lists = plan.require_lists(0)?;
-        if plan.literal_integer(1, "n", "1")?.is_none() {
+        if plan.find_literal_integer(1, "n", "1")?.is_none() {
             return Err(plan.refuse_call("argument 2 (n) must be an integer such as 1; it is NULL"));
         }
         if plan.require_literal(2, "the fill value", "0")?.is_some() && !plan.is_untyped_null(2) {
@@ -165,7 +165,7 @@ pub(super) static SHIFT: Def = Def {
             }
         }
         plan.axis(3, &lists, ROWS)?;
-        retyped_field(plan, lists.open())
+        plan_retyped_field(plan, lists.open())
     },
     call: |call| {
         let x = call.read_ragged(0)?;
@@ -224,5 +224,5 @@ filled!(
 fn plan_filling(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
     plan.axis(1, &lists, ROWS)?;
-    retyped_field(plan, lists.open())
+    plan_retyped_field(plan, lists.open())
 }

@@ -6,7 +6,7 @@ use super::choose::check_fits;
 use super::def::{Def, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::same_field;
+use super::index::plan_same_field;
 use super::lists::NestedListType;
 use super::operators::as_booleans;
 use super::take::{X, check_counts, check_integers, read_count, read_integers, wrap_leaf};
@@ -63,14 +63,14 @@ pub(super) static SCATTER: Def = Def {
             );
         }
         check_fits(plan, 2, values.leaf(), lists.leaf())?;
-        same_field(plan)
+        plan_same_field(plan)
     },
     call: |call| {
         let (x, at) = (call.read_ragged(0)?, read_integers(call, 1)?);
         let mut values = call.read_ragged(2)?;
         if values.axes().is_empty() {
-            let rows = super::lists::ancestors_of_leaves(at.axes(), at.len());
-            values = at.with_leaves(super::lists::rows_at(values.leaves(), &rows)?)?;
+            let rows = super::lists::find_ancestors_of_leaves(at.axes(), at.len());
+            values = at.with_leaves(super::lists::take_rows_at(values.leaves(), &rows)?)?;
         }
         call.to_lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
     },
@@ -89,7 +89,7 @@ pub(super) static INDICES_FROM_MASK: Def = Def {
         duckdb: "`list_where(range(len(mask)), mask)`.",
         example: example!("ragged_indices_from_mask"),
     },
-    plan: |plan| wrap_leaf(&plan.boolean_lists(0)?, DataType::Int64),
+    plan: |plan| wrap_leaf(&plan.find_boolean_lists(0)?, DataType::Int64),
     call: |call| call.to_lists(&indices::indices_from_mask(&as_booleans(&call.read_ragged(0)?)?)?),
     ..Def::DEFAULTS
 };
@@ -118,7 +118,7 @@ pub(super) static MASK_FROM_INDICES: Def = Def {
     plan: |plan| {
         let lists = check_integers(plan, 0, "the positions")?;
         check_counts(plan, 1, lists.depth() - 1)?;
-        Ok(make_nullable(lists.plain_leaf(DataType::Boolean)))
+        Ok(make_nullable(lists.make_plain_leaf(DataType::Boolean)))
     },
     call: |call| {
         let sizes = read_count(call, 1)?;

@@ -61,7 +61,7 @@ pub(super) static SHAPE: Def = Def {
     plan: plan_shape,
     call: |call| {
         let shapes = shape::row_shapes(&call.read_ragged(0)?)?;
-        call.to_lists(&replace_sizes(&shapes, &call.array_type(0))?)
+        call.to_lists(&replace_sizes(&shapes, &call.find_array_type(0))?)
     },
     fails: Fails::Never,
     facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },

@@ -7,7 +7,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Facts, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::{retyped_field, same_field};
+use super::index::{plan_retyped_field, plan_same_field};
 use crate::error::Result;
 use crate::kernels::sort::{self, Order};
 
@@ -42,7 +42,7 @@ pub(super) static SORT: Def = Def {
         check_order(plan, order)?;
         let Some(by) = by else {
             check_comparable(plan, 0, lists.leaf())?;
-            return same_field(plan);
+            return plan_same_field(plan);
         };
         let keys = plan.require_lists(by)?;
         check_comparable(plan, by, keys.leaf())?;
@@ -54,11 +54,11 @@ pub(super) static SORT: Def = Def {
                 lists.depth()
             )));
         }
-        same_field(plan)
+        plan_same_field(plan)
     },
     call: |call| {
         let x = call.read_ragged(0)?;
-        let (by, order) = locate_arguments(call.len(), |i| is_text(&call.array_type(i)));
+        let (by, order) = locate_arguments(call.len(), |i| is_text(&call.find_array_type(i)));
         let order = parse_order(order.and_then(|i| call.read_text(i))).unwrap_or_default();
         call.to_lists(&match by {
             None => sort::sort(&x, order)?,
@@ -106,7 +106,7 @@ fn parse_order(text: Option<&str>) -> Option<Order> {
 
 fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     let Some(i) = at else { return Ok(()) };
-    let text = plan.literal_text(i, "the order", "'desc'")?;
+    let text = plan.find_literal_text(i, "the order", "'desc'")?;
     match parse_order(text) {
         Some(_) => Ok(()),
         None => Err(plan.refuse_call(format!(
@@ -174,7 +174,7 @@ fn plan_positions(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
     check_comparable(plan, 0, lists.leaf())?;
     check_order(plan, (plan.len() > 1).then_some(1))?;
-    Ok(make_nullable(lists.plain_leaf(DataType::Int64)))
+    Ok(make_nullable(lists.make_plain_leaf(DataType::Int64)))
 }
 
 pub(super) static UNIQUE: Def = Def {
@@ -192,14 +192,14 @@ pub(super) static UNIQUE: Def = Def {
     plan: |plan| {
         let lists = plan.require_lists(0)?;
         check_comparable(plan, 0, lists.leaf())?;
-        retyped_field(plan, lists.open())
+        plan_retyped_field(plan, lists.open())
     },
-    call: unique_values,
+    call: find_unique_values,
     facts: Facts::COMPARES,
     ..Def::DEFAULTS
 };
 
-fn unique_values(call: &Call<'_>) -> Result<ArrayRef> {
+fn find_unique_values(call: &Call<'_>) -> Result<ArrayRef> {
     call.to_lists(&sort::unique(&call.read_ragged(0)?)?)
 }
 

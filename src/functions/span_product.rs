@@ -27,7 +27,7 @@ static OPERATIONS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
 
 /// Returns the functions that [`plan_span_operation`] calls, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
-pub(crate) fn span_operations() -> [Arc<ScalarUDF>; 3] {
+pub(crate) fn build_span_operations() -> [Arc<ScalarUDF>; 3] {
     OPERATIONS.clone()
 }
 

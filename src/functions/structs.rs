@@ -51,7 +51,7 @@ fn zip_type(plan: &Plan<'_>) -> Result<(NestedListType, Fields)> {
     let mut names: Vec<&str> = Vec::new();
     let mut lists = Vec::new();
     for i in (0..plan.len()).step_by(2) {
-        let Some(name) = plan.literal_text(i, "a name", "'time'")? else { continue };
+        let Some(name) = plan.find_literal_text(i, "a name", "'time'")? else { continue };
         if names.contains(&name) {
             return Err(plan.refuse_call(format!(
                 "argument {} repeats the name {name:?}; give each list its own name",
@@ -64,7 +64,7 @@ fn zip_type(plan: &Plan<'_>) -> Result<(NestedListType, Fields)> {
     let shared = lists.iter().map(NestedListType::depth).min().unwrap_or_default();
     let fields = names.iter().enumerate().map(|(i, name)| {
         let field = plan.field(2 * i + 1);
-        let below = type_below(field.data_type(), shared).clone();
+        let below = find_type_below(field.data_type(), shared).clone();
         Field::new(*name, below, true).with_metadata(field.metadata().clone())
     });
     let fields = fields.collect();
@@ -72,12 +72,12 @@ fn zip_type(plan: &Plan<'_>) -> Result<(NestedListType, Fields)> {
         |l: &NestedListType| NestedListType::from_type(&l.wrap_outer(shared, DataType::Null));
     let first =
         lists.first().map(outer).unwrap_or_else(|| NestedListType::from_type(&DataType::Null));
-    Ok((lists.iter().fold(first, |all, other| all.widened_by(other)), fields))
+    Ok((lists.iter().fold(first, |all, other| all.widen_by(other)), fields))
 }
 
-pub(super) fn type_below(data_type: &DataType, levels: usize) -> &DataType {
+pub(super) fn find_type_below(data_type: &DataType, levels: usize) -> &DataType {
     match list_kind(data_type) {
-        Some((_, field)) if levels > 0 => type_below(field.data_type(), levels - 1),
+        Some((_, field)) if levels > 0 => find_type_below(field.data_type(), levels - 1),
         _ => data_type,
     }
 }
@@ -153,17 +153,20 @@ pub(super) static UNZIP: Def = Def {
         };
         if plan.len() == 1 {
             let parts = fields.iter().map(|f| {
-                f.as_ref().clone().with_data_type(field_lists_type(&lists, f)).with_nullable(true)
+                f.as_ref()
+                    .clone()
+                    .with_data_type(make_field_lists_type(&lists, f))
+                    .with_nullable(true)
             });
             return Ok(make_nullable(DataType::Struct(parts.collect())));
         }
         let mut at = lists;
         let mut metadata = std::collections::HashMap::new();
         for i in 1..plan.len() {
-            let name = plan.literal_text(i, "the name", "'time'")?.unwrap_or_default();
+            let name = plan.find_literal_text(i, "the name", "'time'")?.unwrap_or_default();
             let field = find_field(at.leaf(), i, name).map_err(|e| plan.refuse_call(e))?;
             metadata.clone_from(field.metadata());
-            at = NestedListType::from_type(&field_lists_type(&at, field));
+            at = NestedListType::from_type(&make_field_lists_type(&at, field));
         }
         let out = at.replace_leaf(at.leaf().clone());
         Ok(Arc::new(make_nullable(out).as_ref().clone().with_metadata(metadata)))
@@ -172,7 +175,7 @@ pub(super) static UNZIP: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn field_lists_type(lists: &NestedListType, field: &Field) -> DataType {
+fn make_field_lists_type(lists: &NestedListType, field: &Field) -> DataType {
     lists.plain().wrap_outer(lists.depth(), NestedListType::from_type(field.data_type()).open())
 }
 

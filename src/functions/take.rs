@@ -7,7 +7,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Facts, Fails, Reads, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::same_field;
+use super::index::plan_same_field;
 use super::lists::NestedListType;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
@@ -37,7 +37,7 @@ pub(super) static TAKE: Def = Def {
     plan: |plan| {
         let lists = plan.require_lists(0)?;
         if plan.is_untyped_null(1) {
-            return same_field(plan);
+            return plan_same_field(plan);
         }
         let indices = check_integers(plan, 1, "the positions")?;
         if indices.depth() > lists.depth() {
@@ -47,13 +47,13 @@ pub(super) static TAKE: Def = Def {
                 lists.depth()
             )));
         }
-        let field = same_field(plan)?;
-        let out = NestedListType::from_type(&lists.widened_by(&indices).open()).open();
+        let field = plan_same_field(plan)?;
+        let out = NestedListType::from_type(&lists.widen_by(&indices).open()).open();
         Ok(std::sync::Arc::new(field.as_ref().clone().with_data_type(out)))
     },
     call: |call| {
         let x = call.read_ragged(0)?;
-        if call.array_type(1).is_null() {
+        if call.find_array_type(1).is_null() {
             return Ok(new_null_array(call.return_type(), x.len()));
         }
         call.to_lists(&take::take(&x, &read_integers(call, 1)?)?)
@@ -101,7 +101,7 @@ pub(super) static REVERSE: Def = Def {
     },
     plan: |plan| {
         plan.axis(1, &plan.require_lists(0)?, "use ORDER BY for rows")?;
-        same_field(plan)
+        plan_same_field(plan)
     },
     call: |call| {
         call.to_lists(&take::reverse(&call.read_ragged(0)?, call.read_integer(1).unwrap_or(1))?)
@@ -134,7 +134,7 @@ pub(super) static REPEAT: Def = Def {
         let lists = plan.require_lists(0)?;
         let axis = plan.axis(2, &lists, "rows cannot be repeated")?.unwrap_or(1);
         check_counts(plan, 1, axis)?;
-        same_field(plan)
+        plan_same_field(plan)
     },
     call: |call| {
         let axis = call.read_integer(2).unwrap_or(1);
@@ -165,5 +165,5 @@ pub(super) fn read_count(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
 }
 
 pub(super) fn wrap_leaf(lists: &NestedListType, leaf: DataType) -> Result<FieldRef> {
-    Ok(make_nullable(lists.plain_leaf(leaf)))
+    Ok(make_nullable(lists.make_plain_leaf(leaf)))
 }

@@ -128,18 +128,20 @@ fn plan_test(
             .refuse_call(format!("argument 2 must be a string; it is {given}, so cast it first")));
     }
     let flags = match plan.len() {
-        3 => plan.literal_text(2, "the flags", "'i'").or_else(|e| match plan.known_literal(2) {
-            Some(v) if v.is_null() => Ok(None),
-            _ => Err(e),
+        3 => plan.find_literal_text(2, "the flags", "'i'").or_else(|e| {
+            match plan.find_known_literal(2) {
+                Some(v) if v.is_null() => Ok(None),
+                _ => Err(e),
+            }
         })?,
         _ => None,
     };
-    if let Some(text) = plan.known_literal(1).and_then(|v| v.try_as_str()).flatten() {
+    if let Some(text) = plan.find_known_literal(1).and_then(|v| v.try_as_str()).flatten() {
         of(text, flags)
             .check()
             .map_err(|e| plan.refuse_call(format!("argument 2 is not a valid pattern: {e}")))?;
     }
-    Ok(make_nullable(lists.plain_leaf(DataType::Boolean)))
+    Ok(make_nullable(lists.make_plain_leaf(DataType::Boolean)))
 }
 
 fn compute_test(
@@ -225,7 +227,7 @@ pub(super) static ISIN: Def = Def {
                 plan.refuse_call(format!("argument 2 cannot be compared with argument 1: {e}"))
             })?;
         }
-        Ok(make_nullable(lists.plain_leaf(DataType::Boolean)))
+        Ok(make_nullable(lists.make_plain_leaf(DataType::Boolean)))
     },
     call: |call| {
         let x = call.read_ragged(0)?;

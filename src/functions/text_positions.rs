@@ -7,13 +7,13 @@ use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
 /// Plans characters at literal positions, which count from 1. Returns `None` for other positions.
 pub(super) fn plan_characters(text: &Expr, access: &GetFieldAccess) -> Option<Expr> {
     match access {
-        GetFieldAccess::ListIndex { key } => match integer_of(key)? {
+        GetFieldAccess::ListIndex { key } => match find_integer(key)? {
             -1 => Some(right(text.clone(), lit(1i64))),
             at if at > 0 => Some(substring(text.clone(), lit(at), lit(1i64))),
             _ => None,
         },
-        GetFieldAccess::ListRange { start, stop, stride } if integer_of(stride)? == 1 => {
-            match (integer_of(start)?, integer_of(stop)?) {
+        GetFieldAccess::ListRange { start, stop, stride } if find_integer(stride)? == 1 => {
+            match (find_integer(start)?, find_integer(stop)?) {
                 (start, -1) if start > 0 => Some(substr(text.clone(), lit(start))),
                 (start, -1) if start < 0 => Some(right(text.clone(), lit(start.checked_neg()?))),
                 (start, stop) if start > 0 && stop >= 0 => {
@@ -27,7 +27,7 @@ pub(super) fn plan_characters(text: &Expr, access: &GetFieldAccess) -> Option<Ex
     }
 }
 
-fn integer_of(e: &Expr) -> Option<i64> {
+fn find_integer(e: &Expr) -> Option<i64> {
     match e {
         Expr::Literal(ScalarValue::Int64(value), _) => *value,
         _ => None,

@@ -48,7 +48,7 @@ impl ExprPlanner for TimestampPlanner {
                     Ok(DataType::Timestamp(unit, _)) => unit,
                     _ => TimeUnit::Microsecond,
                 };
-                timestamp_cast(expr.left, DataType::Timestamp(unit, zone), false)
+                make_timestamp_cast(expr.left, DataType::Timestamp(unit, zone), false)
             }
             _ => return Ok(PlannerResult::Original(expr)),
         };
@@ -62,31 +62,31 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
     };
     if *unit < TimeUnit::Microsecond {
         return Ok(round_down(&value, to, schema)
-            .unwrap_or_else(|| timestamp_cast(value, to.clone(), safe)));
+            .unwrap_or_else(|| make_timestamp_cast(value, to.clone(), safe)));
     }
     let of = |unit| DataType::Timestamp(unit, zone.clone());
     let to = match &value {
         Expr::Literal(text, _) => {
-            of(text.try_as_str().flatten().map_or(TimeUnit::Microsecond, unit_of_text))
+            of(text.try_as_str().flatten().map_or(TimeUnit::Microsecond, find_unit_of_text))
         }
         _ => of(TimeUnit::Microsecond),
     };
     Ok(match value.get_type(schema) {
         // An integer that is cast to a timestamp is a number of seconds since 1970, as in DataFusion.
         Ok(t) if t.is_integer() => {
-            let seconds = timestamp_cast(
-                timestamp_cast(value, DataType::Int64, safe),
+            let seconds = make_timestamp_cast(
+                make_timestamp_cast(value, DataType::Int64, safe),
                 of(TimeUnit::Second),
                 safe,
             );
-            timestamp_cast(seconds, to, safe)
+            make_timestamp_cast(seconds, to, safe)
         }
         Ok(t) if t.is_numeric() => {
             return plan_err!(
                 "cannot cast {t} to a timestamp, because the unit of the numbers is not known; write to_timestamp(x) if they are seconds since 1970"
             );
         }
-        _ => timestamp_cast(value, to, safe),
+        _ => make_timestamp_cast(value, to, safe),
     })
 }
 
@@ -115,7 +115,7 @@ fn round_down(value: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     ))
 }
 
-fn timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
+fn make_timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
     match safe {
         true => Expr::TryCast(TryCast::new(Box::new(value), to)),
         false => Expr::Cast(Cast::new(Box::new(value), to)),
@@ -123,7 +123,7 @@ fn timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
 }
 
 /// Returns nanoseconds for the text of a timestamp with more than 6 fractional digits, else microseconds.
-pub(crate) fn unit_of_text(text: &str) -> TimeUnit {
+pub(crate) fn find_unit_of_text(text: &str) -> TimeUnit {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
     if digits > 6 { TimeUnit::Nanosecond } else { TimeUnit::Microsecond }

@@ -46,7 +46,7 @@ use crate::array::{leaf_type, list_depth};
 const WIDE: DataType = DataType::Decimal128(20, 0);
 
 /// Returns the window functions that count, with Int64 results. They replace DataFusion's.
-pub(crate) fn signed_windows() -> [WindowUDF; 4] {
+pub(crate) fn build_signed_windows() -> [WindowUDF; 4] {
     [row_number_udwf(), rank_udwf(), dense_rank_udwf(), ntile_udwf()]
         .map(|inner| WindowUDF::new_from_impl(SignedWindow { inner }))
 }
@@ -215,7 +215,7 @@ impl ScalarUDFImpl for TakesUnsigned {
             false => t.clone(),
         });
         let signed = coerced(&signed.collect::<Vec<_>>());
-        match element_types(self.inner.name(), types) {
+        match find_element_types(self.inner.name(), types) {
             Some(common) => signed.or_else(|_| coerced(&common)).or(stock),
             None => signed.or(stock),
         }
@@ -282,7 +282,7 @@ fn text_as_number(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
 /// DataFusion has no common type of these numbers and the elements. The common type is then a
 /// decimal that represents both, or Float64 if one of them is a float. A list of UInt64 keeps its
 /// type if numbers are inserted; inserting a negative number is then an error.
-fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
+fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let is_search = SEARCHING.contains(&function);
     if !is_search && !CHANGING.contains(&function) {
         return None;
@@ -303,7 +303,7 @@ fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let common = match compared.iter().all(|t| t.is_integer() || t.is_null()) {
         true if is_unsigned && !is_search => DataType::UInt64,
         true if is_unsigned => WIDE,
-        _ => common_decimal(&compared)?,
+        _ => find_common_decimal(&compared)?,
     };
     let field = Arc::new(field.as_ref().clone().with_data_type(common.clone()));
     let mut found = types.to_vec();
@@ -317,7 +317,7 @@ fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
 
 /// Returns the decimal type that represents all values of the integer and decimal types `types`, or Float64 if
 /// they include floats. Returns `None` for other types, and if 38 digits do not suffice.
-fn common_decimal(types: &[&DataType]) -> Option<DataType> {
+fn find_common_decimal(types: &[&DataType]) -> Option<DataType> {
     let (mut whole, mut fraction) = (0u8, 0u8);
     for t in types.iter().filter(|t| !t.is_null()) {
         let (before, after) = match t {
@@ -341,7 +341,7 @@ fn is_unsigned_or_wide(t: &DataType) -> bool {
 }
 
 /// Casts the index of `x[i]` or a bound of `x[i:j]` to Int64 if it is unsigned.
-pub(super) fn signed_index(index: Expr, schema: &DFSchema) -> Expr {
+pub(super) fn make_signed_index(index: Expr, schema: &DFSchema) -> Expr {
     match index.get_type(schema) {
         Ok(t) if is_unsigned_or_wide(&t) => Expr::Cast(Cast::new(Box::new(index), DataType::Int64)),
         _ => index,
@@ -349,7 +349,7 @@ pub(super) fn signed_index(index: Expr, schema: &DFSchema) -> Expr {
 }
 
 /// Casts the operand of a unary minus to a type that can represent the negated value.
-pub(super) fn signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
+pub(super) fn make_signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
     let to = match operand.get_type(schema) {
         Ok(DataType::UInt8 | DataType::UInt16 | DataType::UInt32) => DataType::Int64,
         Ok(DataType::UInt64) => WIDE,
@@ -414,7 +414,7 @@ fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<IntegerKind> {
     }
 }
 
-fn unsigned_literal(expr: &Expr) -> Option<Expr> {
+fn find_unsigned_literal(expr: &Expr) -> Option<Expr> {
     let Expr::Literal(value, metadata) = expr else { return None };
     if value.is_null() || !value.data_type().is_signed_integer() {
         return None;
@@ -443,12 +443,12 @@ pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<E
         (left, right) if left == right => return None,
         (IntegerKind::Small, _) | (_, IntegerKind::Small) => return None,
         (IntegerKind::Unsigned, IntegerKind::Signed) => {
-            if let Some(right) = unsigned_literal(&expr.right) {
+            if let Some(right) = find_unsigned_literal(&expr.right) {
                 return Some(as_operator(expr.left.clone(), right));
             }
         }
         (IntegerKind::Signed, IntegerKind::Unsigned) => {
-            if let Some(left) = unsigned_literal(&expr.left) {
+            if let Some(left) = find_unsigned_literal(&expr.left) {
                 return Some(as_operator(left, expr.right.clone()));
             }
         }

@@ -12,7 +12,7 @@ use super::doc::{Doc, Section};
 use super::example;
 use super::lists::NestedListType;
 use super::naming;
-use super::structs::type_below;
+use super::structs::find_type_below;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::between::Closure;
@@ -86,8 +86,8 @@ pub(super) static ASOF: Def = Def {
     plan: |plan| {
         let shape = check_times(plan)?;
         check_types(plan, None)?;
-        let element = type_below(&shape.x.open(), shape.levels).clone();
-        Ok(make_nullable(shape.at.plain_leaf(element)))
+        let element = find_type_below(&shape.x.open(), shape.levels).clone();
+        Ok(make_nullable(shape.at.make_plain_leaf(element)))
     },
     call: |call| {
         let (x, time, at) = read_lists(call)?;
@@ -128,8 +128,10 @@ pub(super) static ROLLING: Def = Def {
             ));
         }
         check_positive(plan, 1, "n")?;
-        let sizes =
-            (plan.literal_integer(1, "n", "3")?, plan.literal_integer(3, "min_samples", "1")?);
+        let sizes = (
+            plan.find_literal_integer(1, "n", "3")?,
+            plan.find_literal_integer(3, "min_samples", "1")?,
+        );
         if let Some(least) = sizes.1
             && least < 0
         {
@@ -149,7 +151,11 @@ pub(super) static ROLLING: Def = Def {
                 "argument 3 (how) must be the name of a reduction such as 'mean'; it is NULL",
             ));
         };
-        Ok(make_nullable(lists.plain_leaf(output_type(plan, how.as_reduction(), lists.leaf())?)))
+        Ok(make_nullable(lists.make_plain_leaf(output_type(
+            plan,
+            how.as_reduction(),
+            lists.leaf(),
+        )?)))
     },
     call: |call| {
         let size = |i: usize| call.read_integer(i).and_then(|n| usize::try_from(n).ok());
@@ -186,7 +192,7 @@ pub(super) static NGRAMS: Def = Def {
     plan: |plan| {
         let lists = plan.require_lists(0)?;
         check_positive(plan, 1, "n")?;
-        super::index::retyped_field(plan, lists.repeat_level(lists.depth() - 1, 2))
+        super::index::plan_retyped_field(plan, lists.repeat_level(lists.depth() - 1, 2))
     },
     call: |call| {
         let n = call.read_integer(1).and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
@@ -198,7 +204,7 @@ pub(super) static NGRAMS: Def = Def {
 };
 
 fn check_positive(plan: &Plan<'_>, i: usize, what: &str) -> Result<()> {
-    match plan.literal_integer(i, what, "3")? {
+    match plan.find_literal_integer(i, what, "3")? {
         Some(n) if n >= 1 => Ok(()),
         found => Err(plan.refuse_call(format!(
             "argument {} ({what}) must be an integer of 1 or more; it is {}",
@@ -239,12 +245,12 @@ fn parse_reduction(name: Option<&str>, q: Option<&ScalarValue>) -> Option<Window
         "max" => Reduction::Max,
         "first" => Reduction::First,
         "last" => Reduction::Last,
-        QUANTILE => return float_of(q?).map(WindowReduction::Quantile),
+        QUANTILE => return find_float(q?).map(WindowReduction::Quantile),
         _ => return None,
     }))
 }
 
-fn float_of(value: &ScalarValue) -> Option<f64> {
+fn find_float(value: &ScalarValue) -> Option<f64> {
     match value.cast_to(&DataType::Float64) {
         Ok(ScalarValue::Float64(value)) => value,
         _ => None,
@@ -262,7 +268,7 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
     match (share, is_quantile) {
         (Some(share), true) => {
             if !share.data_type().is_numeric()
-                || !float_of(share).is_some_and(|q| (0.0..=1.0).contains(&q))
+                || !find_float(share).is_some_and(|q| (0.0..=1.0).contains(&q))
             {
                 return Err(plan.refuse_call(format!(
                     "argument {} (q) must be a number from 0 to 1, such as 0.9; it is {}",
@@ -301,7 +307,7 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
 
 fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataType> {
     how.output_type(leaf).map_err(|_| {
-        plan.wrong_values(
+        plan.make_values_error(
             format_args!("values from which the {} can be computed", how.name()),
             leaf,
         )
@@ -345,7 +351,7 @@ fn check_times(plan: &Plan<'_>) -> Result<WindowLevels> {
             "argument 2 (time) must hold dates, timestamps, durations or numbers; its values are {leaf}, so cast them first"
         )));
     }
-    if let Some(value) = plan.known_literal(2)
+    if let Some(value) = plan.find_known_literal(2)
         && let Some(Some(text)) = value.try_as_str()
         && value.cast_to(leaf).map_or(true, |time| time.is_null())
     {
@@ -399,20 +405,20 @@ fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
     let before = parse_span(plan, 4, "before", &shape.time)?;
     let after = parse_span(plan, 5, "after", &shape.time)?;
     let closed = match plan.require_literal(6, "closed", "'(]'")? {
-        Some(value) if !value.is_null() => plan.literal_text(6, "closed", "'(]'")?,
+        Some(value) if !value.is_null() => plan.find_literal_text(6, "closed", "'(]'")?,
         _ => None,
     };
-    let closure = closure_of(closed)
+    let closure = parse_closure(closed)
         .map_err(|e| plan.refuse_call(format!("argument 7 (closed) is invalid: {e}")))?;
     check_types(plan, Some(&make_window(before, after, closure)))?;
     let out = match how {
         Some(how) => output_type(plan, how.as_reduction(), shape.x.leaf())?,
-        None => type_below(&shape.x.open(), shape.levels - 1).clone(),
+        None => find_type_below(&shape.x.open(), shape.levels - 1).clone(),
     };
-    Ok(make_nullable(shape.at.plain_leaf(out)))
+    Ok(make_nullable(shape.at.make_plain_leaf(out)))
 }
 
-fn closure_of(text: Option<&str>) -> Result<Closure> {
+fn parse_closure(text: Option<&str>) -> Result<Closure> {
     text.map_or(Ok(Closure::Right), str::parse)
 }
 
@@ -427,7 +433,7 @@ fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> T
 fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<Option<Span>> {
     let such = if is_time(time) { "INTERVAL '30 days'" } else { "30" };
     let Some(value) = plan.require_literal(i, what, such)? else { return Ok(None) };
-    span_of(value, time).map_err(|e| {
+    parse_window_span(value, time).map_err(|e| {
         plan.refuse_call(format!(
             "argument {} ({what}) must be a span such as {such} or 'unbounded'; {e}",
             i + 1
@@ -443,7 +449,7 @@ fn show_span(value: &ScalarValue) -> String {
 }
 
 /// Converts a literal to a span for times of the type `time`; `None` for NULL.
-fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
+fn parse_window_span(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
     if value.is_null() {
         return Ok(None);
     }
@@ -493,15 +499,15 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
                 ),
             }
         }
-        ScalarValue::DurationSecond(Some(n)) => exact_span(n, TimeUnit::Second),
-        ScalarValue::DurationMillisecond(Some(n)) => exact_span(n, TimeUnit::Millisecond),
-        ScalarValue::DurationMicrosecond(Some(n)) => exact_span(n, TimeUnit::Microsecond),
-        ScalarValue::DurationNanosecond(Some(n)) => exact_span(n, TimeUnit::Nanosecond),
+        ScalarValue::DurationSecond(Some(n)) => make_exact_span(n, TimeUnit::Second),
+        ScalarValue::DurationMillisecond(Some(n)) => make_exact_span(n, TimeUnit::Millisecond),
+        ScalarValue::DurationMicrosecond(Some(n)) => make_exact_span(n, TimeUnit::Microsecond),
+        ScalarValue::DurationNanosecond(Some(n)) => make_exact_span(n, TimeUnit::Nanosecond),
         _ => return Err(wrong()),
     }))
 }
 
-fn exact_span(n: i64, unit: TimeUnit) -> Span {
+fn make_exact_span(n: i64, unit: TimeUnit) -> Span {
     Span::Exact(i128::from(n) * per_unit(unit))
 }
 
@@ -514,10 +520,10 @@ fn read_lists(call: &Call<'_>) -> Result<(RaggedArray, RaggedArray, RaggedArray)
 fn compute_window(call: &Call<'_>) -> Result<ArrayRef> {
     let (x, time, at) = read_lists(call)?;
     let span = |i: usize| match call.find_constant(i) {
-        Some(value) => span_of(value, time.leaf_type()),
+        Some(value) => parse_window_span(value, time.leaf_type()),
         None => Ok(None),
     };
-    let given = make_window(span(4)?, span(5)?, closure_of(call.read_text(6))?);
+    let given = make_window(span(4)?, span(5)?, parse_closure(call.read_text(6))?);
     call.to_lists(&match parse_reduction(call.read_text(3), call.find_constant(7)) {
         Some(WindowReduction::Quantile(q)) => window::window_quantile(&x, &time, &at, q, &given)?,
         Some(WindowReduction::Reduce(how)) => window::window_reduce(&x, &time, &at, how, &given)?,

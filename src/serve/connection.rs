@@ -47,7 +47,7 @@ impl Connected for Connection {
 }
 
 /// Returns the connection on which a request arrived, with or without TLS.
-pub(super) fn connection_of(extensions: &Extensions) -> Result<ConnectionId, Status> {
+pub(super) fn find_connection(extensions: &Extensions) -> Result<ConnectionId, Status> {
     let plain = extensions.get::<ConnectionId>().copied();
     let tls = || extensions.get::<TlsConnectInfo<ConnectionId>>().map(|info| *info.get_ref());
     plain.or_else(tls).ok_or_else(|| {

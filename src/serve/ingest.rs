@@ -20,7 +20,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use tonic::Status;
 
-use super::sessions::random_key;
+use super::sessions::draw_random_key;
 use super::status::{to_invalid, to_status};
 
 /// Maximum size in bytes of the parameter values in one request.
@@ -118,7 +118,7 @@ pub(super) async fn ingest_batches(
     let target = IngestTarget::new(ctx, &command)?;
     let incoming =
         IncomingBatches { schema: Arc::clone(&schema), batches: Mutex::new(Some(batches)) };
-    let name = format!("ingested_{}", random_key()?);
+    let name = format!("ingested_{}", draw_random_key()?);
     let table = StreamingTable::try_new(schema, vec![Arc::new(incoming)]);
     let table = table.map_err(|e| to_status(&e))?;
     let source = TableReference::bare(name.clone());

@@ -25,7 +25,7 @@ use super::query::Engine;
 use super::service::Service;
 use super::sessions::{AttachSession, Sessions};
 use crate::secret::{TlsIdentity, encrypt_server};
-use crate::sql::{process_runtime, session_in};
+use crate::sql::{find_process_runtime, new_session_in};
 
 /// Stack size in bytes of the threads that run queries, the same as in the `serrate` command.
 const STACK: usize = 64 << 20;
@@ -120,8 +120,8 @@ pub(crate) async fn serve_clients(
         .build()?;
     let queries = threads.handle().clone();
     let _threads = ServerThreads(Some(threads));
-    let runtime = process_runtime();
-    let base = session_in(SessionConfig::new(), &runtime);
+    let runtime = find_process_runtime();
+    let base = new_session_in(SessionConfig::new(), &runtime);
     watch(&base);
     for (name, text) in &config.scripts {
         let (base, text) = (base.clone(), text.clone());

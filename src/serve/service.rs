@@ -26,7 +26,7 @@ use super::commands::answer_command;
 use super::ingest::{Messages, ingest_batches, read_parameters};
 use super::parameters::to_arguments;
 use super::query::{Engine, ReadyResult};
-use super::sessions::{Session, Sessions, cookie_for, cookie_of};
+use super::sessions::{Session, Sessions, find_cookie, format_cookie};
 use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_status};
 use super::status::{to_invalid, to_status};
 
@@ -63,7 +63,7 @@ impl Service {
         let (extensions, metadata) = (request.extensions(), request.metadata());
         let session = self.sessions.find_session(extensions, metadata).await?;
         let named = matches!(extensions.get::<Caller>(), Some(Caller::OfSession(_)));
-        let cookie = (!named && cookie_of(metadata).is_none()).then(|| cookie_for(&session));
+        let cookie = (!named && find_cookie(metadata).is_none()).then(|| format_cookie(&session));
         Ok((session, cookie))
     }
 
@@ -153,7 +153,7 @@ impl Service {
                 };
                 self.engine.run(written).await?
             }
-            other => return Err(unknown_command(&other)),
+            other => return Err(make_unknown_command_status(&other)),
         };
         Ok(DoPutUpdateResult { record_count: changed }.encode_to_vec().into())
     }
@@ -180,7 +180,7 @@ impl Service {
                     CancelFlightInfoRequest::decode(action.body).map_err(convert_decode_error)?;
                 let status = match cancel_info(session, request.info.as_ref())? {
                     true => CancelStatus::Cancelled,
-                    false => return Err(nothing_to_cancel()),
+                    false => return Err(make_nothing_to_cancel_status()),
                 };
                 Ok(Some(CancelFlightInfoResult::new(status).encode_to_vec().into()))
             }
@@ -188,7 +188,7 @@ impl Service {
                 let request: ActionCancelQueryRequest = unpack_body(&action.body)?;
                 let info = FlightInfo::decode(request.info).map_err(convert_decode_error)?;
                 if !cancel_info(session, Some(&info))? {
-                    return Err(nothing_to_cancel());
+                    return Err(make_nothing_to_cancel_status());
                 }
                 // 1 is CANCEL_RESULT_CANCELLED of an enum that arrow-flight does not export.
                 let result = ActionCancelQueryResult { result: 1 };
@@ -278,13 +278,13 @@ fn cancel_info(session: &Session, info: Option<&FlightInfo>) -> Result<bool, Sta
     Ok(found)
 }
 
-fn nothing_to_cancel() -> Status {
+fn make_nothing_to_cancel_status() -> Status {
     Status::not_found(
         "no such query runs in this session; it has ended, or another session runs it",
     )
 }
 
-fn unknown_command(command: &Command) -> Status {
+fn make_unknown_command_status(command: &Command) -> Status {
     Status::unimplemented(format!(
         "the server does not support the command {} in DoPut; send SQL text instead",
         command.type_url()

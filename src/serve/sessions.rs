@@ -15,12 +15,12 @@ use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Status};
 
 use super::auth::Caller;
-use super::connection::{ConnectionId, connection_of};
+use super::connection::{ConnectionId, find_connection};
 use super::metrics::Metrics;
 use super::query::ReadyResult;
 use super::statement::PreparedStatement;
 use super::status::to_status;
-use crate::sql::session_like;
+use crate::sql::new_session_like;
 
 /// A function that changes each new session, for example so that the session uses workers.
 pub(crate) type AttachSession = Arc<dyn Fn(&SessionContext) + Send + Sync>;
@@ -81,7 +81,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Returns 128 random bits in hexadecimal.
-pub(super) fn random_key() -> Result<String, Status> {
+pub(super) fn draw_random_key() -> Result<String, Status> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).map_err(|e| {
         Status::internal(format!(
@@ -154,7 +154,7 @@ impl Session {
 
     /// Keeps a result until it is read, and returns its id.
     pub(super) fn keep_result(&self, result: ReadyResult) -> Result<String, Status> {
-        let id = random_key()?;
+        let id = draw_random_key()?;
         let mut parts = lock_mutex(&self.parts);
         if parts.results.len() >= RESULTS {
             return Err(Status::resource_exhausted(format!(
@@ -175,7 +175,7 @@ impl Session {
     }
 
     pub(super) fn keep_statement(&self, statement: PreparedStatement) -> Result<String, Status> {
-        let id = random_key()?;
+        let id = draw_random_key()?;
         let mut parts = lock_mutex(&self.parts);
         if parts.statements.len() >= STATEMENTS {
             return Err(Status::resource_exhausted(format!(
@@ -294,11 +294,11 @@ impl Sessions {
         extensions: &Extensions,
         metadata: &MetadataMap,
     ) -> Result<Arc<Session>, Status> {
-        let connection = connection_of(extensions)?;
+        let connection = find_connection(extensions)?;
         if let Some(Caller::OfSession(key)) = extensions.get::<Caller>() {
             return self.find_open(key, connection);
         }
-        if let Some(key) = cookie_of(metadata) {
+        if let Some(key) = find_cookie(metadata) {
             return self.find_open(&key, connection).map_err(|mut status| {
                 // Deletes the cookie, so that the next request gets a new session.
                 if let Ok(value) = format!("{COOKIE}=; Max-Age=0").parse() {
@@ -361,7 +361,7 @@ impl Sessions {
         }
         let creating = Creating(self);
         let context = self.create_context().await.map_err(|e| to_status(&e))?;
-        let session = Session::new(random_key()?, context, connection.is_none());
+        let session = Session::new(draw_random_key()?, context, connection.is_none());
         let session = Arc::new(session);
         drop(creating);
         let mut table = lock_mutex(&self.table);
@@ -380,7 +380,7 @@ impl Sessions {
     }
 
     async fn create_context(&self) -> PlanResult<SessionContext> {
-        let context = session_like(&self.base, &self.runtime).await?;
+        let context = new_session_like(&self.base, &self.runtime).await?;
         if let Some(attach) = &self.attach {
             attach(&context);
         }
@@ -454,12 +454,12 @@ impl Sessions {
 }
 
 /// Returns the value of the header `set-cookie` that names a session.
-pub(super) fn cookie_for(session: &Session) -> String {
+pub(super) fn format_cookie(session: &Session) -> String {
     format!("{COOKIE}={}; HttpOnly", session.key)
 }
 
 /// Returns the session key in the cookie of a request.
-pub(super) fn cookie_of(metadata: &MetadataMap) -> Option<String> {
+pub(super) fn find_cookie(metadata: &MetadataMap) -> Option<String> {
     let cookies = metadata.get_all("cookie").iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|cookies| cookies.split(';'));
     pairs.find_map(|pair| {
@@ -471,11 +471,11 @@ pub(super) fn cookie_of(metadata: &MetadataMap) -> Option<String> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::sql::{process_runtime, session_in};
+    use crate::sql::{find_process_runtime, new_session_in};
 
     pub(in crate::serve) fn sessions_of(limit: usize) -> Arc<Sessions> {
-        let runtime = process_runtime();
-        let base = session_in(datafusion::prelude::SessionConfig::new(), &runtime);
+        let runtime = find_process_runtime();
+        let base = new_session_in(datafusion::prelude::SessionConfig::new(), &runtime);
         let metrics = Arc::new(Metrics::default());
         let idle = Duration::from_millis(100);
         Arc::new(Sessions::new(base, runtime, None, limit, idle, metrics))
@@ -511,7 +511,7 @@ pub(super) mod tests {
         let sessions = sessions_of(2);
         let first = find_for(&sessions, 1).await.unwrap();
         let mut metadata = MetadataMap::new();
-        let cookie = format!("a=b; {}", cookie_for(&first).replace("; HttpOnly", ""));
+        let cookie = format!("a=b; {}", format_cookie(&first).replace("; HttpOnly", ""));
         metadata.insert("cookie", cookie.parse().unwrap());
         let again = sessions.find_session(&request_of(2), &metadata).await.unwrap();
         assert_eq!(again.session_key(), first.session_key());

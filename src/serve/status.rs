@@ -50,14 +50,14 @@ fn find_code(e: &DataFusionError, text: &str) -> Code {
     let mut current: Option<&(dyn std::error::Error + 'static)> = Some(e);
     let mut code = None;
     while let Some(cause) = current {
-        code = code.or_else(|| code_of(cause));
+        code = code.or_else(|| find_status_code(cause));
         current = cause.source();
     }
     code.unwrap_or(Code::InvalidArgument)
 }
 
 /// Returns the code of one error in a chain, or `None` if the code depends on its cause.
-fn code_of(e: &(dyn std::error::Error + 'static)) -> Option<Code> {
+fn find_status_code(e: &(dyn std::error::Error + 'static)) -> Option<Code> {
     if let Some(e) = e.downcast_ref::<io::Error>() {
         return Some(match e.kind() {
             io::ErrorKind::NotFound => Code::NotFound,
@@ -84,8 +84,8 @@ fn code_of(e: &(dyn std::error::Error + 'static)) -> Option<Code> {
         DataFusionError::ExecutionJoin(e) if e.is_cancelled() => Some(Code::Cancelled),
         DataFusionError::NotImplemented(_) => Some(Code::Unimplemented),
         // These errors only wrap other DataFusion errors.
-        DataFusionError::Collection(all) => all.first().and_then(|e| code_of(e)),
-        DataFusionError::Shared(e) => code_of(e.as_ref()),
+        DataFusionError::Collection(all) => all.first().and_then(|e| find_status_code(e)),
+        DataFusionError::Shared(e) => find_status_code(e.as_ref()),
         _ => None,
     }
 }

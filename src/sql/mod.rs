@@ -36,7 +36,7 @@ pub(crate) use order::sum_counts;
 pub use order::{SourceOrderExec, in_source_order, prefer_source_order};
 pub use session::{configure, register_formats, session, session_with};
 #[cfg(feature = "serve")]
-pub(crate) use session::{process_runtime, session_in, session_like};
+pub(crate) use session::{find_process_runtime, new_session_in, new_session_like};
 pub use sources::asof::{label_tasks, unknown_labels};
 #[doc(hidden)]
 pub use sources::run_ends::decode_runs;
@@ -48,7 +48,7 @@ pub(crate) use sources::visible::skip_hidden_files;
 #[cfg(feature = "serve")]
 pub(crate) use statement::anew::{bind_parameters, count_parameters_of, number_parameters_of};
 #[cfg(feature = "cli")]
-pub(crate) use statement::calls::similar_names;
+pub(crate) use statement::calls::find_similar_names;
 #[cfg(feature = "cli")]
 pub(crate) use statement::counterparts::find_counterpart;
 #[cfg(feature = "cli")]
@@ -56,7 +56,7 @@ pub(crate) use statement::errors::{convert_internal_error, describe_error};
 #[cfg(feature = "cli")]
 pub(crate) use statement::execute_plan;
 #[cfg(feature = "cli")]
-pub(crate) use statement::shorthand_docs::shorthand_documentation;
+pub(crate) use statement::shorthand_docs::find_shorthand_documentation;
 #[cfg(feature = "cli")]
-pub(crate) use statement::shorthands::{shorthand_forms, shorthand_names};
+pub(crate) use statement::shorthands::{list_shorthand_names, shorthand_forms};
 pub use statement::{execute, parse, plan, sql};

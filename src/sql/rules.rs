@@ -76,7 +76,7 @@ macro_rules! wrap_rule {
 
 pub(in crate::sql) use wrap_rule;
 
-pub(in crate::sql) fn rules_before_coercion() -> impl Iterator<Item = TypeRule> {
+pub(in crate::sql) fn list_rules_before_coercion() -> impl Iterator<Item = TypeRule> {
     RULES.iter().filter_map(|rule| match rule.step {
         RuleStep::BeforeCoercion(make) => Some(make()),
         _ => None,
@@ -87,7 +87,7 @@ pub(in crate::sql) fn rules_before_coercion() -> impl Iterator<Item = TypeRule> 
 pub(in crate::sql) fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let config = ConfigOptions::default();
     let coerced =
-        rules_before_coercion().try_fold(plan, |plan, rule| rule.analyze(plan, &config))?;
+        list_rules_before_coercion().try_fold(plan, |plan, rule| rule.analyze(plan, &config))?;
     TypeCoercion::new().analyze(coerced, &config)
 }
 
@@ -100,11 +100,11 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     // DataFusion finds the argument of `grouping(x)` among the keys before type coercion, so the
     // rules that change keys run after that.
     let coercion = rules.iter().position(|rule| rule.name() == "type_coercion").unwrap_or(0);
-    rules.splice(coercion..coercion, rules_before_coercion());
+    rules.splice(coercion..coercion, list_rules_before_coercion());
     rules.splice(0..0, first);
 }
 
-pub(in crate::sql) fn last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
+pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
     RULES.iter().filter_map(|rule| match rule.step {
         RuleStep::AfterCoercion(make) => Some(make()),
         _ => None,
@@ -135,7 +135,7 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     rules.splice(0..0, first);
 }
 
-pub(in crate::sql) fn last_logical_rules() -> impl Iterator<Item = LogicalRule> {
+pub(in crate::sql) fn list_last_logical_rules() -> impl Iterator<Item = LogicalRule> {
     RULES.iter().filter_map(|rule| match rule.step {
         RuleStep::LastLogical(make) => Some(make()),
         _ => None,
@@ -170,7 +170,7 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     }
 }
 
-pub(in crate::sql) fn last_physical_rules() -> impl Iterator<Item = PhysicalRule> {
+pub(in crate::sql) fn list_last_physical_rules() -> impl Iterator<Item = PhysicalRule> {
     RULES.iter().filter_map(|rule| match rule.step {
         RuleStep::LastPhysical(make) => Some(make()),
         _ => None,

@@ -24,16 +24,17 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::access;
 use crate::config::{SerrateOptions, limit_memory_by_default};
 use crate::functions::{
-    OVER_TIMES, exact_aggregates, extend_to_times, float_extremes, float_lists, is_for_signed,
-    list_average, list_contains, null_subsets, register_functions, register_operators,
-    replaced_aggregates, scalar_functions, shifted_windows, signed_counts, signed_windows,
-    takes_unsigned, typed_lists, without_hidden_values,
+    OVER_TIMES, build_null_subsets, build_shifted_windows, build_signed_counts,
+    build_signed_windows, build_typed_lists, exact_aggregates, extend_to_times, float_extremes,
+    float_lists, is_for_signed, list_average, list_contains, register_functions,
+    register_operators, remove_hidden_values, replaced_aggregates, scalar_functions,
+    takes_unsigned,
 };
 use crate::sql::exec::pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::rules::{
-    add_analyzer_rules, add_physical_rules, change_logical_rules, last_analyzer_rules,
-    last_logical_rules, last_physical_rules,
+    add_analyzer_rules, add_physical_rules, change_logical_rules, list_last_analyzer_rules,
+    list_last_logical_rules, list_last_physical_rules,
 };
 use crate::sql::sources::asof::MedsAsOfFunction;
 #[cfg(feature = "cloud")]
@@ -106,13 +107,13 @@ pub fn session() -> SessionContext {
 /// # }
 /// ```
 pub fn session_with(config: SessionConfig) -> SessionContext {
-    session_in(config, &process_runtime())
+    new_session_in(config, &find_process_runtime())
 }
 
 /// Returns a runtime with the memory pool of the process.
-pub(crate) fn process_runtime() -> RuntimeEnv {
+pub(crate) fn find_process_runtime() -> RuntimeEnv {
     limit_memory_by_default();
-    RuntimeEnv { memory_pool: ProcessPool::shared_pool(), ..RuntimeEnv::default() }
+    RuntimeEnv { memory_pool: ProcessPool::find_shared_pool(), ..RuntimeEnv::default() }
 }
 
 /// Creates a session in `runtime` with the settings, tables and views of `base`. Settings and tables that one of the
@@ -121,7 +122,7 @@ pub(crate) fn process_runtime() -> RuntimeEnv {
 /// # Errors
 /// If a table cannot be registered.
 #[cfg(feature = "serve")]
-pub(crate) async fn session_like(
+pub(crate) async fn new_session_like(
     base: &SessionContext,
     runtime: &RuntimeEnv,
 ) -> Result<SessionContext> {
@@ -129,7 +130,7 @@ pub(crate) async fn session_like(
     if let Some(kept) = config.get_extension::<KeptStatements>() {
         config.set_extension(Arc::new(kept.copy_views()));
     }
-    let ctx = session_in(config, runtime);
+    let ctx = new_session_in(config, runtime);
     for catalog_name in base.catalog_names() {
         let Some(from) = base.catalog(&catalog_name) else { continue };
         if ctx.catalog(&catalog_name).is_none() {
@@ -152,7 +153,7 @@ pub(crate) async fn session_like(
     Ok(ctx)
 }
 
-pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> SessionContext {
+pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> SessionContext {
     let mut config = config
         .with_information_schema(true)
         .set_bool("datafusion.execution.listing_table_ignore_subdirectory", false)
@@ -201,17 +202,17 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
         }
     }
     register_wide(&ctx);
-    let lists = null_subsets()
+    let lists = build_null_subsets()
         .into_iter()
         .chain([list_contains()])
         .chain(list_average())
-        .chain(typed_lists())
+        .chain(build_typed_lists())
         .chain(float_lists());
-    let functions = signed_counts().into_iter().chain(lists).chain(scalar_functions());
+    let functions = build_signed_counts().into_iter().chain(lists).chain(scalar_functions());
     for function in functions {
         ctx.register_udf(function);
     }
-    for window in signed_windows().into_iter().chain(shifted_windows()) {
+    for window in build_signed_windows().into_iter().chain(build_shifted_windows()) {
         ctx.register_udwf(window);
     }
     let functions = ctx.state_ref().read().scalar_functions().clone();
@@ -222,7 +223,7 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
     }
     let functions = ctx.state_ref().read().scalar_functions().clone();
     for (_, function) in functions.iter().filter(|(name, function)| *name == function.name()) {
-        if let Some(replacement) = without_hidden_values(function) {
+        if let Some(replacement) = remove_hidden_values(function) {
             ctx.register_udf(replacement.as_ref().clone());
         }
     }
@@ -296,11 +297,11 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         *rule = Arc::new(OfStatement(Arc::clone(rule)));
     }
     add_analyzer_rules(&mut builder.analyzer().get_or_insert_default().rules);
-    builder.analyzer_rules().get_or_insert_default().extend(last_analyzer_rules());
+    builder.analyzer_rules().get_or_insert_default().extend(list_last_analyzer_rules());
     change_logical_rules(&mut builder.optimizer().get_or_insert_default().rules);
-    builder.optimizer_rules().get_or_insert_default().extend(last_logical_rules());
+    builder.optimizer_rules().get_or_insert_default().extend(list_last_logical_rules());
     add_physical_rules(&mut builder.physical_optimizers().get_or_insert_default().rules);
-    builder.physical_optimizer_rules().get_or_insert_default().extend(last_physical_rules());
+    builder.physical_optimizer_rules().get_or_insert_default().extend(list_last_physical_rules());
     let inner = builder.query_planner().take();
     let planner = StatisticsPlanner { inner: DeepPlanner { inner } };
     *builder.query_planner() = Some(Arc::new(UploadPlanner { inner: planner }));
@@ -321,7 +322,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let factories = builder.table_factories().get_or_insert_default();
     for extension in file_formats().iter().map(|f| f.get_ext()).chain(JSON_LINES.map(String::from))
     {
-        factories.insert(extension.to_uppercase(), files_table_factory());
+        factories.insert(extension.to_uppercase(), new_files_table_factory());
     }
     factories.insert(DOK.into(), Arc::new(DokTableFactory));
     builder.with_extension_type_registry(Arc::new(
@@ -337,7 +338,7 @@ fn table_functions() -> [(&'static str, Arc<dyn TableFunctionImpl>); 3] {
     ]
 }
 
-fn files_table_factory() -> Arc<dyn TableProviderFactory> {
+fn new_files_table_factory() -> Arc<dyn TableProviderFactory> {
     Arc::new(FilesTableFactory::new(Arc::new(ListingTableFactory::new())))
 }
 
@@ -405,7 +406,7 @@ pub fn register_formats(ctx: &SessionContext) -> Result<()> {
     for format in file_formats() {
         let name = format.get_ext().to_uppercase();
         state.register_file_format(format, false)?;
-        state.table_factories_mut().insert(name, files_table_factory());
+        state.table_factories_mut().insert(name, new_files_table_factory());
     }
     state.table_factories_mut().insert(DOK.into(), Arc::new(DokTableFactory));
     let stock = ["parquet", "csv", "json", "arrow"].map(|e| state.get_file_format_factory(e));
@@ -413,7 +414,7 @@ pub fn register_formats(ctx: &SessionContext) -> Result<()> {
         state.register_file_format(format, true)?;
     }
     for extension in JSON_LINES {
-        state.table_factories_mut().insert(extension.to_uppercase(), files_table_factory());
+        state.table_factories_mut().insert(extension.to_uppercase(), new_files_table_factory());
     }
     for (name, function) in table_functions() {
         state.register_udtf(name, function);

@@ -20,7 +20,7 @@ use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::SerrateOptions;
-use crate::functions::{get_precision_check, masked_fields, span_operations};
+use crate::functions::{build_masked_fields, build_span_operations, get_precision_check};
 use crate::sql::exec::guard::GuardedSource;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::plain_order::PlainOrderExec;
@@ -36,14 +36,14 @@ use crate::sql::sources::meds::MedsSource;
 use crate::sql::sources::nrt::NrtSource;
 use crate::sql::sources::parquet::ListsSource;
 use crate::sql::workarounds::coarser_times::count_functions;
-use crate::sql::workarounds::conditions::held_functions;
+use crate::sql::workarounds::conditions::list_held_functions;
 use crate::sql::workarounds::dependencies::COMPUTED_COLUMN;
-use crate::sql::workarounds::float_keys::float_key_function;
+use crate::sql::workarounds::float_keys::build_float_key_function;
 use crate::sql::workarounds::list_texts::list_text_function;
-use crate::sql::workarounds::local_times::zoned_functions;
+use crate::sql::workarounds::local_times::list_zoned_functions;
 use crate::sql::workarounds::sorts::UnorderedExec;
-use crate::sql::workarounds::text_to_list_casts::text_list_functions;
-use crate::sql::workarounds::text_to_time_casts::time_text_functions;
+use crate::sql::workarounds::text_to_list_casts::list_text_list_functions;
+use crate::sql::workarounds::text_to_time_casts::list_time_text_functions;
 use crate::sql::workarounds::volatile_between::get_between_function;
 
 pub(crate) use crate::sql::sources::meds::MedsScan;
@@ -139,7 +139,7 @@ pub(crate) enum PortableReader {
     },
 }
 
-pub(crate) fn reason_of(name: &str) -> String {
+pub(crate) fn find_reason(name: &str) -> String {
     match STAYS.iter().find(|(known, _)| *known == name) {
         Some((_, reason)) => (*reason).to_owned(),
         None => format!("{name} does not run on workers"),
@@ -149,7 +149,7 @@ pub(crate) fn reason_of(name: &str) -> String {
 /// Describes a node or source by plain values, or returns the reason why it must run in the session.
 pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<Portable, String> {
     if let Some(scan) = node.downcast_ref::<DataSourceExec>() {
-        return source_to_portable(scan.data_source());
+        return convert_source_to_portable(scan.data_source());
     }
     if let Some(sized) = node.downcast_ref::<BatchSizeExec>() {
         return Ok(Portable::BatchSize { rows: sized.batch_rows() });
@@ -168,21 +168,23 @@ pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<
     } else if node.is::<YieldingExec>() {
         Ok(Portable::Yielding)
     } else {
-        Err(reason_of(node.name()))
+        Err(find_reason(node.name()))
     }
 }
 
-fn source_to_portable(source: &Arc<dyn DataSource>) -> std::result::Result<Portable, String> {
+fn convert_source_to_portable(
+    source: &Arc<dyn DataSource>,
+) -> std::result::Result<Portable, String> {
     if let Some(files) = source.downcast_ref::<FileScanConfig>() {
-        return files_to_portable(files);
+        return convert_files_to_portable(files);
     }
     if let Some(meds) = source.downcast_ref::<MedsSource>() {
         return Ok(Portable::Meds(meds.to_scan().map_err(|e| e.to_string())?));
     }
-    Err(reason_of(source_name(source)))
+    Err(find_reason(find_source_name(source)))
 }
 
-fn source_name(source: &Arc<dyn DataSource>) -> &'static str {
+fn find_source_name(source: &Arc<dyn DataSource>) -> &'static str {
     use crate::sql::order::FixedSource;
     use crate::sql::sources::asof::AsOfSource;
     use crate::sql::sources::cohort::CohortSource;
@@ -206,7 +208,7 @@ fn source_name(source: &Arc<dyn DataSource>) -> &'static str {
     }
 }
 
-fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, String> {
+fn convert_files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, String> {
     check_files(files)?;
     let source = match files.file_source().downcast_ref::<GuardedSource>() {
         Some(guarded) => guarded.inner_source(),
@@ -244,11 +246,11 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
             (Arc::clone(source), PortableReader::Parquet)
         } else {
             return Err(if source.is::<ArrowScan>() {
-                reason_of("ArrowScan")
+                find_reason("ArrowScan")
             } else if source.is::<CsvScan>() {
-                reason_of("CsvScan")
+                find_reason("CsvScan")
             } else if source.is::<JsonScan>() {
-                reason_of("JsonScan")
+                find_reason("JsonScan")
             } else {
                 format!(
                     "workers cannot read files of type {}, so the session reads these files",
@@ -412,7 +414,7 @@ fn files_from_portable(
     };
     let mut files = files.clone();
     if reader != PortableReader::Nrt {
-        files.expr_adapter_factory = Some(ExactCasts::shared_factory());
+        files.expr_adapter_factory = Some(ExactCasts::new_shared_factory());
     }
     files.file_source = source;
     files.preserve_order = preserve_order;
@@ -458,18 +460,18 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
 }
 
 /// Returns the functions that only optimizer rules insert into plans: no statement can name them.
-pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
-    let mut functions = held_functions().to_vec();
-    functions.push(Arc::new(float_key_function()));
+pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
+    let mut functions = list_held_functions().to_vec();
+    functions.push(Arc::new(build_float_key_function()));
     functions.extend(count_functions());
-    functions.extend(text_list_functions());
-    functions.extend(time_text_functions());
+    functions.extend(list_text_list_functions());
+    functions.extend(list_time_text_functions());
     functions.push(get_between_function());
-    functions.extend(zoned_functions());
-    functions.push(masked_fields());
+    functions.extend(list_zoned_functions());
+    functions.push(build_masked_fields());
     functions.push(Arc::new(list_text_function()));
     functions.push(Arc::clone(&COMPUTED_COLUMN));
-    functions.extend(span_operations());
+    functions.extend(build_span_operations());
     functions.push(get_precision_check());
     functions
 }
@@ -537,7 +539,7 @@ pub(crate) fn take_partitions(
 }
 
 /// Returns the local files and folders that a scan reads, or `None` if it reads none.
-pub(crate) fn paths_of(leaf: &Arc<dyn ExecutionPlan>) -> Option<Vec<String>> {
+pub(crate) fn list_paths(leaf: &Arc<dyn ExecutionPlan>) -> Option<Vec<String>> {
     let source = leaf.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source)?;
     if let Some(files) = source.downcast_ref::<FileScanConfig>() {
         let all = files.file_groups.iter().flat_map(FileGroup::iter);

@@ -475,7 +475,7 @@ fn damage_is_an_error_that_says_where() {
                 damaged[at] = match draw.below(3) {
                     0 => damaged[at] ^ 1 << draw.below(8),
                     1 => 0xFF,
-                    _ => draw.next() as u8,
+                    _ => draw.below(256) as u8,
                 };
             }
             let (some, wrong) = read_damaged(&damaged.into(), &metadata);

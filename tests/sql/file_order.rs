@@ -43,7 +43,7 @@ async fn sorted_files_with_null_are_not_one_sorted_stream() {
     }
 }
 
-/// When this fails, `without_bounds_of_null` of `sql::sources::listing` can go.
+/// When this fails, `remove_bounds_of_null` of `sql::sources::listing` can go.
 #[tokio::test]
 async fn stock_sorted_files_with_null_are_still_one_stream() {
     let dir = sorted_files();

@@ -417,7 +417,7 @@ async fn numbers_at_the_end_of_their_type_are_rounded() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this test fails, `scalar::rounding::wide_ceilings` can be removed.
+/// When this test fails, `scalar::rounding::build_wide_ceilings` can be removed.
 #[tokio::test]
 async fn stock_ceilings_of_decimals_still_fail() {
     let refused =
@@ -426,7 +426,7 @@ async fn stock_ceilings_of_decimals_still_fail() {
     assert!(refused.contains("overflow"), "{refused}");
 }
 
-/// When this test fails, `scalar::rounding::finite_round` can be removed.
+/// When this test fails, `scalar::rounding::build_finite_round` can be removed.
 #[tokio::test]
 async fn stock_rounds_to_many_places_are_still_nan() {
     let shown = stock_text(&SessionContext::new(), "SELECT round(1.5, 400) AS r").await;

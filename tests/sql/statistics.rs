@@ -194,7 +194,7 @@ async fn bounds_of_some_row_groups_are_not_those_of_the_file() {
     expect_rows(&[&copy], &PARTIAL_ROWS).await;
 }
 
-/// When this test fails, `sql::sources::parquet::statistics_bounds::without_partial_bounds` can be removed.
+/// When this test fails, `sql::sources::parquet::statistics_bounds::remove_partial_bounds` can be removed.
 #[tokio::test]
 async fn stock_bounds_of_some_row_groups_are_still_those_of_the_file() {
     let stock = SessionContext::new();

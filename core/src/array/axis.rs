@@ -69,7 +69,7 @@ impl Layout {
 
     /// Returns the number of children. If a `usize` cannot hold this number, returns an error that
     /// names axis `axis`.
-    pub(crate) fn checked_children(&self, axis: usize) -> Result<usize> {
+    pub(crate) fn check_child_count(&self, axis: usize) -> Result<usize> {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
                 Err(Error::invalid(format!(
@@ -251,7 +251,7 @@ impl From<Offsets> for Layout {
 }
 
 /// Builds ragged lists. Offsets have 64 bits if those of `like` do, or if 32 bits do not suffice.
-pub(crate) fn lists_like(
+pub(crate) fn make_lists_like(
     like: &Layout,
     lengths: impl IntoIterator<Item = usize>,
 ) -> Result<Layout> {

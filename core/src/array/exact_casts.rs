@@ -22,7 +22,7 @@ pub(crate) enum InexactCast {
 }
 
 /// Returns the smallest and largest value of an integer type; `None` for other types.
-pub(crate) fn int_range(of: &DataType) -> Option<(i128, i128)> {
+pub(crate) fn find_int_range(of: &DataType) -> Option<(i128, i128)> {
     Some(match of {
         DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
         DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
@@ -36,7 +36,7 @@ pub(crate) fn int_range(of: &DataType) -> Option<(i128, i128)> {
     })
 }
 
-pub(crate) fn first_null(values: &dyn Array) -> Option<usize> {
+pub(crate) fn find_first_null(values: &dyn Array) -> Option<usize> {
     let nulls = values.nulls().filter(|n| n.null_count() > 0)?;
     nulls.iter().position(|valid| !valid)
 }
@@ -110,8 +110,8 @@ mod tests {
             cast_integers(&large.slice(0, 2)).unwrap(),
             Int64Array::from(vec![Some(1), None])
         );
-        assert_eq!(first_null(&large), Some(1));
-        assert_eq!(first_null(&large.slice(0, 1)), None);
+        assert_eq!(find_first_null(&large), Some(1));
+        assert_eq!(find_first_null(&large.slice(0, 1)), None);
         assert!(matches!(cast_microseconds(&large), Err(InexactCast::Type(_))));
         let fine: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1000, 2001]));
         assert!(matches!(cast_microseconds(&fine), Err(InexactCast::Value(1, _))));

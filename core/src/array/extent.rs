@@ -18,15 +18,15 @@ use super::Offsets;
 ///
 /// Copies no values, only the offsets of strings if they do not start at 0. Dictionary values and
 /// the data of string views stay whole, because a key or view may refer to any part of them.
-pub fn own_extent(array: &ArrayRef) -> ArrayRef {
+pub fn trim_extent(array: &ArrayRef) -> ArrayRef {
     downcast_primitive_array! {
         array => trim_primitive(array),
         _ => make_array(trim_data(&array.to_data())),
     }
 }
 
-/// Returns the same offsets over a buffer that reports only the bytes of these offsets; see [`own_extent`].
-pub fn own_offsets(offsets: &Offsets) -> Offsets {
+/// Returns the same offsets over a buffer that reports only the bytes of these offsets; see [`trim_extent`].
+pub fn trim_offsets(offsets: &Offsets) -> Offsets {
     fn trim_offset_buffer<T: ArrowNativeType>(offsets: &OffsetBuffer<T>) -> OffsetBuffer<T> {
         // SAFETY: the buffer holds the same valid offsets as before.
         unsafe { OffsetBuffer::new_unchecked(trim_buffer(offsets.inner().inner()).into()) }
@@ -39,7 +39,7 @@ pub fn own_offsets(offsets: &Offsets) -> Offsets {
 
 fn trim_primitive<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> ArrayRef {
     let values = ScalarBuffer::<T::Native>::from(trim_buffer(array.values().inner()));
-    let own = PrimitiveArray::<T>::new(values, array.nulls().map(own_nulls));
+    let own = PrimitiveArray::<T>::new(values, array.nulls().map(trim_nulls));
     Arc::new(own.with_data_type(array.data_type().clone()))
 }
 
@@ -53,7 +53,7 @@ fn trim_data(data: &ArrayData) -> ArrayData {
     }
     let buffers = data.buffers().iter().map(trim_buffer).collect();
     let children = data.child_data().iter().map(trim_data).collect();
-    let nulls = data.nulls().map(own_nulls);
+    let nulls = data.nulls().map(trim_nulls);
     let data = data.clone().into_builder().buffers(buffers).child_data(children).nulls(nulls);
     // SAFETY: `data` was valid, and its buffers hold the same values as before.
     unsafe { data.build_unchecked() }
@@ -68,7 +68,7 @@ fn trim_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
         0 => trim_buffer(offsets.inner().inner()).into(),
         _ => offsets.iter().map(|o| *o - first).collect(),
     };
-    let nulls = nulls.as_ref().map(own_nulls);
+    let nulls = nulls.as_ref().map(trim_nulls);
     // SAFETY: subtracting the first offset keeps the offsets in order and within the sliced values.
     // The bytes between two adjacent offsets are the same string as before.
     let strings = unsafe {
@@ -78,8 +78,8 @@ fn trim_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
     strings.into_data()
 }
 
-/// Returns the same validity over a buffer that reports only the bytes of this validity; see [`own_extent`].
-pub fn own_nulls(nulls: &NullBuffer) -> NullBuffer {
+/// Returns the same validity over a buffer that reports only the bytes of this validity; see [`trim_extent`].
+pub fn trim_nulls(nulls: &NullBuffer) -> NullBuffer {
     let bits = nulls.inner();
     let own = BooleanBuffer::new(trim_buffer(bits.inner()), bits.offset(), bits.len());
     // SAFETY: the bits, and therefore the null count, are unchanged. A recount takes as long as
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_slice_is_charged_its_own_extent() {
         let values: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
-        let part = own_extent(&values.slice(10, 5));
+        let part = trim_extent(&values.slice(10, 5));
         assert_eq!(*part, *values.slice(10, 5));
         assert!(part.get_array_memory_size() < 300, "{}", part.get_array_memory_size());
         let at = |a: &ArrayRef| a.to_data().buffers()[0].as_ptr();
@@ -126,19 +126,19 @@ mod tests {
     #[test]
     fn offsets_and_validity_are_those_there_were() {
         let offsets = Offsets::from_lengths([1, 2, 3, 4]).unwrap().slice(1, 2);
-        let own = own_offsets(&offsets);
+        let own = trim_offsets(&offsets);
         assert_eq!((own.base(), own.children()), (1, 5));
         assert_eq!(own.lengths().collect::<Vec<_>>(), [2, 3]);
         let nulls = NullBuffer::from_iter((0..1000).map(|i| i % 3 > 0));
         for (start, len) in [(0, 1000), (7, 100), (990, 10), (0, 0)] {
             let part = nulls.slice(start, len);
-            let own = own_nulls(&part);
+            let own = trim_nulls(&part);
             assert_eq!(own, part);
             assert_eq!(own.null_count(), own.len() - own.inner().count_set_bits());
         }
         let times = TimestampMicrosecondArray::from(vec![Some(1), None, Some(3), Some(4)]);
         let times: ArrayRef = Arc::new(times.with_timezone("+01:00").slice(1, 2));
-        let own = own_extent(&times);
+        let own = trim_extent(&times);
         assert_eq!((&*own, own.data_type()), (&*times, times.data_type()));
         own.to_data().validate_full().unwrap();
     }
@@ -156,12 +156,12 @@ mod tests {
         for (whole, rows) in [(plain, 10), (large, 10), (bytes, 10), (lists, 1)] {
             for start in [0, 40, 90] {
                 let slice = whole.slice(start, rows);
-                // `own_extent` does not shorten the child of a sliced list, so slice the child itself.
+                // `trim_extent` does not shorten the child of a sliced list, so slice the child itself.
                 let slice = match slice.as_list_opt::<i32>() {
                     None => slice,
                     Some(list) => list.values().slice(list.value_offsets()[0].as_usize(), 10),
                 };
-                let part = own_extent(&slice);
+                let part = trim_extent(&slice);
                 assert_eq!(*part, *slice);
                 part.to_data().validate_full().unwrap();
                 let held: usize = part.to_data().buffers().iter().map(Buffer::capacity).sum();
@@ -169,6 +169,6 @@ mod tests {
             }
         }
         let none: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
-        assert_eq!(own_extent(&none).len(), 0);
+        assert_eq!(trim_extent(&none).len(), 0);
     }
 }

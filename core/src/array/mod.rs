@@ -13,7 +13,7 @@ mod ragged;
 pub(crate) mod ranges;
 
 pub use self::arrow::{ListKind, leaf_type, list_depth, list_kind, list_of};
-pub(crate) use axis::lists_like;
+pub(crate) use axis::make_lists_like;
 pub use axis::{Layout, resolve_axis};
 pub use offsets::Offsets;
 pub(crate) use offsets::with_offsets;

@@ -41,7 +41,7 @@ fn replace_nulls<T: ArrowPrimitiveType>(
 }
 
 /// Returns the bits where a mask is true and not null.
-pub fn true_bits(mask: &BooleanArray) -> BooleanBuffer {
+pub fn find_true_bits(mask: &BooleanArray) -> BooleanBuffer {
     match mask.nulls() {
         Some(nulls) => mask.values() & nulls.inner(),
         None => mask.values().clone(),

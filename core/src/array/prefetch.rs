@@ -113,7 +113,7 @@ const PAGE: usize = 4 << 10;
 
 /// Advises the kernel to back the whole capacity of a vector with huge pages: pages of 2 MiB instead of 4 KiB
 /// cause fewer page faults and TLB misses. Pages that were already written stay as they are.
-pub(crate) fn huge_pages<T>(vector: &mut Vec<T>) {
+pub(crate) fn request_huge_pages<T>(vector: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {
         use std::ffi::{c_int, c_void};
@@ -158,16 +158,16 @@ mod tests {
     fn what_a_vector_holds_stays() {
         for n in [0, 1, 1000, (2 << 20) / 8, (4 << 20) / 8 + 1, (9 << 20) / 8 + 12_345] {
             let mut vector: Vec<u64> = Vec::with_capacity(n);
-            huge_pages(&mut vector);
+            request_huge_pages(&mut vector);
             vector.extend((0..n as u64).map(|i| i * 7));
-            huge_pages(&mut vector);
+            request_huge_pages(&mut vector);
             assert_eq!(vector.len(), n);
             assert!(vector.iter().zip(0..).all(|(v, i)| *v == i * 7));
             let mut zeros = vec![0u64; n];
-            huge_pages(&mut zeros);
+            request_huge_pages(&mut zeros);
             assert!(zeros.iter().all(|v| *v == 0) && zeros.len() == n);
         }
-        huge_pages(&mut vec![(); 10]);
+        request_huge_pages(&mut vec![(); 10]);
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl RaggedArray {
                     axis.layout.lists()
                 )));
             }
-            expected = axis.layout.checked_children(i + 1)?;
+            expected = axis.layout.check_child_count(i + 1)?;
         }
         if leaves.len() != expected {
             return Err(Error::invalid(format!(

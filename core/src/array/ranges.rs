@@ -125,7 +125,7 @@ pub(crate) fn gather_parts(
         let ranges: Vec<Range<usize>> = merge_ranges(parts.iter().map(|(_, r)| r.clone()));
         return gather_values(first, &ranges);
     }
-    if let Some(values) = shared_values(arrays) {
+    if let Some(values) = find_shared_values(arrays) {
         let keys: Vec<ArrayRef> =
             arrays.iter().map(|a| a.as_any_dictionary().keys().slice(0, a.len())).collect();
         let keys = gather_parts(&keys.iter().collect::<Vec<_>>(), parts)?;
@@ -170,7 +170,7 @@ pub(crate) fn gather_parts(
 }
 
 #[cfg(feature = "parquet")]
-fn shared_values<'a>(arrays: &[&'a ArrayRef]) -> Option<&'a ArrayRef> {
+fn find_shared_values<'a>(arrays: &[&'a ArrayRef]) -> Option<&'a ArrayRef> {
     let first = arrays.first()?.as_any_dictionary_opt()?.values();
     let same =
         |a: &&ArrayRef| a.as_any_dictionary_opt().is_some_and(|d| Arc::ptr_eq(d.values(), first));

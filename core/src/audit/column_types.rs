@@ -5,7 +5,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 
 use super::AuditLog;
 use crate::error::Result;
-use crate::io::meds::file::{MedsFile, string_like};
+use crate::io::meds::file::{MedsFile, is_string_like};
 use crate::io::meds::plain_types::unify_types;
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl ColumnTypes {
     /// a column, otherwise the first file does.
     pub(super) fn report_findings(self, meds: bool, log: &mut AuditLog) {
         for (name, variants) in self.columns {
-            let due = meds_type(&name).filter(|_| meds);
+            let due = find_meds_type(&name).filter(|_| meds);
             let [first, rest @ ..] = variants.as_slice() else { continue };
             let position = || format!("column {name:?}");
             if rest.is_empty() {
@@ -79,14 +79,21 @@ impl ColumnTypes {
                 };
                 for file in &variant.files {
                     let expected = format!("{expected} as in {example}");
-                    log.error_about(&name, "types", file, position, found.to_string(), expected);
+                    log.add_error_about(
+                        &name,
+                        "types",
+                        file,
+                        position,
+                        found.to_string(),
+                        expected,
+                    );
                 }
             }
         }
     }
 }
 
-fn meds_type(name: &str) -> Option<DataType> {
+fn find_meds_type(name: &str) -> Option<DataType> {
     Some(match name {
         "subject_id" => DataType::Int64,
         "time" => DataType::Timestamp(TimeUnit::Microsecond, None),
@@ -102,7 +109,7 @@ pub(super) fn refuse_type(name: &str, found: &DataType) -> Option<&'static str> 
     let (fits, expected) = match name {
         "subject_id" => (found.is_integer(), "Int64"),
         "time" => (matches!(found, Timestamp(_, _) | Date32 | Date64 | Null), "Timestamp(µs)"),
-        "code" => (string_like(found), "Utf8"),
+        "code" => (is_string_like(found), "Utf8"),
         "numeric_value" => (found.is_numeric() || *found == Null, "Float32"),
         _ => (true, ""),
     };

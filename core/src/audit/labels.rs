@@ -10,7 +10,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 
 use super::column_types::ColumnTypes;
 use super::time_checks::Tally;
-use super::{AuditLog, error_text, format_time, list_names};
+use super::{AuditLog, describe_core_error, format_time, list_names};
 use crate::access;
 use crate::error::Result;
 use crate::io::meds::LabelKind;
@@ -50,7 +50,9 @@ pub(super) fn check_labels(folder: &Path, log: &mut AuditLog) -> Result<u64> {
         }
         match task.check_file(&path, name, log) {
             Ok(rows) => labels += rows,
-            Err(e) => log.add_error("unreadable", &path, String::new, error_text(&e), "labels"),
+            Err(e) => {
+                log.add_error("unreadable", &path, String::new, describe_core_error(&e), "labels")
+            }
         }
     }
     task.types.report_findings(false, log);
@@ -74,7 +76,7 @@ impl LabelTask {
         for column in KEYS {
             if schema.field_with_name(column).is_err() {
                 let found = format!("no column {column:?}");
-                log.error_about(column, "columns", path, String::new, found, "one");
+                log.add_error_about(column, "columns", path, String::new, found, "one");
                 missing = true;
             }
         }
@@ -92,8 +94,15 @@ impl LabelTask {
             }
             let position = || format!("column {name:?}");
             let expected =
-                format!("{}; other values are not read as labels", kind.expected_types());
-            log.error_about(name, "types", path, position, field.data_type().to_string(), expected);
+                format!("{}; other values are not read as labels", kind.describe_expected_types());
+            log.add_error_about(
+                name,
+                "types",
+                path,
+                position,
+                field.data_type().to_string(),
+                expected,
+            );
             refused.push(name);
             false
         });
@@ -131,19 +140,21 @@ impl LabelTask {
                     if null {
                         let position = || format!("column {column:?}, row {row}");
                         let expected = "a subject and a prediction_time";
-                        log.error_about(column, "null", path, position, "NULL", expected);
+                        log.add_error_about(column, "null", path, position, "NULL", expected);
                     }
                 }
                 if subjects.is_null(i) || times.is_null(i) {
                     continue;
                 }
                 let (subject, time) = (subjects.value(i), times.value(i));
-                if let Some(number) = numbers.as_ref().and_then(|numbers| not_finite(numbers, i)) {
+                if let Some(number) =
+                    numbers.as_ref().and_then(|numbers| find_nonfinite_number(numbers, i))
+                {
                     let column = LabelKind::Float.column();
                     let found = format!("a label of subject {subject} that is {number}");
                     let expected =
                         "a finite number that float32 holds; batches refuses other labels";
-                    log.error_about(column, "label-value", path, position, found, expected);
+                    log.add_error_about(column, "label-value", path, position, found, expected);
                 }
                 let value = self.hasher.hash_one(values.row(i).as_ref());
                 self.compare_label((subject, time), value, row, log);
@@ -234,7 +245,7 @@ fn read_numbers(
 }
 
 /// Returns the number in `row` if the loader refuses this label because it is NaN or infinite.
-fn not_finite(numbers: &Float32Array, row: usize) -> Option<f32> {
+fn find_nonfinite_number(numbers: &Float32Array, row: usize) -> Option<f32> {
     let number = numbers.is_valid(row).then(|| numbers.value(row))?;
     (!number.is_finite()).then_some(number)
 }

@@ -3,11 +3,11 @@ use std::path::Path;
 
 use arrow::array::{Array, StringArray};
 
-use super::codes::{CodeTable, read_vocabulary};
+use super::code_table::{CodeTable, read_vocabulary};
 use super::column_types::{ColumnTypes, refuse_type};
 use super::subject_timeline::{Measured, SubjectTimeline};
 use super::time_checks::OddTimes;
-use super::{Audit, AuditLog, ShardFacts, ShardPlace, error_text, format_time, metadata};
+use super::{Audit, AuditLog, ShardFacts, ShardPlace, describe_core_error, format_time, metadata};
 use crate::access;
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
@@ -24,7 +24,13 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
         Ok(splits) => Some(splits),
         Err(e) => {
             let path = folder.join("subject_splits.parquet");
-            log.add_error("unreadable", &path, String::new, error_text(&e), "subjects and splits");
+            log.add_error(
+                "unreadable",
+                &path,
+                String::new,
+                describe_core_error(&e),
+                "subjects and splits",
+            );
             None
         }
     };
@@ -44,7 +50,13 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
         let source = match MedsFile::open(&path) {
             Ok(source) => source,
             Err(e) => {
-                log.add_error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
+                log.add_error(
+                    "unreadable",
+                    &path,
+                    String::new,
+                    describe_core_error(&e),
+                    "a Parquet file",
+                );
                 continue;
             }
         };
@@ -52,7 +64,13 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
             Ok(true) => {}
             Ok(false) => continue,
             Err(e) => {
-                log.add_error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
+                log.add_error(
+                    "unreadable",
+                    &path,
+                    String::new,
+                    describe_core_error(&e),
+                    "a Parquet file",
+                );
                 continue;
             }
         }
@@ -67,7 +85,7 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
                 "unreadable",
                 &path,
                 String::new,
-                error_text(&e),
+                describe_core_error(&e),
                 "rows that can be read in the MEDS format",
             ),
         }
@@ -84,7 +102,7 @@ fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut AuditLog)
     for name in ["subject_id", "time", "code"] {
         if schema.field_with_name(name).is_err() {
             let found = format!("no column {name:?}");
-            log.error_about(name, "columns", source.path(), String::new, found, "one");
+            log.add_error_about(name, "columns", source.path(), String::new, found, "one");
             refused.push(name);
         }
     }
@@ -92,7 +110,7 @@ fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut AuditLog)
         if let Some(expected) = refuse_type(field.name(), field.data_type()) {
             let (name, found) = (field.name(), field.data_type().to_string());
             let position = || format!("column {name:?}");
-            log.error_about(name, "types", source.path(), position, found, expected);
+            log.add_error_about(name, "types", source.path(), position, found, expected);
             refused.push(name);
         }
     }
@@ -127,15 +145,15 @@ impl ShardCheck<'_> {
             let (chunk, gaps) = chunk?;
             for (column, row) in gaps {
                 let position = || format!("column {column:?}, row {row}");
-                log.error_about(column, "null", path, position, "NULL", "a value");
+                log.add_error_about(column, "null", path, position, "NULL", "a value");
             }
-            if known.as_ref().is_none_or(|k| !chunk.same_codes(k)) {
+            if known.as_ref().is_none_or(|k| !chunk.has_same_codes(k)) {
                 ids = codes.number_codes(&chunk.codes);
                 known = Some(chunk.codes.clone());
             }
             for row in 0..chunk.len() {
                 let subject = chunk.subjects[row];
-                let at = chunk.row_in_file(row);
+                let at = chunk.find_row_in_file(row);
                 let position = || format!("row {at}");
                 if current != Some(subject) {
                     if let Some((subject, first, last)) = timeline.start_subject(subject, codes) {
@@ -148,7 +166,7 @@ impl ShardCheck<'_> {
                         log.add_subject(path, at, subject);
                         train = self.is_train(subject, place.as_deref(), log);
                     } else {
-                        log.error_with("order", path, || {
+                        log.add_error_with("order", path, || {
                             let found = format!("subject {subject} again, after other subjects");
                             (position(), found, "all rows of a subject together".into())
                         });
@@ -169,7 +187,7 @@ impl ShardCheck<'_> {
                 };
                 self.facts.measurements += 1;
                 if let Some(before) = last_time.filter(|before| time < *before) {
-                    log.error_with("order", path, || {
+                    log.add_error_with("order", path, || {
                         let found = format!("time {} of subject {subject}", format_time(time));
                         let before = format_time(before);
                         (

@@ -69,7 +69,7 @@ fn check_fields(path: &Path, fields: &Map<String, Value>, log: &mut AuditLog) ->
             _ => continue,
         };
         let position = || format!("field {name:?}");
-        log.error_about(name, "dataset-json", path, position, name_kind(value), expected);
+        log.add_error_about(name, "dataset-json", path, position, name_kind(value), expected);
     }
     fields.get(MODIFIERS).and_then(Value::as_array).is_some_and(|columns| !columns.is_empty())
 }

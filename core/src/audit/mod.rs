@@ -3,7 +3,7 @@
 //! [`check`] reads everything and lists the faults, each with file, position, and the found and expected
 //! values. It continues after a finding as far as possible. [`KINDS`] lists the kinds of findings.
 
-mod codes;
+mod code_table;
 mod column_types;
 mod kinds;
 mod labels;
@@ -224,11 +224,11 @@ impl AuditLog {
         found: impl Into<String>,
         expected: impl Into<String>,
     ) {
-        self.error_about("", check, file, position, found, expected);
+        self.add_error_about("", check, file, position, found, expected);
     }
 
     /// Reports an error in the column or field `about`. Each column or field has a finding of its own.
-    fn error_about(
+    fn add_error_about(
         &mut self,
         about: &str,
         check: &'static str,
@@ -243,7 +243,7 @@ impl AuditLog {
     }
 
     /// Reports an error that may occur in every row. `describe` is called only for the first occurrence.
-    fn error_with(
+    fn add_error_with(
         &mut self,
         check: &'static str,
         file: &Path,
@@ -372,7 +372,7 @@ fn list_names<S: AsRef<str>>(names: impl ExactSizeIterator<Item = S>) -> String 
 }
 
 /// Returns the message of an error without the file name, which a finding has in a field of its own.
-fn error_text(e: &Error) -> String {
+fn describe_core_error(e: &Error) -> String {
     match e {
         Error::File { message, .. } => message.clone(),
         other => other.to_string(),

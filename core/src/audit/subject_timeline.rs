@@ -5,11 +5,11 @@ use std::path::Path;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::DataType;
 
-use super::codes::{CodeTable, LifeMark};
+use super::code_table::{CodeTable, LifeMark};
 use super::time_checks::Tally;
 use super::{AuditLog, format_time};
 use crate::error::Result;
-use crate::io::meds::file::{MedsFile, string_like};
+use crate::io::meds::file::{MedsFile, is_string_like};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -44,7 +44,8 @@ pub(super) struct SubjectTimeline {
 
 impl SubjectTimeline {
     pub(super) fn new(source: &MedsFile) -> Self {
-        let texts = source.schema().field_with_name(TEXT).is_ok_and(|f| string_like(f.data_type()));
+        let texts =
+            source.schema().field_with_name(TEXT).is_ok_and(|f| is_string_like(f.data_type()));
         Self { texts, ..Self::default() }
     }
 

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondType, UInt32Type};
 
-use super::codes::read_vocabulary;
+use super::code_table::read_vocabulary;
 use super::time_checks::OddTimes;
-use super::{Audit, AuditLog, ShardFacts, ShardPlace, error_text, format_time, list_names};
+use super::{
+    Audit, AuditLog, ShardFacts, ShardPlace, describe_core_error, format_time, list_names,
+};
 use crate::access;
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
-use crate::io::meds::{TRAIN, Vocabulary, delta_days};
+use crate::io::meds::{TRAIN, Vocabulary, compute_delta_days};
 use crate::io::meds_torch::{CohortShard, CohortTables, Mismatch, SCHEMAS, TENSORS};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
@@ -81,7 +83,7 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
     let file = match NrtFile::open(path, &ReadOptions::default()) {
         Ok(file) => file,
         Err(e) => {
-            log.add_error("unreadable", path, String::new, error_text(&e), "an .nrt file");
+            log.add_error("unreadable", path, String::new, describe_core_error(&e), "an .nrt file");
             return None;
         }
     };
@@ -90,7 +92,7 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
             "bounds",
             path,
             String::new,
-            error_text(&e),
+            describe_core_error(&e),
             "consecutive lists within their values",
         );
         return None;
@@ -100,13 +102,13 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
             Err(_) if file.columns().is_empty() && file.num_rows() == 0 => {}
             Err(_) => {
                 let found = format!("no tensor dim{axis}/{name}");
-                log.error_about(name, "columns", path, String::new, found, "one");
+                log.add_error_about(name, "columns", path, String::new, found, "one");
             }
             Ok(c) if c.axis() != *axis || c.data_type() != data_type => {
                 let position = || format!("column {name:?}");
                 let found = format!("{} on axis {}", c.data_type(), c.axis());
                 let expected = format!("{data_type} on axis {axis}");
-                log.error_about(name, "types", path, position, found, expected);
+                log.add_error_about(name, "types", path, position, found, expected);
             }
             Ok(_) => {}
         }
@@ -124,7 +126,7 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
                     Some(Mismatch::Events) => "events",
                     None => "unreadable",
                 };
-                let found = error_text(&e);
+                let found = describe_core_error(&e);
                 log.add_error(check, path, String::new, found, "the contents of the schema file");
             }
             None
@@ -310,7 +312,7 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) ->
                 );
             }
             let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
-            let expected = before.map_or(f32::NAN, |before| delta_days(before, time));
+            let expected = before.map_or(f32::NAN, |before| compute_delta_days(before, time));
             // The last digits of `delta` and `expected` may differ. If one is NaN, both must be.
             let same = match expected.is_nan() {
                 true => delta.is_nan(),

@@ -3,7 +3,7 @@
 use super::RaggedBatch;
 use super::construct::check_batch_axes;
 use super::entry_copies::swap_axes;
-use super::structure::{count_samples, saturating_product};
+use super::structure::{count_samples, multiply_saturating};
 use crate::array::Layout;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -203,7 +203,7 @@ impl EntryView {
         let shape = tensor.shape();
         let (before, width, after) = (&shape[batch..dim], shape[dim], &shape[dim + 1..]);
         let lists = count_samples(&shape[..batch])?;
-        let outer = saturating_product(before);
+        let outer = multiply_saturating(before);
         let entries = lists.checked_mul(width);
         let mut made = vec![entries.ok_or_else(|| {
             Error::invalid(format!(
@@ -215,7 +215,7 @@ impl EntryView {
         let values = if outer == 1 {
             tensor.reshape(made)?
         } else {
-            let run = saturating_product(after).saturating_mul(tensor.dtype().size());
+            let run = multiply_saturating(after).saturating_mul(tensor.dtype().size());
             let buffer = swap_axes(tensor.as_bytes(), lists, (outer, width), run)?;
             DenseTensor::try_new_trusted(tensor.dtype(), made, buffer)?
         };
@@ -224,7 +224,7 @@ impl EntryView {
     }
 
     pub(super) fn entry_bytes(&self) -> usize {
-        saturating_product(self.entry_shape()).saturating_mul(self.values.dtype().size())
+        multiply_saturating(self.entry_shape()).saturating_mul(self.values.dtype().size())
     }
 
     pub(super) fn entry_shape(&self) -> &[usize] {
@@ -250,12 +250,12 @@ pub(super) fn to_dense(
     shape.extend_from_slice(before);
     shape.push(width);
     shape.extend_from_slice(after);
-    let outer = saturating_product(before);
+    let outer = multiply_saturating(before);
     if outer == 1 {
         return values.reshape(shape);
     }
-    let lists = saturating_product(batch_shape);
-    let run = saturating_product(after).saturating_mul(values.dtype().size());
+    let lists = multiply_saturating(batch_shape);
+    let run = multiply_saturating(after).saturating_mul(values.dtype().size());
     let buffer = swap_axes(values.as_bytes(), lists, (width, outer), run)?;
     DenseTensor::try_new_trusted(values.dtype(), shape, buffer)
 }

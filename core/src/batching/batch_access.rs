@@ -8,8 +8,8 @@ use super::RaggedBatch;
 use super::combine::Samples;
 use super::entry_copies::{fill_buffer, transpose_entries, with_entry};
 use super::pad::convert_fill;
-use super::structure::saturating_product;
-use crate::dense::{DType, DenseOptions, DenseTensor, Fill, Selection, element_count};
+use super::structure::multiply_saturating;
+use crate::dense::{DType, DenseOptions, DenseTensor, Fill, Selection, count_shape_elements};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
@@ -154,11 +154,11 @@ impl RaggedBatch {
         let mut shape = before.to_vec();
         shape.push(size);
         shape.extend_from_slice(after);
-        let outer = saturating_product(before);
+        let outer = multiply_saturating(before);
         if outer == 1 || own.nbytes() == 0 {
             return own.reshape(shape);
         }
-        let run = saturating_product(after) * self.dtype().size();
+        let run = multiply_saturating(after) * self.dtype().size();
         let buffer = fill_buffer(own.nbytes(), |out| {
             with_entry!(run, e => {
                 transpose_entries(e, (size, outer), (own.as_bytes(), outer), (out, size))
@@ -191,7 +191,7 @@ impl RaggedBatch {
             .map(|i| self.sample(i).map(Samples::Tensor))
             .collect::<Result<_>>()?;
         for (axis, size) in self.batch_shape().iter().enumerate().skip(1).rev() {
-            let lists = saturating_product(&self.batch_shape()[..axis]);
+            let lists = multiply_saturating(&self.batch_shape()[..axis]);
             let mut rest = level.into_iter();
             level =
                 (0..lists).map(|_| Samples::List(rest.by_ref().take(*size).collect())).collect();
@@ -244,7 +244,7 @@ impl RaggedBatch {
     /// type. After an error, the batch is unchanged.
     pub fn set(&mut self, index: &[Index], value: &DenseTensor) -> Result<()> {
         let shape = self.shape();
-        if element_count(&shape).is_none() {
+        if count_shape_elements(&shape).is_none() {
             return Err(Error::invalid(format!(
                 "a padded batch of shape {shape:?} has more elements than memory can address; use a smaller batch"
             )));
@@ -264,7 +264,7 @@ impl RaggedBatch {
             )));
         }
         let (before, after) = self.split_entry_shape();
-        let (outer, run) = (saturating_product(before), saturating_product(after));
+        let (outer, run) = (multiply_saturating(before), multiply_saturating(after));
         let (width, offsets) = (self.max_sample_size(), self.offsets().clone());
         let place = |p: usize| {
             let (rest, a) = (p / run, p % run);

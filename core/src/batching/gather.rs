@@ -7,7 +7,7 @@ use arrow::buffer::Buffer;
 use super::RaggedBatch;
 use super::any::EntryView;
 use super::entry_copies::{EntryBytes, fill_buffer, for_each_part, repeat_value, with_entry};
-use super::structure::{saturating_product, unravel_position};
+use super::structure::{multiply_saturating, unravel_position};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -223,7 +223,7 @@ pub(super) fn scatter_entries(
         )));
     }
     let (entry, dtype) = (from.entry_bytes(), from.values.dtype());
-    let bytes = saturating_product(&target.shape).checked_mul(dtype.size());
+    let bytes = multiply_saturating(&target.shape).checked_mul(dtype.size());
     let bytes = bytes.ok_or_else(|| {
         Error::invalid(format!(
             "a result of type {dtype} and shape {:?} has more bytes than memory can address; use fewer targets per sample",
@@ -282,7 +282,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
             if target.unique
                 && let Some(before) = at.and_then(|k| seen.record_write(k, j))
             {
-                return Err(duplicate_error(indices, i, before, j, id.to_i64()));
+                return Err(make_duplicate_error(indices, i, before, j, id.to_i64()));
             }
             if !at.is_some_and(|k| e.copy(own, k, values, j)) && at.is_none_or(|k| k >= limit) {
                 return Err(indices.out_of_range(i, j, id.to_i64(), limit));
@@ -293,7 +293,13 @@ fn scatter_part<E: EntryBytes, I: Position>(
 }
 
 #[cold]
-fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, index: i64) -> Error {
+fn make_duplicate_error(
+    indices: &Indices,
+    i: usize,
+    first: usize,
+    second: usize,
+    index: i64,
+) -> Error {
     Error::invalid(format!(
         "the indices of {sample} at positions {first} and {second} both refer to entry {index}; remove one of the two, or set Duplicates::Last to keep the last value",
         sample = super::structure::name_sample(&indices.batch_shape, i)

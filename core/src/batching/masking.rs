@@ -9,7 +9,7 @@ use super::entry_copies::{EntryBytes, fill_buffer, for_each_part, repeat_value, 
 use super::indexing::check_same_entries;
 use super::masks::{Flags, count_true, for_each_true, mask_to_bool};
 use super::pad::convert_fill;
-use super::structure::{SampleStructure, saturating_product};
+use super::structure::{SampleStructure, multiply_saturating};
 use super::{AnyBatch, RaggedBatch};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor, Fill};
@@ -62,11 +62,11 @@ impl MaskedData {
         let mut masked = Self { entries, flags, batch_shape, kept: Offsets::empty() };
         let samples = masked.entries.layout.lists();
         masked.kept =
-            Offsets::from_lengths((0..samples).map(|i| count_true(masked.kept_flags(i))))?;
+            Offsets::from_lengths((0..samples).map(|i| count_true(masked.find_retained_flags(i))))?;
         Ok(masked)
     }
 
-    fn kept_flags(&self, i: usize) -> &[u8] {
+    fn find_retained_flags(&self, i: usize) -> &[u8] {
         self.flags.get_sample(i, self.entries.layout.length(i))
     }
 
@@ -93,7 +93,7 @@ impl MaskedData {
         let mut next = 0;
         for i in samples {
             let own = &all[self.entries.layout.range(i).start * e.size()..];
-            for_each_true(self.kept_flags(i), |k| {
+            for_each_true(self.find_retained_flags(i), |k| {
                 e.copy(out, next, own, k);
                 next += 1;
             });
@@ -134,7 +134,7 @@ impl MaskedData {
             let own = &mut out[(layout.range(i).start - first) * e.size()..];
             let values = &values[from.offsets().range(i).start * e.size()..];
             let mut next = 0;
-            for_each_true(self.kept_flags(i), |k| {
+            for_each_true(self.find_retained_flags(i), |k| {
                 e.copy(own, k, values, next);
                 next += 1;
             });
@@ -280,7 +280,7 @@ pub fn apply_mask_to_tensor(
             data.shape()
         )));
     }
-    let run = saturating_product(&data.shape()[mask.ndim()..]).saturating_mul(data.dtype().size());
+    let run = multiply_saturating(&data.shape()[mask.ndim()..]).saturating_mul(data.dtype().size());
     let flags = mask.as_bytes();
     let buffer = fill_buffer(data.nbytes(), |out| {
         out.copy_from_slice(data.as_bytes());

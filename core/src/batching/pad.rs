@@ -4,7 +4,7 @@ use super::RaggedBatch;
 use super::entry_copies::{
     fill_buffer, for_each_part, repeat_value, transpose_entries, with_entry,
 };
-use super::structure::{check_bytes, saturating_product};
+use super::structure::{check_bytes, multiply_saturating};
 use crate::array::{Layout, Offsets};
 use crate::dense::{
     BlockContents, BufferPool, DenseOptions, DenseTensor, Fill, Side, TensorMemory,
@@ -53,8 +53,8 @@ fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor>
     let shape = batch.shape();
     let bytes = check_bytes(&shape, dtype, options, "a padded batch")?;
     let (before, after) = batch.split_entry_shape();
-    let outer = saturating_product(before);
-    let run = saturating_product(after).saturating_mul(dtype.size());
+    let outer = multiply_saturating(before);
+    let run = multiply_saturating(after).saturating_mul(dtype.size());
     let width = batch.max_sample_size();
     let mut memory = match options.pool.as_ref() {
         Some(pool) => BufferPool::take_memory(pool, bytes)?,
@@ -108,8 +108,8 @@ pub(super) fn remove_padding(
 ) -> Result<DenseTensor> {
     let shape = tensor.shape();
     let (before, width, after) = (&shape[batch_dims..dim], shape[dim], &shape[dim + 1..]);
-    let outer = saturating_product(before);
-    let run = saturating_product(after).saturating_mul(tensor.dtype().size());
+    let outer = multiply_saturating(before);
+    let run = multiply_saturating(after).saturating_mul(tensor.dtype().size());
     let entry = outer.saturating_mul(run);
     let entries = offsets.children();
     let mut made = vec![entries];

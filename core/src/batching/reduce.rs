@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 
 use super::RaggedBatch;
-use super::structure::saturating_product;
+use super::structure::multiply_saturating;
 use crate::dense::{DType, DenseTensor, Element};
 use crate::error::{Error, Result};
 
@@ -88,7 +88,7 @@ fn reduce_samples<T: SumElement, R: Element>(
 ) -> Result<DenseTensor> {
     let values = batch.values().as_slice::<T>()?;
     let samples = batch.total_num_samples_in_batch();
-    let entry = saturating_product(batch.entry_shape());
+    let entry = multiply_saturating(batch.entry_shape());
     let mut shape = batch.batch_shape().to_vec();
     shape.extend_from_slice(batch.entry_shape());
     let mut out = vec![R::default(); samples.saturating_mul(entry)];

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::entry_copies::swap_axes;
 use super::ragged_batch::check_dim;
 use super::structure::{
-    SampleStructure, check_bytes, count_samples, saturating_product, unravel_position,
+    SampleStructure, check_bytes, count_samples, multiply_saturating, unravel_position,
 };
 use super::{AnyBatch, RaggedBatch};
 use crate::array::Offsets;
-use crate::dense::{DenseOptions, DenseTensor, element_count};
+use crate::dense::{DenseOptions, DenseTensor, count_shape_elements};
 use crate::error::{Error, Result};
 
 /// How often samples are repeated: along one batch axis, or along each batch axis.
@@ -160,10 +160,10 @@ impl RaggedBatch {
             }
         }
         if let Some(i) = open {
-            let others = element_count(&shape).filter(|n| *n > 0).ok_or_else(refuse)?;
+            let others = count_shape_elements(&shape).filter(|n| *n > 0).ok_or_else(refuse)?;
             shape[i] = samples / others;
         }
-        if element_count(&shape) != Some(samples) {
+        if count_shape_elements(&shape) != Some(samples) {
             return Err(refuse());
         }
         self.replace_batch_shape(shape)
@@ -265,7 +265,7 @@ impl RaggedBatch {
         made.extend_from_slice(self.entry_shape());
         let options = DenseOptions::default();
         let bytes = check_bytes(&made, self.dtype(), &options, "repeated samples")?;
-        let entry = saturating_product(self.entry_shape()).saturating_mul(self.dtype().size());
+        let entry = multiply_saturating(self.entry_shape()).saturating_mul(self.dtype().size());
         let mut out = arrow::buffer::MutableBuffer::with_capacity(bytes);
         if entry > 0 {
             let values = self.values().as_bytes();
@@ -418,9 +418,9 @@ impl RaggedBatch {
         let between = high - low - 1;
         let (a, b) = if dim > own {
             // Axis `dim` of the tensor is axis `high - 1` of an entry; it moves to position `low`.
-            (saturating_product(&shape[low..high - 1]), shape[high - 1])
+            (multiply_saturating(&shape[low..high - 1]), shape[high - 1])
         } else {
-            (shape[low], saturating_product(&shape[low + 1..high]))
+            (shape[low], multiply_saturating(&shape[low + 1..high]))
         };
         let mut made = self.values().shape().to_vec();
         if dim > own {
@@ -431,8 +431,9 @@ impl RaggedBatch {
         let values = if between == 0 || a == 1 || b == 1 {
             self.values().reshape(made)?
         } else {
-            let blocks = self.total_num_entries().saturating_mul(saturating_product(&shape[..low]));
-            let run = saturating_product(&shape[high..]).saturating_mul(self.dtype().size());
+            let blocks =
+                self.total_num_entries().saturating_mul(multiply_saturating(&shape[..low]));
+            let run = multiply_saturating(&shape[high..]).saturating_mul(self.dtype().size());
             let buffer = swap_axes(self.values().as_bytes(), blocks, (a, b), run)?;
             DenseTensor::try_new_trusted(self.dtype(), made, buffer)?
         };

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use arrow::buffer::MutableBuffer;
 
 use crate::array::Offsets;
-use crate::dense::{DType, DenseOptions, DenseTensor, Element, element_count};
+use crate::dense::{DType, DenseOptions, DenseTensor, Element, count_shape_elements};
 use crate::error::{Error, Result};
 
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl SampleStructure {
         if batch_shape.is_empty() {
             return Err(Error::invalid("the result would have no batch axes; keep at least one"));
         }
-        if element_count(&batch_shape) != Some(offsets.lists()) {
+        if count_shape_elements(&batch_shape) != Some(offsets.lists()) {
             return Err(Error::invalid(format!(
                 "{} samples do not fit batch axes of shape {batch_shape:?}; the product of the sizes must be the number of samples",
                 offsets.lists()
@@ -145,7 +145,7 @@ pub(super) fn check_bytes(
     options: &DenseOptions,
     what: &str,
 ) -> Result<usize> {
-    let bytes = match element_count(shape) {
+    let bytes = match count_shape_elements(shape) {
         Some(n) => (n as u128).saturating_mul(dtype.size() as u128),
         None => u128::MAX,
     };
@@ -162,8 +162,8 @@ pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)
 }
 
-pub(super) fn saturating_product(shape: &[usize]) -> usize {
-    element_count(shape).unwrap_or(usize::MAX)
+pub(super) fn multiply_saturating(shape: &[usize]) -> usize {
+    count_shape_elements(shape).unwrap_or(usize::MAX)
 }
 
 /// Returns the index of a sample, or its coordinates on several batch axes, for error messages.

@@ -184,7 +184,7 @@ impl DenseTensor {
         let mut array = self.to_flat()?;
         for axis in (1..self.ndim()).rev() {
             let item = Arc::new(Field::new_list_field(array.data_type().clone(), false));
-            let lists = super::tensor::element_count(&self.shape()[..axis]).ok_or_else(|| {
+            let lists = super::tensor::count_shape_elements(&self.shape()[..axis]).ok_or_else(|| {
                 Error::invalid(format!(
                     "a tensor of shape {:?} needs more nested lists than memory can address; reshape it to fewer axes first",
                     self.shape()
@@ -309,7 +309,7 @@ impl DenseTensor {
 }
 
 fn count_row_elements(shape: &[usize]) -> Result<i32> {
-    let n = super::tensor::element_count(shape);
+    let n = super::tensor::count_shape_elements(shape);
     n.and_then(|n| i32::try_from(n).ok()).ok_or_else(|| {
         Error::invalid(format!(
             "a row of shape {shape:?} has more than 2^31 - 1 elements, the maximum of a FixedSizeList; use smaller rows"

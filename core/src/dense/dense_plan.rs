@@ -53,13 +53,13 @@ enum LevelLayout<'a> {
 
 impl LevelLayout<'_> {
     fn range(&self, i: usize) -> Range<usize> {
-        fn child_range<O: OffsetSizeTrait>(o: &[O], i: usize) -> Range<usize> {
+        fn find_child_range<O: OffsetSizeTrait>(o: &[O], i: usize) -> Range<usize> {
             let base = o[0].as_usize();
             o[i].as_usize() - base..o[i + 1].as_usize() - base
         }
         match self {
-            Self::I32(o) => child_range(o, i),
-            Self::I64(o) => child_range(o, i),
+            Self::I32(o) => find_child_range(o, i),
+            Self::I64(o) => find_child_range(o, i),
             Self::Uniform(size) => i * size..(i + 1) * size,
         }
     }

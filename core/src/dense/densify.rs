@@ -244,7 +244,7 @@ impl Padding {
         }
     }
 
-    fn ahead_if_sparse(self, plan: &DensePlan) -> Self {
+    fn prefetch_if_sparse(self, plan: &DensePlan) -> Self {
         match self {
             Self::Byte(b) if plan.is_sparse() => Self::Ahead(b),
             other => other,
@@ -288,7 +288,7 @@ pub(crate) fn create_tensor(
     // If `fill` is zero, also clear the rest of the block, where later tensors expect zeros.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
-        _ if !zero => Padding::from_fill(fill).ahead_if_sparse(&plan),
+        _ if !zero => Padding::from_fill(fill).prefetch_if_sparse(&plan),
         BlockContents::Zero => Padding::Leave,
         BlockContents::Values(before) => {
             before.walk_lists(&ClearSink, block, options.parallel);
@@ -296,7 +296,7 @@ pub(crate) fn create_tensor(
         }
         BlockContents::Unknown => {
             block[plan.bytes()..].fill(0);
-            Padding::from_fill(fill).ahead_if_sparse(&plan)
+            Padding::from_fill(fill).prefetch_if_sparse(&plan)
         }
     };
     write(&plan, padding, &mut block[..plan.bytes()]);

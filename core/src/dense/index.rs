@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use super::DenseTensor;
-use super::tensor::element_count;
+use super::tensor::count_shape_elements;
 use crate::error::{Error, Result};
 use crate::index::broadcast_shape::{broadcast_shapes, derive_strides, for_each_broadcast};
 use crate::index::{AxisSpan, Index, resolve_position};
@@ -53,7 +53,7 @@ impl Selection {
     /// mask of `n` axes is like `n` index arrays, the coordinates of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
-        let strides = element_strides(shape);
+        let strides = compute_element_strides(shape);
         let empty = shape.contains(&0);
         let mut base = 0usize;
         let mut dims = Vec::with_capacity(items.len());
@@ -91,7 +91,7 @@ impl Selection {
             }
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
-        let count = element_count(&out).unwrap_or(usize::MAX);
+        let count = count_shape_elements(&out).unwrap_or(usize::MAX);
         // Join the last axes that the index selects completely to one range, as they are adjacent.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
@@ -103,7 +103,7 @@ impl Selection {
             dims.pop();
         }
         // Repeated indices and broadcasts can enlarge the result: check its size in bytes.
-        if count > element_count(shape).unwrap_or(usize::MAX) {
+        if count > count_shape_elements(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
         let mut starts = vec![base];
@@ -136,14 +136,14 @@ impl Selection {
 
 /// Returns row-major strides. If an axis has size 0, all strides are 0, because the product of the
 /// other sizes may overflow.
-fn element_strides(shape: &[usize]) -> Vec<usize> {
+fn compute_element_strides(shape: &[usize]) -> Vec<usize> {
     if shape.contains(&0) { vec![0; shape.len()] } else { derive_strides(shape) }
 }
 
 fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
     let index =
         Index::expand_axes(index, shape.len(), &format!("a tensor with {} axes", shape.len()))?;
-    let strides = element_strides(shape);
+    let strides = compute_element_strides(shape);
     let mut items = Vec::with_capacity(shape.len());
     let mut axis = 0;
     for item in &index {
@@ -212,7 +212,7 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
             ))
         })?;
     }
-    let count = element_count(&shape).unwrap_or(usize::MAX);
+    let count = count_shape_elements(&shape).unwrap_or(usize::MAX);
     check_size(&format!("index arrays that broadcast to the shape {shape:?}"), count, 64)?;
     let mut offsets = vec![0usize; count];
     for item in items {
@@ -255,7 +255,7 @@ impl DenseTensor {
         let selection = Selection::new(self.shape(), index)?;
         let size = self.dtype().size();
         let bytes = self.as_bytes();
-        let total = element_count(selection.shape()).and_then(|n| n.checked_mul(size));
+        let total = count_shape_elements(selection.shape()).and_then(|n| n.checked_mul(size));
         let total = total.ok_or_else(|| {
             Error::invalid(
                 "the index selects more bytes than memory can address; select fewer elements",

@@ -24,4 +24,4 @@ pub use table_tensors::{DenseSpec, Size, TableDenseOptions};
 pub use tensor::DenseTensor;
 
 pub use crate::kernels::side::Side;
-pub(crate) use tensor::element_count;
+pub(crate) use tensor::count_shape_elements;

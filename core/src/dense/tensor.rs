@@ -30,7 +30,7 @@ pub struct DenseTensor {
 }
 
 /// Returns the number of elements of a shape; `None` if it does not fit a `usize`.
-pub(crate) fn element_count(shape: &[usize]) -> Option<usize> {
+pub(crate) fn count_shape_elements(shape: &[usize]) -> Option<usize> {
     if shape.contains(&0) {
         return Some(0);
     }
@@ -66,7 +66,7 @@ impl DenseTensor {
 
     /// Creates a tensor like [`try_new`](Self::try_new); the caller guarantees that `Bool` bytes are 0 or 1.
     pub(crate) fn try_new_trusted(dtype: DType, shape: Vec<usize>, buffer: Buffer) -> Result<Self> {
-        let expected = element_count(&shape).and_then(|n| n.checked_mul(dtype.size()));
+        let expected = count_shape_elements(&shape).and_then(|n| n.checked_mul(dtype.size()));
         if expected != Some(buffer.len()) {
             return Err(Error::invalid(match expected {
                 Some(expected) => format!(
@@ -328,7 +328,7 @@ impl DenseTensor {
     /// If the new shape has a different number of elements.
     pub fn reshape(&self, shape: impl Into<Vec<usize>>) -> Result<Self> {
         let shape = shape.into();
-        if element_count(&shape) != Some(self.num_elements()) {
+        if count_shape_elements(&shape) != Some(self.num_elements()) {
             return Err(Error::invalid(format!(
                 "{} element(s) of shape {:?} do not fit the shape {shape:?}; the number of elements must stay the same",
                 self.num_elements(),

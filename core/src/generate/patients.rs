@@ -187,20 +187,20 @@ pub(super) struct PatientSource {
 
 impl PatientSource {
     pub(super) fn new(distributions: &PatientDistributions, seed: u64) -> Self {
-        let sampler = Sampler::new(distributions, &mut patient_rng(seed, CODES_STREAM));
+        let sampler = Sampler::new(distributions, &mut new_patient_rng(seed, CODES_STREAM));
         Self { sampler, seed }
     }
 
     pub(super) fn draw_patients(&self, patients: Range<u64>) -> PatientChunk {
         let mut chunk = PatientChunk::default();
         for patient in patients {
-            chunk.push(patient, &self.sampler, &mut patient_rng(self.seed, patient));
+            chunk.push(patient, &self.sampler, &mut new_patient_rng(self.seed, patient));
         }
         chunk
     }
 }
 
-fn patient_rng(seed: u64, number: u64) -> ChaCha8Rng {
+fn new_patient_rng(seed: u64, number: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(number);
     rng

@@ -3,9 +3,9 @@
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 
-use super::promote::{arrow_type, promote_dtypes};
+use super::promote::{find_arrow_type, promote_dtypes};
 use super::{HetTensor, HetValue};
-use crate::array::{ListAxis, RaggedArray, lists_like, resolve_axis};
+use crate::array::{ListAxis, RaggedArray, make_lists_like, resolve_axis};
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
 use crate::kernels::concat::concat;
@@ -52,7 +52,7 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     let mut outer = first.array.clone();
     let mut parts: Vec<RaggedArray> = Vec::with_capacity(tensors.len());
     for tensor in tensors {
-        let leaves = cast(tensor.array.leaves(), &arrow_type(dtype))?;
+        let leaves = cast(tensor.array.leaves(), &find_arrow_type(dtype))?;
         let (_, part) = aligned(&outer, &tensor.array.with_leaves(leaves)?, axis - 1)?;
         if parts.is_empty() {
             outer = part.clone();
@@ -74,7 +74,7 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     }
     let below = take_ranges(&all, ranges)?;
     let length = |list: usize| levels.iter().map(|l| l.layout().length(list)).sum();
-    let layout = lists_like(levels[0].layout(), (0..lists).map(length))?;
+    let layout = make_lists_like(levels[0].layout(), (0..lists).map(length))?;
     // A list of the result is null only if the lists at its position are null in all tensors.
     let is_valid = |list: usize| levels.iter().any(|l| l.nulls().is_none_or(|n| n.is_valid(list)));
     let nulls: NullBuffer = (0..lists).map(is_valid).collect();

@@ -3,7 +3,7 @@
 use arrow::array::UInt64Array;
 
 use super::{HetTensor, HetValue};
-use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::index::{Index, resolve_position};
 use crate::kernels::filter::filter;
@@ -105,7 +105,7 @@ fn check_index(array: &RaggedArray, axis: usize, dim: usize, index: i64) -> Resu
     }
 }
 
-fn child_position(level: &ListAxis, list: usize, index: i64) -> Option<u64> {
+fn find_child_position(level: &ListAxis, list: usize, index: i64) -> Option<u64> {
     let range = level.layout().range(list);
     resolve_position(index, range.len()).map(|i| (range.start + i) as u64)
 }
@@ -114,7 +114,7 @@ fn pick_position(array: &RaggedArray, axis: usize, dim: usize, index: i64) -> Re
     check_index(array, axis, dim, index)?;
     let level = array.axis(axis)?;
     let positions: UInt64Array =
-        (0..level.layout().lists()).map(|list| child_position(level, list, index)).collect();
+        (0..level.layout().lists()).map(|list| find_child_position(level, list, index)).collect();
     let (_, below, leaves) = take_rows(&array.inner(axis)?, &positions)?.into_parts();
     let mut axes = array.axes()[..axis - 1].to_vec();
     axes.extend(below);
@@ -135,13 +135,13 @@ fn take_positions(
     }
     let valid_lists = (0..layout.lists()).filter(|l| valid(*l));
     let positions: UInt64Array = valid_lists
-        .flat_map(|list| indices.iter().map(move |i| child_position(level, list, *i)))
+        .flat_map(|list| indices.iter().map(move |i| find_child_position(level, list, *i)))
         .collect();
     let new = match level.nulls() {
         None => Layout::Uniform { size: indices.len(), lists: layout.lists() },
         Some(_) => {
             let length = |list| if valid(list) { indices.len() } else { 0 };
-            lists_like(layout, (0..layout.lists()).map(length))?
+            make_lists_like(layout, (0..layout.lists()).map(length))?
         }
     };
     let below = take_rows(&array.inner(axis)?, &positions)?;
@@ -165,7 +165,7 @@ fn apply_mask(array: &RaggedArray, axis: usize, keep: &[bool]) -> Result<RaggedA
         positions.extend(layout.range(list).zip(keep).filter(|(_, k)| **k).map(|(p, _)| p as u64));
         lengths.push(positions.len() - before);
     }
-    let new = lists_like(layout, lengths)?;
+    let new = make_lists_like(layout, lengths)?;
     let below = take_rows(&array.inner(axis)?, &UInt64Array::from(positions))?;
     replace_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }

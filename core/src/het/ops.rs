@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, make_array};
 use arrow::buffer::NullBuffer;
 use arrow::compute::{CastOptions, cast_with_options};
 
-use super::promote::{arrow_type, division_type, promote_dtypes, promote_number};
+use super::promote::{find_arrow_type, find_division_type, promote_dtypes, promote_number};
 use super::{HetTensor, HetValue};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::dense::{DType, DenseTensor};
@@ -225,7 +225,7 @@ impl HetTensor {
     /// If the dim does not exist.
     pub fn softmax(&self, dim: i64) -> Result<HetValue> {
         let axis = i64::try_from(self.resolve_dim(dim)?).unwrap_or(i64::MAX);
-        let array = cast_leaves(&self.array, division_type(self.dtype()))?;
+        let array = cast_leaves(&self.array, find_division_type(self.dtype()))?;
         Self::from_boxed(normalize::softmax(&array, axis)?)?.into_value()
     }
 
@@ -275,7 +275,7 @@ impl HetTensor {
 }
 
 fn cast_leaves(array: &RaggedArray, dtype: DType) -> Result<RaggedArray> {
-    let to = arrow_type(dtype);
+    let to = find_arrow_type(dtype);
     if *array.leaf_type() == to {
         return Ok(array.clone());
     }
@@ -298,7 +298,7 @@ fn prepend_dims(array: &RaggedArray, dims: usize) -> Result<RaggedArray> {
 
 fn compute_binary(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> Result<HetValue> {
     let (op, dtype) = match (op, dtype) {
-        (Op::Div, d) => (op, division_type(d)),
+        (Op::Div, d) => (op, find_division_type(d)),
         (Op::Add | Op::Maximum, DType::Bool) => (Op::Or, DType::Bool),
         (Op::Mul | Op::Minimum, DType::Bool) => (Op::And, DType::Bool),
         (Op::And | Op::Or | Op::Xor, _) => (op, DType::Bool),

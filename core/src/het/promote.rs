@@ -13,7 +13,7 @@ pub(super) enum Category {
     Float,
 }
 
-pub(super) fn type_category(dtype: DType) -> Category {
+pub(super) fn find_type_category(dtype: DType) -> Category {
     match dtype {
         DType::Bool => Category::Bool,
         d if d.is_integer() => Category::Integer,
@@ -27,7 +27,7 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     // bfloat16 has no Arrow type, so treat it as float32.
     let plain = |d| if d == DType::BF16 { DType::F32 } else { d };
     let (a, b) = (plain(a), plain(b));
-    match type_category(a).cmp(&type_category(b)) {
+    match find_type_category(a).cmp(&find_type_category(b)) {
         std::cmp::Ordering::Less => b,
         std::cmp::Ordering::Greater => a,
         std::cmp::Ordering::Equal => promote_types(&a.to_arrow(), &b.to_arrow())
@@ -39,17 +39,17 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
 
 /// Returns the type for a number: that of the tensor, unless the number has a higher category.
 pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
-    if type_category(number) > type_category(tensor) {
+    if find_type_category(number) > find_type_category(tensor) {
         promote_dtypes(number, number)
     } else {
         tensor
     }
 }
 
-pub(super) fn division_type(dtype: DType) -> DType {
+pub(super) fn find_division_type(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::F32 }
 }
 
-pub(super) fn arrow_type(dtype: DType) -> DataType {
+pub(super) fn find_arrow_type(dtype: DType) -> DataType {
     dtype.to_arrow()
 }

@@ -61,7 +61,7 @@ pub fn parse_index(text: &str) -> Result<Vec<Index>> {
 
 /// Returns the position, in characters from 0, of each item that [`parse_index`] parses.
 #[cfg(feature = "sql")]
-pub fn item_positions(text: &str) -> Vec<usize> {
+pub fn find_item_positions(text: &str) -> Vec<usize> {
     let mut position = 0usize;
     let mut found = Vec::new();
     for piece in split_items(text) {
@@ -188,8 +188,8 @@ mod tests {
     #[cfg(feature = "sql")]
     #[test]
     fn items_have_positions() {
-        assert_eq!(item_positions("[0, 1], -1,  ..., "), [0, 8, 13]);
-        assert_eq!(item_positions(" ä:2,3"), [1, 5]);
+        assert_eq!(find_item_positions("[0, 1], -1,  ..., "), [0, 8, 13]);
+        assert_eq!(find_item_positions(" ä:2,3"), [1, 5]);
     }
 
     #[test]

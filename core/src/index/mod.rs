@@ -248,7 +248,7 @@ impl<T> From<Vec<T>> for IndexArray<T> {
     }
 }
 
-pub(crate) fn positions_of(mask: &[bool]) -> Vec<i64> {
+pub(crate) fn list_true_positions(mask: &[bool]) -> Vec<i64> {
     (0i64..).zip(mask).filter(|(_, m)| **m).map(|(i, _)| i).collect()
 }
 

@@ -42,7 +42,8 @@ impl AtomicFile {
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref().to_path_buf();
         access::check_new(&target, overwrite)?;
-        let lease = Lease::acquire(parent_folder(&target)).map_err(|e| Error::io(&target, e))?;
+        let lease =
+            Lease::acquire(find_parent_folder(&target)).map_err(|e| Error::io(&target, e))?;
         let file = access::create_new(lease.data());
         let file = file.map_err(|e| Error::io(&target, e))?;
         Ok(Self { target, overwrite, writer: BufWriter::with_capacity(1 << 20, file), lease })
@@ -83,7 +84,7 @@ fn sync_and_rename(file: &File, temporary: &Path, target: &Path, overwrite: bool
             _ => io(e.error),
         })?;
     }
-    sync_folder(parent_folder(target))
+    sync_folder(find_parent_folder(target))
 }
 
 /// Syncs a folder to disk, which makes a rename in it durable.
@@ -94,7 +95,7 @@ fn sync_folder(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn parent_folder(path: &Path) -> &Path {
+fn find_parent_folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -141,7 +142,7 @@ impl AtomicFolder {
     pub fn create(target: impl AsRef<Path>) -> Result<Self> {
         let target = target.as_ref().to_path_buf();
         access::check_write(&target).map_err(|e| Error::io(&target, e))?;
-        let folder = parent_folder(&target);
+        let folder = find_parent_folder(&target);
         access::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         let (lease, staging) = create_staging(folder)?;
         Ok(Self { target, staging, lease })
@@ -169,7 +170,7 @@ impl AtomicFolder {
         } else if !exchange_folders(&staging, &target)? {
             replace_folder(lease, &staging, &target, &rename)?;
         }
-        sync_folder(parent_folder(&target))
+        sync_folder(find_parent_folder(&target))
     }
 }
 
@@ -257,7 +258,7 @@ impl AtomicFiles {
         let target = target.as_ref().to_path_buf();
         access::check_write(&target).map_err(|e| Error::io(&target, e))?;
         let within = access::is_dir(&target);
-        let folder = if within { &target } else { parent_folder(&target) };
+        let folder = if within { &target } else { find_parent_folder(&target) };
         access::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         let (lease, staging) = create_staging(folder)?;
         Ok(Self { target, staging, overwrite, within, lease })
@@ -280,7 +281,7 @@ impl AtomicFiles {
                 return Err(Error::Exists(target));
             }
             fs::rename(&staging, &target).map_err(io)?;
-            return sync_folder(parent_folder(&target));
+            return sync_folder(find_parent_folder(&target));
         }
         for entry in WalkDir::new(&staging) {
             let entry = entry.map_err(|e| io(e.into()))?;

@@ -7,7 +7,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::json::json_columns::{lists_as_json, schema_of_texts};
+use super::json::json_columns::{convert_lists_to_json, make_text_schema};
 
 /// How fields of a CSV file are quoted.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl CsvQuotes {
     /// Returns the schema of the result of [`quote_fields`]: lists, structs, maps and dictionaries of strings
     /// become strings, and names are quoted where necessary.
     pub fn quote_schema(&self, schema: &Schema) -> SchemaRef {
-        let texts = schema_of_texts(schema);
+        let texts = make_text_schema(schema);
         let fields = texts.fields().iter().map(|field| {
             let mut name = String::new();
             self.write_field(field.name(), &mut name);
@@ -69,7 +69,7 @@ impl CsvQuotes {
 /// is empty, NULLs in a batch of one column are also quoted, because readers skip empty lines.
 pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
     let schema = quotes.quote_schema(batch.schema_ref());
-    let texts = lists_as_json(batch)?;
+    let texts = convert_lists_to_json(batch)?;
     let alone = texts.num_columns() == 1 && quotes.null.is_empty();
     let columns = texts.columns().iter().map(|column| match is_text(column.data_type()) {
         true => quote_column(column, quotes, alone),

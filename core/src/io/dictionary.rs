@@ -47,7 +47,7 @@ struct Declared {
     r#type: String,
 }
 
-fn tensor_name(name: &str, i: usize, count: usize) -> String {
+fn format_tensor_name(name: &str, i: usize, count: usize) -> String {
     format!("{}/{name}", if i.saturating_add(1) == count { "values" } else { "keys" })
 }
 
@@ -81,7 +81,7 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
     let mut tensors = Vec::new();
     let mut declared = Vec::new();
     for (i, part) in parts.iter().enumerate() {
-        let name = tensor_name(part.field.name(), i, parts.len());
+        let name = format_tensor_name(part.field.name(), i, parts.len());
         let data_type = part.field.data_type();
         if data_type.to_string().parse::<DataType>().ok().as_ref() != Some(data_type) {
             return Err(Error::file(
@@ -206,7 +206,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     let mut rows: Option<usize> = None;
     let mut known = Vec::new();
     for (i, column) in declared.iter().enumerate() {
-        let name = tensor_name(&column.name, i, declared.len());
+        let name = format_tensor_name(&column.name, i, declared.len());
         let data_type = parse_type(&column.r#type).map_err(|e| wrong(e.to_string()))?;
         let values = dense::read_one(file, file.tensor(&name)?)?;
         if values.ndim() != 1 {

@@ -126,7 +126,7 @@ impl Lease {
 
     /// Returns the name `<stem>.tmp` of the temporary file or folder that a lease with this stem protects.
     #[cfg(feature = "sql")]
-    pub fn data_name(stem: &str) -> String {
+    pub fn format_data_name(stem: &str) -> String {
         format!("{stem}{DATA}")
     }
 
@@ -174,18 +174,18 @@ impl Lease {
         }
     }
 
-    fn path_with_ending(&self, ending: &str) -> PathBuf {
-        path_in(&self.folder, &self.stem, ending)
+    fn make_path_with_ending(&self, ending: &str) -> PathBuf {
+        make_path_in(&self.folder, &self.stem, ending)
     }
 
     /// Returns the path to write to; nothing exists there yet.
     pub fn data(&self) -> PathBuf {
-        self.path_with_ending(DATA)
+        self.make_path_with_ending(DATA)
     }
 
     /// Returns the path to which a replaced folder is moved.
     pub(super) fn aside_path(&self) -> PathBuf {
-        self.path_with_ending(ASIDE)
+        self.make_path_with_ending(ASIDE)
     }
 
     /// Records the renames of `commit` in the lock file. The caller performs them afterwards.
@@ -225,8 +225,8 @@ pub fn remove_temporaries() {
     let held = lock_mutex(&HELD);
     for (stem, folder) in held.iter().flatten() {
         if let Some(folder) = folder {
-            let _ = remove_all(&path_in(folder, stem, DATA));
-            let _ = remove_all(&path_in(folder, stem, LOCK));
+            let _ = remove_all(&make_path_in(folder, stem, DATA));
+            let _ = remove_all(&make_path_in(folder, stem, LOCK));
         }
     }
 }
@@ -293,7 +293,7 @@ fn create_lock(path: &Path) -> io::Result<File> {
     access::create_new(path)
 }
 
-fn path_in(folder: &Path, stem: &OsStr, ending: &str) -> PathBuf {
+fn make_path_in(folder: &Path, stem: &OsStr, ending: &str) -> PathBuf {
     let mut name = stem.to_owned();
     name.push(ending);
     folder.join(name)
@@ -370,7 +370,7 @@ pub(crate) fn complete_commits(folder: &Path) -> io::Result<()> {
         // A lock file is empty until the writer records a commit in it.
         let has_record = || entry.metadata().is_ok_and(|lock| lock.len() > 0);
         let stem = path.file_stem().unwrap_or_default();
-        if is_lock && has_record() && path_in(folder, stem, DATA).exists() {
+        if is_lock && has_record() && make_path_in(folder, stem, DATA).exists() {
             access::check_write(folder)?;
             recover_commit(folder, &path)?;
         }
@@ -400,7 +400,7 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     }
     let mut record = Vec::new();
     lock.read_to_end(&mut record)?;
-    let (data, aside) = (path_in(folder, stem, DATA), path_in(folder, stem, ASIDE));
+    let (data, aside) = (make_path_in(folder, stem, DATA), make_path_in(folder, stem, ASIDE));
     match serde_json::from_slice(&record) {
         Ok(Commit::Replace(target)) if aside.exists() => {
             let target = folder.join(decode_name(&target));

@@ -11,9 +11,9 @@ use arrow::error::ArrowError;
 
 use crate::kernels::span_texts::span_formatter;
 
-/// Returns the schema of the result of [`spans_as_texts`].
-pub fn schema_of_span_texts(schema: &SchemaRef) -> SchemaRef {
-    let fields = text_fields(schema.fields());
+/// Returns the schema of the result of [`convert_spans_to_texts`].
+pub fn make_span_text_schema(schema: &SchemaRef) -> SchemaRef {
+    let fields = make_text_fields(schema.fields());
     match fields == *schema.fields() {
         true => Arc::clone(schema),
         false => Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
@@ -23,9 +23,9 @@ pub fn schema_of_span_texts(schema: &SchemaRef) -> SchemaRef {
 /// Converts durations and intervals, including those in lists, structs and maps, to text such as
 /// `1d 03:00`, which a cast to INTERVAL reads without loss (see [`span_formatter`]). Other columns
 /// stay unchanged.
-pub fn spans_as_texts(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+pub fn convert_spans_to_texts(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
-    let texts = schema_of_span_texts(&schema);
+    let texts = make_span_text_schema(&schema);
     if texts == schema {
         return Ok(batch.clone());
     }
@@ -36,27 +36,31 @@ pub fn spans_as_texts(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(texts, columns, &options)
 }
 
-fn text_fields(fields: &Fields) -> Fields {
-    fields.iter().map(text_field).collect()
+fn make_text_fields(fields: &Fields) -> Fields {
+    fields.iter().map(make_text_field).collect()
 }
 
-fn text_field(field: &FieldRef) -> FieldRef {
-    let texts = text_type(field.data_type());
+fn make_text_field(field: &FieldRef) -> FieldRef {
+    let texts = make_text_type(field.data_type());
     match texts == *field.data_type() {
         true => Arc::clone(field),
         false => Arc::new(field.as_ref().clone().with_data_type(texts)),
     }
 }
 
-fn text_type(t: &DataType) -> DataType {
+fn make_text_type(t: &DataType) -> DataType {
     match t {
         DataType::Duration(_) | DataType::Interval(_) => DataType::Utf8,
-        DataType::List(field) => DataType::List(text_field(field)),
-        DataType::LargeList(field) => DataType::LargeList(text_field(field)),
-        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(text_field(field), *size),
-        DataType::Map(entries, sorted) => DataType::Map(text_field(entries), *sorted),
-        DataType::Struct(fields) => DataType::Struct(text_fields(fields)),
-        DataType::Dictionary(_, values) if text_type(values) != **values => text_type(values),
+        DataType::List(field) => DataType::List(make_text_field(field)),
+        DataType::LargeList(field) => DataType::LargeList(make_text_field(field)),
+        DataType::FixedSizeList(field, size) => {
+            DataType::FixedSizeList(make_text_field(field), *size)
+        }
+        DataType::Map(entries, sorted) => DataType::Map(make_text_field(entries), *sorted),
+        DataType::Struct(fields) => DataType::Struct(make_text_fields(fields)),
+        DataType::Dictionary(_, values) if make_text_type(values) != **values => {
+            make_text_type(values)
+        }
         other => other.clone(),
     }
 }
@@ -122,8 +126,8 @@ mod tests {
             ("n", numbers),
         ])
         .unwrap();
-        let texts = spans_as_texts(&batch.slice(1, 2)).unwrap();
-        assert_eq!(texts.schema(), schema_of_span_texts(&batch.schema()));
+        let texts = convert_spans_to_texts(&batch.slice(1, 2)).unwrap();
+        assert_eq!(texts.schema(), make_span_text_schema(&batch.schema()));
         let of = |column: &ArrayRef| -> Vec<Option<String>> {
             column.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect()
         };
@@ -139,6 +143,6 @@ mod tests {
     fn batches_without_spans_stay_unchanged() {
         let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
         let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
-        assert_eq!(spans_as_texts(&batch).unwrap(), batch);
+        assert_eq!(convert_spans_to_texts(&batch).unwrap(), batch);
     }
 }

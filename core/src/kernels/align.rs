@@ -1,7 +1,7 @@
 use arrow::buffer::NullBuffer;
 
-use super::gather::{replace_axis, row_of_list, take_ranges};
-use crate::array::{ListAxis, RaggedArray, lists_like};
+use super::gather::{find_row_of_list, replace_axis, take_ranges};
+use crate::array::{ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 
 /// Returns both arrays with the same list lengths on the first `levels` levels.
@@ -35,7 +35,7 @@ pub fn aligned(
         if let Some(list) = a.first_difference(b) {
             return Err(Error::invalid(format!(
                 "list {list} of axis {axis} (row {}) has {} element(s) on the left and {} on the right; both sides must have lists of the same lengths",
-                row_of_list(&left, axis, list),
+                find_row_of_list(&left, axis, list),
                 a.length(list),
                 b.length(list)
             )));
@@ -78,6 +78,6 @@ fn empty_null_lists(array: RaggedArray, axis: usize, keep: &NullBuffer) -> Resul
     let ranges = keep.valid_slices().map(|(start, end)| layout.ranges(start..end));
     let below = take_ranges(&array.inner(axis)?, ranges)?;
     let lengths = (0..layout.lists()).map(|i| if keep.is_valid(i) { layout.length(i) } else { 0 });
-    let level = ListAxis::try_new(lists_like(layout, lengths)?, level.nulls().cloned())?;
+    let level = ListAxis::try_new(make_lists_like(layout, lengths)?, level.nulls().cloned())?;
     replace_axis(&array, array.len(), axis, level, below)
 }

@@ -1,6 +1,6 @@
 use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
-use crate::array::prefetch::huge_pages;
+use crate::array::prefetch::request_huge_pages;
 
 /// Size in bytes from which glibc maps fresh memory (its largest `mmap` threshold). Page faults of
 /// 4 KiB pages take half of the time of filling such memory, so it gets huge pages.
@@ -10,7 +10,7 @@ const MAPPED: usize = 32 << 20;
 pub(super) fn allocate_values<T>(n: usize) -> Vec<T> {
     let mut room = Vec::with_capacity(n);
     if n.saturating_mul(size_of::<T>()) >= MAPPED {
-        huge_pages(&mut room);
+        request_huge_pages(&mut room);
     }
     room
 }

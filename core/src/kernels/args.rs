@@ -5,7 +5,7 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
 use super::elementwise::{Pair, pair_arrays};
-use super::times::parsed_type;
+use super::times::find_parsed_type;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -26,7 +26,7 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
     let cast = |from: &ArrayRef, to| {
         cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
     };
-    let parsed = parsed_type(to);
+    let parsed = find_parsed_type(to);
     if from.is_string() && parsed != *to {
         return cast_exactly(what, &cast(values, &parsed)?, to);
     }

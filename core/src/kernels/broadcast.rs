@@ -7,7 +7,7 @@ use arrow::compute::take;
 
 use super::align::aligned;
 use super::elementwise::{Pair, pair_arrays};
-use super::levels::leaf_lists;
+use super::levels::find_leaf_lists;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -70,7 +70,7 @@ pub fn broadcast(outer: &RaggedArray, inner: &RaggedArray, how: Spread) -> Resul
     if how == Spread::Repeat {
         return shape.with_leaves(left);
     }
-    let Some(lists) = leaf_lists(&inner.inner(levels)?)? else {
+    let Some(lists) = find_leaf_lists(&inner.inner(levels)?)? else {
         return shape.with_leaves(left);
     };
     let layout = lists.layout();

@@ -30,7 +30,7 @@ pub fn holds_float(t: &DataType) -> bool {
 ///
 /// The sign matters for sorting: x86 CPUs set the sign bit of the NaN of 0.0 / 0.0, and a NaN with this bit
 /// sorts below all numbers in the total order of IEEE 754.
-pub fn canonical_floats(values: &ArrayRef) -> Result<ArrayRef> {
+pub fn to_canonical_floats(values: &ArrayRef) -> Result<ArrayRef> {
     macro_rules! canonical {
         ($t:ty, $float:ty) => {{
             let one = |v: $float| if v.is_nan() { <$float>::NAN } else { v + <$float>::from(0i8) };
@@ -47,7 +47,7 @@ pub fn canonical_floats(values: &ArrayRef) -> Result<ArrayRef> {
             let children: Result<Vec<_>> = data
                 .child_data()
                 .iter()
-                .map(|child| Ok(canonical_floats(&make_array(child.clone()))?.to_data()))
+                .map(|child| Ok(to_canonical_floats(&make_array(child.clone()))?.to_data()))
                 .collect();
             make_array(data.into_builder().child_data(children?).build()?)
         }
@@ -77,7 +77,7 @@ mod tests {
         let fields = Fields::from(vec![Field::new("x", lists.data_type().clone(), true)]);
         let structs: ArrayRef =
             Arc::new(StructArray::new(fields, vec![Arc::new(lists.clone())], None));
-        let found = canonical_floats(&structs).unwrap();
+        let found = to_canonical_floats(&structs).unwrap();
         assert_eq!(found.data_type(), structs.data_type());
         let found = found.as_struct().column(0).as_list::<i32>().clone();
         let nan = f32::NAN.to_bits();
@@ -92,6 +92,6 @@ mod tests {
         assert!(holds_float(floats.data_type()));
         let texts: ArrayRef = Arc::new(arrow::array::StringArray::from(vec!["-0.0"]));
         assert!(!holds_float(texts.data_type()));
-        assert!(Arc::ptr_eq(&canonical_floats(&texts).unwrap(), &texts));
+        assert!(Arc::ptr_eq(&to_canonical_floats(&texts).unwrap(), &texts));
     }
 }

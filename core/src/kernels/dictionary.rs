@@ -106,7 +106,7 @@ trait UnsignedKey: arrow::datatypes::ArrowNativeType {
     /// Number of possible keys; `None` if a table with one byte per key would be too large.
     const ALL: Option<usize>;
 
-    fn distance_from(self, other: Self) -> Self;
+    fn compute_distance_from(self, other: Self) -> Self;
 
     fn from_position(position: usize) -> Option<Self>;
 }
@@ -117,7 +117,7 @@ macro_rules! key {
             const ALL: Option<usize> = $all;
 
             #[inline]
-            fn distance_from(self, other: Self) -> Self {
+            fn compute_distance_from(self, other: Self) -> Self {
                 self.wrapping_sub(other)
             }
 
@@ -145,7 +145,7 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))
     {
-        return collect_bits(keys, |key| u8::from(key.distance_from(from) <= last));
+        return collect_bits(keys, |key| u8::from(key.compute_distance_from(from) <= last));
     }
     let mut bytes: Vec<u8> = table.iter().map(u8::from).collect();
     if let Some(all) = K::ALL {

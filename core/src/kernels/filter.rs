@@ -9,7 +9,7 @@ use super::bits::Rank;
 use super::filter_values::filter_values_by_rank;
 use super::gather::{filter_rows, replace_axis};
 use super::reshape::flatten_all;
-use crate::array::nulls::true_bits;
+use crate::array::nulls::find_true_bits;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -38,9 +38,9 @@ use crate::error::{Error, Result};
 /// # Errors
 /// When the mask is not boolean, has no levels or more than the array, or two valid lists differ in length.
 pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
-    let axis = masked_axis(array, mask)?;
+    let axis = find_masked_axis(array, mask)?;
     let (array, mask) = aligned(array, mask, axis)?;
-    filter_elements(array, true_bits(mask.leaves().as_boolean()), axis)
+    filter_elements(array, find_true_bits(mask.leaves().as_boolean()), axis)
 }
 
 /// Returns, in one list per row, the leaves for which `mask` is true, like NumPy's `compress`. Equals
@@ -66,15 +66,15 @@ pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
 /// # Errors
 /// Same as [`filter`].
 pub fn compress(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
-    let axis = masked_axis(array, mask)?;
+    let axis = find_masked_axis(array, mask)?;
     if axis < array.axes().len() {
         return flatten_all(&filter(array, mask)?);
     }
     let (array, mask) = aligned(array, mask, axis)?;
-    filter_elements(flatten_all(&array)?, true_bits(mask.leaves().as_boolean()), 1)
+    filter_elements(flatten_all(&array)?, find_true_bits(mask.leaves().as_boolean()), 1)
 }
 
-fn masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
+fn find_masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
     if *mask.leaf_type() != DataType::Boolean {
         return Err(Error::type_of(
             "the mask",
@@ -98,7 +98,7 @@ fn filter_elements(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Resu
         return Ok(array);
     }
     let level = array.axis(axis)?;
-    let layout = count_kept(level.layout(), &rank)?;
+    let layout = count_retained(level.layout(), &rank)?;
     let below = if axis == array.axes().len() {
         let leaves = filter_values_by_rank(array.leaves(), &keep, &rank)?;
         RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?
@@ -110,7 +110,7 @@ fn filter_elements(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Resu
 }
 
 /// Returns the offsets of the lists if only the elements whose bit in `rank` is set are kept.
-pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
+pub(super) fn count_retained(layout: &Layout, rank: &Rank) -> Result<Offsets> {
     Ok(match layout {
         Layout::Ragged(Offsets::I32(o)) => Offsets::from(rank_offsets(o, rank)),
         Layout::Ragged(Offsets::I64(o)) => Offsets::from(rank_offsets(o, rank)),

@@ -9,9 +9,9 @@ use arrow::compute::take;
 use arrow::util::bit_iterator::BitSliceIterator;
 
 use super::filter_values::filter_values;
-use crate::array::nulls::true_bits;
+use crate::array::nulls::find_true_bits;
 use crate::array::ranges::{count_values, gather_bits, gather_layout, gather_values, merge_ranges};
-use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 
 /// Returns the rows of `ranges`, one range after the other; rows may repeat. Adjacent ranges are
@@ -99,7 +99,7 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
         Layout::Uniform { size, .. } if rows.null_count() == 0 => {
             Layout::Uniform { size: *size, lists: rows.len() }
         }
-        _ => lists_like(layout, rows.iter().map(|r| r.map_or(0, |r| layout.length(at(r)))))?,
+        _ => make_lists_like(layout, rows.iter().map(|r| r.map_or(0, |r| layout.length(at(r)))))?,
     };
     let ranges = merge_ranges(rows.iter().flatten().map(|r| axis.layout().range(at(r))));
     let below = gather_ranges(&array.inner(1)?, ranges)?;
@@ -131,7 +131,7 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
             array.len()
         )));
     }
-    let bits = true_bits(keep);
+    let bits = find_true_bits(keep);
     if array.axes().is_empty() {
         let kept = filter_values(array.leaves(), &bits)?;
         return RaggedArray::try_new(kept.len(), Vec::new(), kept);
@@ -155,7 +155,7 @@ pub(crate) fn replace_axis(
     RaggedArray::try_new(rows, axes, leaves)
 }
 
-pub(crate) fn rows_of_lists(array: &RaggedArray, axis: usize) -> Vec<usize> {
+pub(crate) fn find_rows_of_lists(array: &RaggedArray, axis: usize) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..array.len()).collect();
     for level in &array.axes()[..axis - 1] {
         let layout = level.layout();
@@ -168,7 +168,7 @@ pub(crate) fn rows_of_lists(array: &RaggedArray, axis: usize) -> Vec<usize> {
     rows
 }
 
-pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usize {
+pub(crate) fn find_row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usize {
     array.axes()[..axis - 1].iter().rev().fold(list, |at, level| level.layout().list_of(at))
 }
 

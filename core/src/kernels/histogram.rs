@@ -243,7 +243,7 @@ impl Histogram {
         let indices: Vec<usize> = (0..self.table.len()).filter(|i| self.table[*i] > 0).collect();
         if !indices.is_empty() {
             let counts = indices.iter().map(|i| self.table[*i]).collect();
-            parts.push((self.table_values(&indices)?, counts));
+            parts.push((self.build_table_values(&indices)?, counts));
         }
         merge_counts(&self.values, &parts)
     }
@@ -292,7 +292,7 @@ impl Histogram {
         }
     }
 
-    fn table_values(&self, indices: &[usize]) -> Result<ArrayRef> {
+    fn build_table_values(&self, indices: &[usize]) -> Result<ArrayRef> {
         let numbers = indices.iter().map(|i| u32::try_from(*i).unwrap_or(u32::MAX));
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));
         Ok(match &self.values {

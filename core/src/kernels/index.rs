@@ -7,12 +7,12 @@ use arrow::buffer::OffsetBuffer;
 
 use super::RowArg;
 use super::gather::{
-    gather_ranges, replace_axis, row_of_list, rows_of_lists, take_ranges, take_rows,
+    find_row_of_list, find_rows_of_lists, gather_ranges, replace_axis, take_ranges, take_rows,
 };
 use super::shape::list_axis;
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
-use crate::index::{AxisSpan, Index, positions_of, resolve_position};
+use crate::index::{AxisSpan, Index, list_true_positions, resolve_position};
 use crate::with_offsets;
 
 /// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative axes count
@@ -52,7 +52,7 @@ pub fn slice(
     let constant = start.is_constant() && stop.is_constant() && step.is_constant();
     let level = array.axis(axis)?;
     let layout = level.layout();
-    let rows = if constant || axis == 1 { None } else { Some(rows_of_lists(array, axis)) };
+    let rows = if constant || axis == 1 { None } else { Some(find_rows_of_lists(array, axis)) };
     let zero = |row: usize, at: &str| (step.get(row) == Some(0)).then(|| at.to_owned());
     let refused = match step {
         RowArg::All(_) => zero(0, ""),
@@ -92,7 +92,7 @@ pub fn slice(
         (Layout::Uniform { lists, .. }, Some(span)) if constant => {
             Layout::Uniform { size: span.count, lists: *lists }
         }
-        _ => lists_like(layout, spans.iter().map(|span| span.count))?,
+        _ => make_lists_like(layout, spans.iter().map(|span| span.count))?,
     };
     let elements = array.inner(axis)?;
     let below = if spans.iter().all(|span| span.step == 1) {
@@ -276,7 +276,7 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
         match resolve_position(index, range.len()) {
             Some(i) => Ok(Some((range.start + i) as u64)),
             None => Err(Error::OutOfRangeIn {
-                row: row_of_list(array, axis, list),
+                row: find_row_of_list(array, axis, list),
                 axis,
                 index,
                 size: range.len(),
@@ -333,7 +333,7 @@ pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedA
 /// # Errors
 /// When a valid list does not have as many elements as `keep`; otherwise same as [`slice`](fn@slice).
 pub fn mask(array: &RaggedArray, axis: i64, keep: &[bool]) -> Result<RaggedArray> {
-    take_positions(array, axis, &positions_of(keep), Some(keep.len()))
+    take_positions(array, axis, &list_true_positions(keep), Some(keep.len()))
 }
 
 fn take_positions(
@@ -346,7 +346,7 @@ fn take_positions(
     let level = array.axis(axis)?;
     let layout = level.layout();
     let null = |list: usize| level.nulls().is_some_and(|n| n.is_null(list));
-    let row = |list: usize| row_of_list(array, axis, list);
+    let row = |list: usize| find_row_of_list(array, axis, list);
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for list in (0..layout.lists()).filter(|l| !null(*l)) {
         let range = layout.range(list);
@@ -371,7 +371,7 @@ fn take_positions(
         None => Layout::Uniform { size: positions.len(), lists: layout.lists() },
         Some(_) => {
             let length = |list| if null(list) { 0 } else { positions.len() };
-            lists_like(layout, (0..layout.lists()).map(length))?
+            make_lists_like(layout, (0..layout.lists()).map(length))?
         }
     };
     let below = take_ranges(&array.inner(axis)?, ranges)?;

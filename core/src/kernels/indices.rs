@@ -8,10 +8,10 @@ use arrow::datatypes::DataType;
 use super::Count;
 use super::args::cast_arg_integers;
 use super::bits::Rank;
-use super::filter::count_kept;
-use super::gather::{replace_axis, row_of_list};
+use super::filter::count_retained;
+use super::gather::{find_row_of_list, replace_axis};
 use super::scatter::new_lists;
-use crate::array::nulls::true_bits;
+use crate::array::nulls::find_true_bits;
 use crate::array::{ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 use crate::index::resolve_position;
@@ -46,8 +46,8 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
     }
     let axis = mask.axes().len();
     let level = mask.axis(axis)?;
-    let bits = true_bits(mask.leaves().as_boolean());
-    let layout = count_kept(level.layout(), &Rank::new(&bits))?;
+    let bits = find_true_bits(mask.leaves().as_boolean());
+    let layout = count_retained(level.layout(), &Rank::new(&bits))?;
     let mut out: Vec<i64> = Vec::with_capacity(layout.children());
     let mut lists = 0..level.layout().lists();
     let mut range = 0..0;
@@ -106,7 +106,7 @@ pub fn mask_from_indices(indices: &RaggedArray, sizes: Count<'_>) -> Result<Ragg
             let place =
                 resolve_position(index, target.len()).ok_or_else(|| Error::OutOfRangeAt {
                     what: WHAT,
-                    row: row_of_list(indices, axis, list),
+                    row: find_row_of_list(indices, axis, list),
                     list,
                     position,
                     index,

@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, U
 
 use super::dictionary::{look_up, over_values};
 use super::text::is_text;
-use super::times::{are_whole_microseconds, exactly_in, parsed_type};
+use super::times::{are_whole_microseconds, exactly_in, find_parsed_type};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -151,7 +151,7 @@ impl SearchSet {
         if unknown {
             values = filter(&values, &is_not_null(&values)?)?;
         }
-        let parsed = parsed_type(leaf);
+        let parsed = find_parsed_type(leaf);
         if is_text(values.data_type()) && (parsed != *leaf || is_timestamp(leaf)) {
             let strict = CastOptions { safe: false, ..CastOptions::default() };
             let texts = values;

@@ -2,12 +2,12 @@ use arrow::array::OffsetSizeTrait;
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::ArrowNativeType;
 
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray, make_lists_like};
 use crate::error::Result;
 use crate::with_offsets;
 
 /// Returns one list of leaves per row by merging all levels of lists; `None` for a flat array.
-pub fn leaf_lists(array: &RaggedArray) -> Result<Option<ListAxis>> {
+pub fn find_leaf_lists(array: &RaggedArray) -> Result<Option<ListAxis>> {
     let mut levels = array.axes().iter();
     let Some(first) = levels.next() else { return Ok(None) };
     levels.try_fold(first.clone(), |outer, inner| merge_levels(&outer, inner)).map(Some)
@@ -19,7 +19,7 @@ pub(super) fn merge_levels(outer: &ListAxis, inner: &ListAxis) -> Result<ListAxi
             Layout::Uniform { size: a * b, lists: *lists }
         }
         (Layout::Ragged(o), Layout::Uniform { size, .. }) => {
-            lists_like(outer.layout(), o.lengths().map(|n| n * size))?
+            make_lists_like(outer.layout(), o.lengths().map(|n| n * size))?
         }
         (outer, Layout::Ragged(o)) => compose_offsets(outer, o)?,
     };

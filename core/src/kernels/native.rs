@@ -10,7 +10,7 @@ use crate::error::Result;
 
 /// Returns `Int32` or `Int64` if Arrow stores values of type `t` as such integers, which compare
 /// like the values.
-pub(super) fn native_int(t: &DataType) -> Option<DataType> {
+pub(super) fn find_native_int(t: &DataType) -> Option<DataType> {
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Duration, Int32, Int64, Time32, Time64, Timestamp,
     };
@@ -73,7 +73,7 @@ macro_rules! dispatch_native {
                 arrow::datatypes::UInt8Type,
                 &arrow::compute::cast(given, &arrow::datatypes::DataType::UInt8)?
             ),
-            t => match $crate::kernels::native::native_int(t) {
+            t => match $crate::kernels::native::find_native_int(t) {
                 Some(arrow::datatypes::DataType::Int32) => {
                     run!(
                         arrow::datatypes::Int32Type,

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use half::f16;
 
 use super::allocate::allocate_values;
-use super::elementwise::each_length;
+use super::elementwise::for_each_length;
 use super::exp::compute_exp;
 use super::shape::list_axis;
 use crate::array::{Layout, RaggedArray};
@@ -152,7 +152,7 @@ fn compute_norm(values: &[f64], p: f64) -> f64 {
         return count as f64;
     }
     if p.is_infinite() {
-        return values.iter().map(|v| v.abs()).fold(0.0, larger_or_nan);
+        return values.iter().map(|v| v.abs()).fold(0.0, choose_larger_or_nan);
     }
     if p == 1.0 {
         return values.iter().map(|v| v.abs()).sum();
@@ -163,7 +163,7 @@ fn compute_norm(values: &[f64], p: f64) -> f64 {
     values.iter().map(|v| v.abs().powf(p)).sum::<f64>().powf(p.recip())
 }
 
-fn larger_or_nan(m: f64, v: f64) -> f64 {
+fn choose_larger_or_nan(m: f64, v: f64) -> f64 {
     if v > m || v.is_nan() { v } else { m }
 }
 
@@ -175,10 +175,10 @@ fn subtract_largest(values: &mut [f64]) {
     let (eights, rest) = values.as_chunks::<8>();
     for eight in eights {
         for i in 0..8 {
-            lanes[i] = larger_or_nan(lanes[i], eight[i]);
+            lanes[i] = choose_larger_or_nan(lanes[i], eight[i]);
         }
     }
-    let max = rest.iter().chain(&lanes).fold(f64::NEG_INFINITY, |m, v| larger_or_nan(m, *v));
+    let max = rest.iter().chain(&lanes).fold(f64::NEG_INFINITY, |m, v| choose_larger_or_nan(m, *v));
     values.iter_mut().for_each(|v| *v -= max);
 }
 
@@ -298,7 +298,7 @@ fn apply_to_groups(
             NormalizeGroups::Lists(lists) => {
                 let mut out = allocate_values(from.len());
                 let mut start = 0;
-                each_length(lists, |n| {
+                for_each_length(lists, |n| {
                     let list = start..start + n;
                     start += n;
                     wide.clear();

@@ -112,7 +112,7 @@ impl Needle {
                 dictionary.values().clone(),
             )?;
             let found = isin(&found, values)?;
-            let found = crate::array::nulls::true_bits(found.leaves().as_boolean());
+            let found = crate::array::nulls::find_true_bits(found.leaves().as_boolean());
             return Ok(match found.count_set_bits() {
                 1 => found.set_indices().next().map(|key| Self { bits: key as u64 }),
                 _ => None,
@@ -130,7 +130,7 @@ impl Needle {
         if converted.null_count() > 0 {
             return Ok(None);
         }
-        Ok(Some(Self { bits: first_value_bits(&converted)? }))
+        Ok(Some(Self { bits: read_first_value_bits(&converted)? }))
     }
 
     fn find_in_lists(&self, leaves: &ArrayRef, lists: &Layout) -> Result<BooleanBuffer> {
@@ -146,7 +146,7 @@ impl Needle {
     }
 }
 
-fn first_value_bits(values: &ArrayRef) -> Result<u64> {
+fn read_first_value_bits(values: &ArrayRef) -> Result<u64> {
     fn read_first<T: ArrowPrimitiveType<Native: Into<u64>>>(values: &ArrayRef) -> u64 {
         values.as_primitive::<T>().values().first().map_or(0, |v| (*v).into())
     }

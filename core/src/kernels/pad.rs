@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 
 use super::RowArg;
 use super::args::cast_exactly;
-use crate::array::{ListAxis, RaggedArray, lists_like};
+use crate::array::{ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::side::Side;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};
@@ -230,7 +230,7 @@ fn compute_lengths(
 
 fn pad_level(level: &ListAxis, runs: &[ElementRun], lengths: &[PaddedLength]) -> Result<ListAxis> {
     let total = |l: &PaddedLength| l.kept.saturating_add(l.new_elements());
-    let layout = lists_like(level.layout(), lengths.iter().map(total))?;
+    let layout = make_lists_like(level.layout(), lengths.iter().map(total))?;
     let nulls = level.nulls().map(|n| {
         let valid = |i: Option<usize>| i.is_none_or(|i| n.is_valid(i));
         runs.iter()

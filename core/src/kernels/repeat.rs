@@ -7,7 +7,7 @@ use super::args::bits_of;
 use super::elementwise::repeat_values;
 use super::gather::{replace_axis, take_rows};
 use super::shape::list_axis;
-use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::Result;
 use crate::limit::check_size;
 
@@ -49,9 +49,12 @@ pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<Ragge
         (Layout::Uniform { size, lists }, Some(n)) if counts.iter().all(|c| c == n) => {
             Layout::Uniform { size: size * n, lists: *lists }
         }
-        _ => lists_like(layout, (0..layout.lists()).map(|i| counts[layout.range(i)].iter().sum()))?,
+        _ => make_lists_like(
+            layout,
+            (0..layout.lists()).map(|i| counts[layout.range(i)].iter().sum()),
+        )?,
     };
-    let times = lists_like(layout, counts.iter().copied())?;
+    let times = make_lists_like(layout, counts.iter().copied())?;
     let below = if elements.axes().is_empty() {
         let leaves = repeat_values(elements.leaves(), &times)?;
         RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?

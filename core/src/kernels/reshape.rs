@@ -1,10 +1,10 @@
 //! Merging, adding and dropping levels of lists.
 
-use super::gather::row_of_list;
+use super::gather::find_row_of_list;
 use super::index::{new_axis, pick};
-use super::levels::{leaf_lists, merge_levels};
+use super::levels::{find_leaf_lists, merge_levels};
 use super::shape::list_axis;
-use crate::array::{Layout, ListAxis, RaggedArray, lists_like, resolve_axis};
+use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
 /// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above: each list of
@@ -60,7 +60,7 @@ pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// # Errors
 /// Never, because the lists of any valid array can be merged.
 pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
-    match leaf_lists(array)? {
+    match find_leaf_lists(array)? {
         Some(lists) if array.axes().len() > 1 => {
             RaggedArray::try_new(array.len(), vec![lists], array.leaves().clone())
         }
@@ -95,7 +95,7 @@ pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     if let Some(list) = (0..layout.lists()).find(|i| layout.length(*i) != 1 && valid(*i)) {
         return Err(Error::invalid(format!(
             "list {list} of axis {at} (row {}) has {} element(s); only an axis of size 1 can be squeezed, so select one element of each list instead",
-            row_of_list(array, at, list),
+            find_row_of_list(array, at, list),
             layout.length(list)
         )));
     }
@@ -183,7 +183,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         if share(n).is_none() {
             return refuse(&format!(
                 "list {list} of axis {at} (row {}) has {n} element(s), which do not fill the given sizes exactly; give sizes whose product is the number of elements (one size may be -1, to be inferred)",
-                row_of_list(array, at, list)
+                find_row_of_list(array, at, list)
             ));
         }
     }
@@ -207,13 +207,18 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
                 ));
             }
             Some(size) if !first => Layout::Uniform { size, lists: parents },
-            Some(size) => lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?,
+            Some(size) => {
+                make_lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?
+            }
             None => {
                 // Number of lists of this level per input list: the product of the outer sizes.
                 let before: usize =
                     sizes[..i].iter().filter_map(|s| usize::try_from(*s).ok()).product();
                 let each = (0..lists).filter(|l| i == 0 || valid(*l));
-                lists_like(layout, each.flat_map(|l| std::iter::repeat_n(open_size(l), before)))?
+                make_lists_like(
+                    layout,
+                    each.flat_map(|l| std::iter::repeat_n(open_size(l), before)),
+                )?
             }
         };
         let nulls = if i == 0 { level.nulls().cloned() } else { None };

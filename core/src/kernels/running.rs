@@ -21,8 +21,8 @@ use arrow::util::bit_util;
 
 use super::allocate::allocate_values;
 use super::args::cast_exactly;
-use super::elementwise::each_length;
-use super::native::{native_int, reinterpret_values};
+use super::elementwise::for_each_length;
+use super::native::{find_native_int, reinterpret_values};
 use super::reduce::{AxisGroups, Reduction, group_along_axis};
 use crate::array::nulls::with_nulls;
 use crate::array::{Layout, RaggedArray, resolve_axis};
@@ -77,7 +77,7 @@ impl Running {
         let how = match self {
             Self::Sum => Reduction::Sum,
             Self::Prod => Reduction::Prod,
-            Self::Min | Self::Max if native_type(leaf).is_some() => Reduction::Max,
+            Self::Min | Self::Max if find_native_type(leaf).is_some() => Reduction::Max,
             _ => {
                 return Err(Error::type_of(
                     self.name(),
@@ -96,13 +96,13 @@ impl Running {
 }
 
 /// Returns the primitive type in which values of type `leaf` compare; `None` for other types.
-fn native_type(leaf: &DataType) -> Option<DataType> {
+fn find_native_type(leaf: &DataType) -> Option<DataType> {
     Some(match leaf {
-        DataType::Dictionary(_, values) => return native_type(values),
+        DataType::Dictionary(_, values) => return find_native_type(values),
         DataType::Boolean => DataType::Int8,
         DataType::Null => DataType::Int64,
         t if t.is_numeric() && !t.is_decimal() => t.clone(),
-        t => native_int(t)?,
+        t => find_native_int(t)?,
     })
 }
 
@@ -254,7 +254,7 @@ fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     let (mut from, mut failed) = (0, None);
     // Collect results in a local array first: each push to a vector would wait for the previous one.
     let mut block = [O::Native::default(); 256];
-    each_length(lists, |n| {
+    for_each_length(lists, |n| {
         let mut acc = start;
         for at in (from..from + n).step_by(block.len()) {
             let some = &flat[at..(at + block.len()).min(from + n)];
@@ -304,7 +304,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     if given.is_null() {
         return Ok(Arc::clone(leaves));
     }
-    let native = native_type(given).unwrap_or_else(|| given.clone());
+    let native = find_native_type(given).unwrap_or_else(|| given.clone());
     let same = match given {
         DataType::Boolean | DataType::Null => cast(leaves, &native)?,
         _ => reinterpret_values(leaves, &native)?,
@@ -418,7 +418,7 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     let mut bits = MutableBuffer::from_len_zeroed(len.div_ceil(8));
     bits.as_slice_mut().fill(u8::MAX);
     let mut start = 0;
-    each_length(lists, |n| {
+    for_each_length(lists, |n| {
         let gone = n.min(distance);
         let first = if back { start + n - gone } else { start };
         (first..first + gone).for_each(|i| bit_util::unset_bit(bits.as_slice_mut(), i));

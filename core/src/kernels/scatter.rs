@@ -14,9 +14,9 @@ use super::align::aligned;
 use super::allocate::allocate_values;
 use super::args::{bits_of, cast_arg_integers, cast_exactly};
 use super::concat::concat;
-use super::gather::{replace_axis, row_of_list, take_rows};
+use super::gather::{find_row_of_list, replace_axis, take_rows};
 use super::take::{align_indices, merge_outer_nulls};
-use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
@@ -156,7 +156,7 @@ impl ScatterWrite<'_> {
                 let Some(target_index) = resolve_position(*index, size) else {
                     return Err(Error::OutOfRangeAt {
                         what: "scatter",
-                        row: self.row_of(list),
+                        row: self.find_row_index(list),
                         list,
                         position,
                         index: *index,
@@ -167,7 +167,7 @@ impl ScatterWrite<'_> {
                 if refuse && std::mem::replace(&mut seen[target_index], true) {
                     return Err(Error::invalid(format!(
                         "scatter: the element at index {index} (position {position} of list {list} in row {}) occurs twice in the indices of the list; make these indices distinct, or allow duplicates with `Duplicates::Last`",
-                        self.row_of(list)
+                        self.find_row_index(list)
                     )));
                 }
                 write(target_index, i);
@@ -176,8 +176,8 @@ impl ScatterWrite<'_> {
         Ok(())
     }
 
-    fn row_of(&self, list: usize) -> usize {
-        row_of_list(self.indices, self.axis, list)
+    fn find_row_index(&self, list: usize) -> usize {
+        find_row_of_list(self.indices, self.axis, list)
     }
 
     fn write_leaves<T: ArrowPrimitiveType>(
@@ -278,6 +278,6 @@ pub(super) fn new_lists(
         }
     }
     let nulls = sizes.contains(&None).then(|| sizes.iter().map(Option::is_some).collect());
-    let layout = lists_like(level.layout(), sizes.iter().map(|s| s.unwrap_or(0)))?;
+    let layout = make_lists_like(level.layout(), sizes.iter().map(|s| s.unwrap_or(0)))?;
     Ok((layout, nulls))
 }

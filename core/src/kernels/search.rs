@@ -15,7 +15,7 @@ use arrow::datatypes::{
 
 use super::align::share_lists;
 use super::times::{
-    are_whole_microseconds, compare_exactly, exact_seconds, parsed_type, text_seconds,
+    are_whole_microseconds, compare_exactly, exact_seconds, find_parsed_type, text_seconds,
 };
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
@@ -168,7 +168,7 @@ fn find_positions(
         };
         (leaves, needles) = (exact_seconds(&leaves)?, text_seconds(&needles, zone)?);
     }
-    let parsed = parsed_type(leaves.data_type());
+    let parsed = find_parsed_type(leaves.data_type());
     if needles.data_type().is_string() && parsed != *leaves.data_type() {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         needles = cast_with_options(&needles, &parsed, &strict)?;

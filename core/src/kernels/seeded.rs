@@ -22,7 +22,7 @@ pub(crate) fn fold_product(a: u64, b: u64) -> u64 {
     low ^ high
 }
 
-pub(crate) fn random_seed() -> u64 {
+pub(crate) fn draw_random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
@@ -48,7 +48,7 @@ impl Seeded {
 impl Default for Seeded {
     fn default() -> Self {
         static SEEDED: OnceLock<Seeded> = OnceLock::new();
-        *SEEDED.get_or_init(|| Self::new(random_seed()))
+        *SEEDED.get_or_init(|| Self::new(draw_random_seed()))
     }
 }
 
@@ -142,6 +142,6 @@ mod tests {
         let hash = |seeded: Seeded| seeded.hash_one(7u64);
         assert_eq!(hash(Seeded::default()), hash(Seeded::default()));
         assert_ne!(hash(Seeded::new(1)), hash(Seeded::new(2)));
-        assert_ne!(random_seed(), random_seed());
+        assert_ne!(draw_random_seed(), draw_random_seed());
     }
 }

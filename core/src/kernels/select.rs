@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 
 use super::elementwise::{Op, Operand, OperandType, Pair, Types, pair_arrays};
 use crate::array::RaggedArray;
-use crate::array::nulls::true_bits;
+use crate::array::nulls::find_true_bits;
 use crate::error::{Error, Result};
 
 /// Returns the common type of the two operands of [`where_`] and [`fill_null`]. A literal takes the
@@ -84,7 +84,7 @@ pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<R
         Operand::Scalar(v) => Ok::<_, Error>(ChoiceSide::One(Scalar::new(cast_leaves(v, &to)?))),
     };
     let (yes, no) = (broadcast(yes)?, broadcast(no)?);
-    let bits = BooleanArray::new(true_bits(shape.leaves().as_boolean()), None);
+    let bits = BooleanArray::new(find_true_bits(shape.leaves().as_boolean()), None);
     shape.with_leaves(zip(&bits, yes.as_datum(), no.as_datum())?)
 }
 

@@ -129,8 +129,8 @@ macro_rules! return_avx512 {
             fn run_avx512<$($g)*>($token: $crate::kernels::simd::Avx512, $($a: $t),*) $(-> $r)? {
                 $body
             }
-            if $condition && let Some(token) = $crate::kernels::simd::Avx512::if_available() {
-                // SAFETY: `Avx512::if_available` returned a token, so the CPU has all enabled features.
+            if $condition && let Some(token) = $crate::kernels::simd::Avx512::new_if_available() {
+                // SAFETY: `Avx512::new_if_available` returned a token, so the CPU has all enabled features.
                 return unsafe { run_avx512$(::<$($c)*>)?(token, $($a),*) };
             }
         }
@@ -247,7 +247,7 @@ pub(crate) struct Avx512(());
 #[cfg(target_arch = "x86_64")]
 impl Avx512 {
     #[inline]
-    pub(crate) fn if_available() -> Option<Self> {
+    pub(crate) fn new_if_available() -> Option<Self> {
         has_avx512().then_some(Self(()))
     }
 }

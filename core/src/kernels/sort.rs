@@ -18,7 +18,7 @@ use arrow::datatypes::DataType;
 use super::align::share_lists;
 use super::gather::{replace_axis, take_rows};
 use super::native::{dispatch_native, reinterpret_values};
-use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 
 /// Sort order. The default is ascending with nulls last, as in DuckDB.
@@ -57,7 +57,7 @@ impl Order {
 /// # Errors
 /// When the array is flat, or its leaves cannot be compared.
 pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
-    let lists = innermost_level(array)?.layout();
+    let lists = find_innermost_level(array)?.layout();
     let leaves = array.leaves();
     if leaves.logical_null_count() == 0
         && let Some(sorted) = sort_values(leaves, lists, order)?
@@ -88,7 +88,7 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// # Errors
 /// Same as [`sort`].
 pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
-    let lists = innermost_level(array)?.layout();
+    let lists = find_innermost_level(array)?.layout();
     let positions = argsort_leaves(array.leaves(), lists, order)?;
     let mut found: Vec<i64> = Vec::with_capacity(positions.len());
     for_each_list(lists, |list| {
@@ -117,7 +117,7 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// # Errors
 /// Same as [`sort`].
 pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
-    let lists = innermost_level(array)?.layout();
+    let lists = find_innermost_level(array)?.layout();
     let leaves = array.leaves();
     // Ranks count only valid leaves: sort nulls last, so that they do not shift the ranks of values.
     let positions = argsort_leaves(leaves, lists, Order { nulls_first: false, ..order })?;
@@ -191,7 +191,7 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
 /// # Errors
 /// Same as [`sort`].
 pub fn unique(array: &RaggedArray) -> Result<RaggedArray> {
-    let level = innermost_level(array)?;
+    let level = find_innermost_level(array)?;
     let leaves = array.leaves();
     let positions = argsort_leaves(leaves, level.layout(), Order::ASCENDING)?;
     let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
@@ -211,14 +211,15 @@ pub fn unique(array: &RaggedArray) -> Result<RaggedArray> {
         lengths.push(kept.len() - before);
     });
     let leaves = take(leaves, &UInt64Array::from(kept), None)?;
-    let lists = ListAxis::try_new(lists_like(level.layout(), lengths)?, level.nulls().cloned())?;
+    let lists =
+        ListAxis::try_new(make_lists_like(level.layout(), lengths)?, level.nulls().cloned())?;
     let mut axes = array.axes().to_vec();
     axes.pop();
     axes.push(lists);
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-fn innermost_level(array: &RaggedArray) -> Result<&ListAxis> {
+fn find_innermost_level(array: &RaggedArray) -> Result<&ListAxis> {
     let flat = || Error::invalid("the array to sort has no lists; nest its values in lists first");
     array.axes().last().ok_or_else(flat)
 }
@@ -562,7 +563,7 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
 /// # Errors
 /// Same as [`sort`].
 pub fn is_sorted(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
-    let level = innermost_level(array)?;
+    let level = find_innermost_level(array)?;
     let positions = argsort_leaves(array.leaves(), level.layout(), order)?;
     let mut sorted = Vec::with_capacity(level.layout().lists());
     for_each_list(level.layout(), |list| {

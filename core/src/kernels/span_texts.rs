@@ -68,7 +68,7 @@ pub fn write_spans(values: &ArrayRef) -> Result<ArrayRef> {
         DataType::FixedSizeList(field, size) => {
             let lists = values.as_fixed_size_list();
             let texts = write_spans(lists.values())?;
-            let (field, nulls) = (text_field(field, &texts), lists.nulls().cloned());
+            let (field, nulls) = (make_text_field(field, &texts), lists.nulls().cloned());
             Arc::new(FixedSizeListArray::try_new(field, *size, texts, nulls)?)
         }
         DataType::Struct(_) => Arc::new(write_structs(values.as_struct())?),
@@ -107,11 +107,11 @@ fn write_structs(structs: &StructArray) -> Result<StringArray> {
 fn write_lists<O: OffsetSizeTrait>(values: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
     let lists = values.as_list::<O>();
     let texts = write_spans(lists.values())?;
-    let (field, nulls) = (text_field(field, &texts), lists.nulls().cloned());
+    let (field, nulls) = (make_text_field(field, &texts), lists.nulls().cloned());
     Ok(Arc::new(GenericListArray::try_new(field, lists.offsets().clone(), texts, nulls)?))
 }
 
-fn text_field(field: &FieldRef, texts: &ArrayRef) -> FieldRef {
+fn make_text_field(field: &FieldRef, texts: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), texts.data_type().clone(), field.is_nullable()))
 }
 

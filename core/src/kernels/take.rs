@@ -10,10 +10,10 @@ use super::RowArg;
 use super::align::aligned;
 use super::allocate::allocate_values;
 use super::args::cast_arg_integers;
-use super::gather::{replace_axis, row_of_list, take_rows};
+use super::gather::{find_row_of_list, replace_axis, take_rows};
 use super::index::slice;
 use super::shape::list_axis;
-use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::index::resolve_position;
 
@@ -50,7 +50,7 @@ pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     let (from, to) = (array.axis(axis)?, indices.axis(axis)?);
     let outside = |list: usize, position: usize| Error::OutOfRangeAt {
         what: "take",
-        row: row_of_list(&indices, axis, list),
+        row: find_row_of_list(&indices, axis, list),
         list,
         position,
         index: at.value(to.layout().range(list).start + position),
@@ -91,7 +91,7 @@ pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     let below = take_rows(&array.inner(axis)?, &UInt64Array::from(positions))?;
     let layout = if dropped {
         let length = |i| if null(from, i) { 0 } else { to.layout().length(i) };
-        lists_like(to.layout(), (0..to.layout().lists()).map(length))?
+        make_lists_like(to.layout(), (0..to.layout().lists()).map(length))?
     } else {
         to.layout().clone()
     };

@@ -212,7 +212,7 @@ impl LocalClock {
     }
 
     /// Returns the local time of a row and its offset from UTC in seconds; `None` for a null.
-    fn local_time(&self, row: usize) -> Result<Option<(NaiveDateTime, i32)>> {
+    fn find_local_time(&self, row: usize) -> Result<Option<(NaiveDateTime, i32)>> {
         if self.times.is_null(row) {
             return Ok(None);
         }
@@ -236,7 +236,7 @@ impl LocalClock {
 
     /// Appends the formatted time of a row to `out`; returns false, without appending, for a null.
     fn format_row(&self, row: usize, parts: &[FormatPart], out: &mut Vec<u8>) -> Result<bool> {
-        let Some((time, offset)) = self.local_time(row)? else { return Ok(false) };
+        let Some((time, offset)) = self.find_local_time(row)? else { return Ok(false) };
         for part in parts {
             match part {
                 FormatPart::Text(text) => out.extend_from_slice(text.as_bytes()),
@@ -453,7 +453,7 @@ mod tests {
         let edge =
             |tick: i64| -> ArrayRef { Arc::new(TimestampMicrosecondArray::from(vec![tick])) };
         for tick in [i64::MIN, i64::MAX] {
-            let e = LocalClock::try_new(&edge(tick)).unwrap().local_time(0).unwrap_err();
+            let e = LocalClock::try_new(&edge(tick)).unwrap().find_local_time(0).unwrap_err();
             assert!(e.to_string().contains(&format!("{tick}000 nanoseconds")), "{e}");
         }
     }

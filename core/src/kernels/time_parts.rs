@@ -51,7 +51,7 @@ pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int3
     let parts = match times.data_type() {
         DataType::Date32 => {
             let days = times.as_primitive::<Date32Type>().values();
-            parts_of_ticks::<1, 0>(days.iter().map(|day| i64::from(*day)), part)
+            compute_parts_of_ticks::<1, 0>(days.iter().map(|day| i64::from(*day)), part)
         }
         DataType::Timestamp(unit, None) => {
             let ticks = cast(times, &DataType::Int64)?;
@@ -61,15 +61,15 @@ pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int3
             const MICRO: i64 = 1_000_000;
             const NANO: i64 = 1_000_000_000;
             match unit {
-                TimeUnit::Second => parts_of_ticks::<SECONDS_PER_DAY, 1>(ticks, part),
+                TimeUnit::Second => compute_parts_of_ticks::<SECONDS_PER_DAY, 1>(ticks, part),
                 TimeUnit::Millisecond => {
-                    parts_of_ticks::<{ SECONDS_PER_DAY * MILLI }, MILLI>(ticks, part)
+                    compute_parts_of_ticks::<{ SECONDS_PER_DAY * MILLI }, MILLI>(ticks, part)
                 }
                 TimeUnit::Microsecond => {
-                    parts_of_ticks::<{ SECONDS_PER_DAY * MICRO }, MICRO>(ticks, part)
+                    compute_parts_of_ticks::<{ SECONDS_PER_DAY * MICRO }, MICRO>(ticks, part)
                 }
                 TimeUnit::Nanosecond => {
-                    parts_of_ticks::<{ SECONDS_PER_DAY * NANO }, NANO>(ticks, part)
+                    compute_parts_of_ticks::<{ SECONDS_PER_DAY * NANO }, NANO>(ticks, part)
                 }
             }
         }
@@ -81,7 +81,7 @@ pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int3
 
 /// Returns a part of times. `DAY` and `SECOND` are the numbers of ticks in a day and in a second;
 /// `SECOND` is 0 if a tick is a day. Returns `None` if a time is out of range.
-fn parts_of_ticks<const DAY: i64, const SECOND: i64>(
+fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
     ticks: impl Iterator<Item = i64> + Clone,
     part: TimePart,
 ) -> Option<Vec<i32>> {
@@ -96,14 +96,14 @@ fn parts_of_ticks<const DAY: i64, const SECOND: i64>(
         _ => narrow(t.rem_euclid(DAY) / SECOND.max(1)),
     });
     Some(match part {
-        TimePart::Year => days.map(|day| date_of_day(day).0).collect(),
-        TimePart::Quarter => days.map(|day| (date_of_day(day).1 + 2) / 3).collect(),
-        TimePart::Month => days.map(|day| date_of_day(day).1).collect(),
-        TimePart::Day => days.map(|day| date_of_day(day).2).collect(),
-        TimePart::Week => days.map(week_of_day).collect(),
-        TimePart::DayOfYear => {
-            days.map(|day| day - first_day_of_year(date_of_day(day).0) + 1).collect()
-        }
+        TimePart::Year => days.map(|day| compute_date_of_day(day).0).collect(),
+        TimePart::Quarter => days.map(|day| (compute_date_of_day(day).1 + 2) / 3).collect(),
+        TimePart::Month => days.map(|day| compute_date_of_day(day).1).collect(),
+        TimePart::Day => days.map(|day| compute_date_of_day(day).2).collect(),
+        TimePart::Week => days.map(compute_week_of_day).collect(),
+        TimePart::DayOfYear => days
+            .map(|day| day - compute_first_day_of_year(compute_date_of_day(day).0) + 1)
+            .collect(),
         // 1970-01-01 was a Thursday.
         TimePart::Weekday => days.map(|day| (day + 4).rem_euclid(7)).collect(),
         TimePart::IsoWeekday => days.map(|day| (day + 3).rem_euclid(7) + 1).collect(),
@@ -122,7 +122,7 @@ fn narrow(number: i64) -> i32 {
 ///
 /// Years begin in March here, so that the leap day is the last day of a year and months have a
 /// linear formula.
-fn date_of_day(day: i32) -> (i32, i32, i32) {
+fn compute_date_of_day(day: i32) -> (i32, i32, i32) {
     let shifted = day + DAYS_BEFORE_1970;
     let (cycle, of_cycle) = (shifted.div_euclid(CYCLE_DAYS), shifted.rem_euclid(CYCLE_DAYS));
     let year = (of_cycle - of_cycle / 1460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
@@ -134,15 +134,15 @@ fn date_of_day(day: i32) -> (i32, i32, i32) {
 }
 
 /// Returns the first of January of a year, in days after 1970-01-01.
-fn first_day_of_year(year: i32) -> i32 {
+fn compute_first_day_of_year(year: i32) -> i32 {
     let before = year - 1;
     before * 365 + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 719_162
 }
 
 /// Returns the ISO week of a day: the week of the year in which its Thursday is.
-fn week_of_day(day: i32) -> i32 {
+fn compute_week_of_day(day: i32) -> i32 {
     let thursday = day - (day + 3).rem_euclid(7) + 3;
-    (thursday - first_day_of_year(date_of_day(thursday).0)) / 7 + 1
+    (thursday - compute_first_day_of_year(compute_date_of_day(thursday).0)) / 7 + 1
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::datatypes::DataType;
 use chrono::{Datelike, NaiveDateTime};
 
-use super::zones::instant_of;
+use super::zones::find_instant;
 use crate::error::Result;
 
 /// Returns whether the values of a type, or the elements of its lists, are strings.
@@ -158,7 +158,7 @@ pub fn complete_time(text: &str) -> Option<String> {
 /// unknown, or the year of the UTC time is not 0 to 9999.
 fn convert_to_utc(local: &str, zone: &str) -> Option<String> {
     let local = NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f").ok()?;
-    let instant = instant_of(local, zone.parse::<Tz>().ok()?)?;
+    let instant = find_instant(local, zone.parse::<Tz>().ok()?)?;
     (0..=9999).contains(&instant.year()).then(|| format!("{instant:?}Z"))
 }
 

@@ -81,19 +81,20 @@ pub fn text_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRe
     let wide = DataType::Timestamp(TimeUnit::Microsecond, zone);
     let whole = to_nanoseconds(&cast_with_options(&texts, &wide, &strict)?, None)?;
     let pairs = whole.iter().zip(texts.as_string::<i32>().iter());
-    let exact = pairs.map(|(whole, text)| Some(whole? + digits_below_microseconds(text?)));
+    let exact = pairs.map(|(whole, text)| Some(whole? + parse_digits_below_microseconds(text?)));
     to_decimals(exact.collect::<Decimal128Array>(), &EXACT_SECONDS)
 }
 
 /// Returns whether each text of a time has no nanoseconds below microseconds; true for nulls.
 pub(super) fn are_whole_microseconds(texts: &dyn Array) -> Result<BooleanArray> {
     let texts = cast(texts, &DataType::Utf8)?;
-    let whole = |text: Option<&str>| text.is_none_or(|text| digits_below_microseconds(text) == 0);
+    let whole =
+        |text: Option<&str>| text.is_none_or(|text| parse_digits_below_microseconds(text) == 0);
     Ok(texts.as_string::<i32>().iter().map(|text| Some(whole(text))).collect())
 }
 
 /// Returns the number of nanoseconds that the seventh to ninth fractional digits of a time represent.
-fn digits_below_microseconds(text: &str) -> i128 {
+fn parse_digits_below_microseconds(text: &str) -> i128 {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let mut digits = fraction.bytes().take_while(u8::is_ascii_digit).skip(6);
     (0..3).fold(0, |number, _| {
@@ -186,7 +187,7 @@ pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
 
 /// Returns the type to which strings are parsed for a comparison with `times`: microseconds or a
 /// finer unit, because Arrow would drop digits of a string that are finer than the unit.
-pub(super) fn parsed_type(times: &DataType) -> DataType {
+pub(super) fn find_parsed_type(times: &DataType) -> DataType {
     match times {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())

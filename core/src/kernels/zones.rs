@@ -54,16 +54,16 @@ pub fn may_change(zone: &str) -> bool {
 /// If `to` is not a timestamp with a known zone, or the values are not local times. Without `safe`, also if a
 /// time is outside the range of `to`, or a string is not a time.
 pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<ArrayRef> {
-    let (unit, zone) = zone_of(to)?;
+    let (unit, zone) = read_unit_and_zone(to)?;
     let local = DataType::Timestamp(unit, None);
     let options = CastOptions { safe, ..CastOptions::default() };
     if times.data_type().is_string() {
-        return strings_to_instants(times, to, &options);
+        return convert_strings_to_instants(times, to, &options);
     }
     let counts = count_units(&cast_with_options(times, &local, &options)?)?;
     map_counts(&counts, safe, to, |count| {
-        let local = time_of(count, unit)?;
-        count_of(&instant_of(local, zone)?, unit)
+        let local = make_time(count, unit)?;
+        count_of(&find_instant(local, zone)?, unit)
     })
 }
 
@@ -86,17 +86,17 @@ pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<
 /// If a time is out of range, or its zone is unknown.
 pub fn to_local(times: &ArrayRef) -> Result<ArrayRef> {
     let DataType::Timestamp(unit, Some(_)) = times.data_type() else { return Ok(times.clone()) };
-    let (unit, zone) = (*unit, zone_of(times.data_type())?.1);
+    let (unit, zone) = (*unit, read_unit_and_zone(times.data_type())?.1);
     let to = DataType::Timestamp(unit, None);
     map_counts(&count_units(times)?, false, &to, |count| {
-        let instant = time_of(count, unit)?;
+        let instant = make_time(count, unit)?;
         let offset = zone.offset_from_utc_datetime(&instant).fix();
         count_of(&instant.checked_add_offset(offset)?, unit)
     })
 }
 
 /// Converts each string with Arrow's cast or, if this fails, as a local time in the zone of `to`.
-fn strings_to_instants(
+fn convert_strings_to_instants(
     times: &ArrayRef,
     to: &DataType,
     options: &CastOptions<'_>,
@@ -107,7 +107,8 @@ fn strings_to_instants(
     if found.null_count() == missing {
         return Ok(found);
     }
-    let local = cast_with_options(times, &DataType::Timestamp(zone_of(to)?.0, None), &lenient)?;
+    let local =
+        cast_with_options(times, &DataType::Timestamp(read_unit_and_zone(to)?.0, None), &lenient)?;
     let local = local_to_instants(&local, to, true)?;
     let merged = zip(&is_not_null(&found)?, &found, &local)?;
     match merged.null_count() == missing || options.safe {
@@ -138,7 +139,7 @@ fn strings_to_instants(
 /// # Errors
 /// If the values are not timestamps with a zone and intervals, or a result is out of range.
 pub fn add_intervals(times: &ArrayRef, intervals: &ArrayRef, subtract: bool) -> Result<ArrayRef> {
-    let (unit, zone) = zone_of(times.data_type())?;
+    let (unit, zone) = read_unit_and_zone(times.data_type())?;
     let parts = cast(intervals, &DataType::Interval(IntervalUnit::MonthDayNano))?;
     let parts = parts.as_primitive::<IntervalMonthDayNanoType>();
     let counts = count_units(times)?;
@@ -175,7 +176,7 @@ fn move_time(
 ) -> Option<i64> {
     let mut moved = count;
     if by.months != 0 || by.days != 0 {
-        let instant = time_of(count, unit)?;
+        let instant = make_time(count, unit)?;
         let local = instant.checked_add_offset(zone.offset_from_utc_datetime(&instant).fix())?;
         let backwards = |n: i32| (n < 0) != subtract;
         let months = Months::new(by.months.unsigned_abs());
@@ -188,14 +189,14 @@ fn move_time(
             true => local.checked_sub_days(days)?,
             false => local.checked_add_days(days)?,
         };
-        moved = count_of(&instant_of(local, zone)?, unit)?;
+        moved = count_of(&find_instant(local, zone)?, unit)?;
     }
     let nanoseconds = i128::from(by.nanoseconds) / per_unit(unit);
     let nanoseconds = if subtract { -nanoseconds } else { nanoseconds };
     i64::try_from(i128::from(moved) + nanoseconds).ok()
 }
 
-fn zone_of(t: &DataType) -> Result<(TimeUnit, Tz)> {
+fn read_unit_and_zone(t: &DataType) -> Result<(TimeUnit, Tz)> {
     match t {
         DataType::Timestamp(unit, Some(zone)) => Ok((*unit, zone.parse()?)),
         other => Err(Error::type_of(
@@ -230,7 +231,7 @@ fn map_counts(
 }
 
 /// Converts a count of units since 1970 to a date and time; `None` if it is out of range.
-fn time_of(count: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
+fn make_time(count: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
     let per_second = 1_000_000_000 / per_unit(unit);
     let seconds = i128::from(count).div_euclid(per_second);
     let rest = i128::from(count).rem_euclid(per_second) * per_unit(unit);
@@ -246,7 +247,7 @@ fn count_of(instant: &NaiveDateTime, unit: TimeUnit) -> Option<i64> {
 }
 
 /// Returns the time in UTC at which the local time in a zone is `local`; `None` if it is out of range.
-pub(super) fn instant_of(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime> {
+pub(super) fn find_instant(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime> {
     let offset = match zone.offset_from_local_datetime(&local) {
         MappedLocalTime::Single(offset) => offset.fix(),
         // The smaller offset from UTC gives the later instant.
@@ -254,14 +255,14 @@ pub(super) fn instant_of(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime
             let (one, other) = (one.fix(), other.fix());
             if one.local_minus_utc() < other.local_minus_utc() { one } else { other }
         }
-        MappedLocalTime::None => offset_before(local, zone),
+        MappedLocalTime::None => find_offset_before(local, zone),
     };
     local.checked_sub_offset(offset)
 }
 
 /// Returns the offset of a zone before the clock change that skips `local`. A change skips at most one day
 /// (Samoa in 2011), so a local time 25 hours earlier exists.
-fn offset_before(local: NaiveDateTime, zone: Tz) -> chrono::FixedOffset {
+fn find_offset_before(local: NaiveDateTime, zone: Tz) -> chrono::FixedOffset {
     let known = [1, 3, 6, 12, 25].into_iter().find_map(|hours| {
         let earlier = local.checked_sub_signed(TimeDelta::hours(hours))?;
         zone.offset_from_local_datetime(&earlier).latest()

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {
-        let mut longest = source.longest_list(axis);
+        let mut longest = source.find_longest_list(axis);
         if axis == 1
             && let Some(window) = options.window_len()
         {

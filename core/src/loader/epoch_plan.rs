@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::items::{Item, RowPrefix};
-use super::random::{derive_random, epoch_rng, shuffle_items};
+use super::random::{derive_random, new_epoch_rng, shuffle_items};
 use super::row_windows::RowWindows;
 use super::state::LoaderState;
 use crate::error::{Error, Result};
@@ -71,7 +71,7 @@ impl EpochPlan {
         let (options, all) = (&inner.options, inner.items.len());
         let size = options.batch_size;
         let items = if options.drop_last { all - all % size } else { all };
-        let mut rng = epoch_rng(options.seed, epoch);
+        let mut rng = new_epoch_rng(options.seed, epoch);
         // `EpochItems::new` checked that the number of items fits a `u32`.
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let mut order = None;
@@ -104,7 +104,7 @@ impl EpochPlan {
         for part in order.chunks_mut(pool) {
             keys.clear();
             keys.extend((0u32..).zip(&*part).map(|(place, item)| {
-                let len = self.window_of(*item).1.len();
+                let len = self.find_window_of_item(*item).1.len();
                 (u32::try_from(len).unwrap_or(u32::MAX), place, *item)
             }));
             keys.sort_unstable();
@@ -194,7 +194,7 @@ impl EpochPlan {
     /// ```
     pub fn items(&self, batch: usize) -> impl ExactSizeIterator<Item = Item> + '_ {
         self.locate_batch(batch).map(|position| {
-            let (row, events) = self.window_of(self.item_at(position));
+            let (row, events) = self.find_window_of_item(self.find_item_at(position));
             let (shard, row) = self.inner.source.locate_row(row);
             Item { shard, row, events }
         })
@@ -217,10 +217,10 @@ impl EpochPlan {
     }
 
     /// Returns the row of an item, as an index over all shards, and the range of its events within the row.
-    fn window_of(&self, item: u32) -> (usize, Range<usize>) {
+    fn find_window_of_item(&self, item: u32) -> (usize, Range<usize>) {
         let inner = &self.inner;
         let (base, step) = inner.items.locate_item(item);
-        let RowPrefix { row, events } = inner.items.row_prefix(&inner.source, base);
+        let RowPrefix { row, events } = inner.items.make_row_prefix(&inner.source, base);
         let Some(window) = RowWindows::from_row(&inner.source, &inner.options, row) else {
             return (row, 0..events);
         };
@@ -231,17 +231,17 @@ impl EpochPlan {
     /// Returns, for each item of a batch, the index of its row or, with labels, of its label.
     pub(super) fn list_bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
         self.locate_batch(batch)
-            .map(|position| self.inner.items.locate_item(self.item_at(position)).0)
+            .map(|position| self.inner.items.locate_item(self.find_item_at(position)).0)
     }
 
     pub(super) fn count_windows(&self, base: usize) -> usize {
         let inner = &self.inner;
-        let RowPrefix { row, events } = inner.items.row_prefix(&inner.source, base);
+        let RowPrefix { row, events } = inner.items.make_row_prefix(&inner.source, base);
         RowWindows::from_row(&inner.source, &inner.options, row)
             .map_or(1, |window| window.count_steps(events))
     }
 
-    fn item_at(&self, position: usize) -> u32 {
+    fn find_item_at(&self, position: usize) -> u32 {
         match &self.order {
             Some(order) => order[position],
             None => u32::try_from(position).unwrap_or(u32::MAX),

@@ -58,17 +58,17 @@ impl Frame {
                         let start = layout.range(item.row).start;
                         let events = start + item.events.start..start + item.events.end;
                         offsets.push(check_count(
-                            last_offset(offsets) + prefix.elements + events.len(),
+                            find_last_offset(offsets) + prefix.elements + events.len(),
                             axis,
                         )?);
                         events
                     } else {
                         if let Some(facts) = prefix.list {
-                            offsets.push(check_count(last_offset(offsets) + facts, axis)?);
+                            offsets.push(check_count(find_last_offset(offsets) + facts, axis)?);
                         }
                         push_lists(layout, elements, offsets, axis)?
                     };
-                    end = check_count(last_offset(offsets), axis)?;
+                    end = check_count(find_last_offset(offsets), axis)?;
                 }
                 frame.starts[axis].push(elements.start);
                 frame.rows[axis].push(end);
@@ -83,7 +83,7 @@ impl Frame {
     }
 
     pub(super) fn count_elements(&self, axis: usize) -> usize {
-        last_offset(&self.rows[axis])
+        find_last_offset(&self.rows[axis])
     }
 
     /// Returns the range of the elements of an item on an axis, as numbered in the batch.
@@ -105,20 +105,20 @@ impl Frame {
         start..start + self.locate_elements(axis, item).len() - self.facts_before(axis, item)
     }
 
-    pub(super) fn longest_list(&self, axis: usize) -> usize {
-        longest_list(&self.offsets[axis - 1])
+    pub(super) fn find_longest_list(&self, axis: usize) -> usize {
+        find_longest_list(&self.offsets[axis - 1])
     }
 
     pub(super) fn longest_item(&self, axis: usize) -> usize {
-        longest_list(&self.rows[axis])
+        find_longest_list(&self.rows[axis])
     }
 }
 
-fn longest_list(offsets: &[u32]) -> usize {
+fn find_longest_list(offsets: &[u32]) -> usize {
     offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize
 }
 
-fn last_offset(offsets: &[u32]) -> usize {
+fn find_last_offset(offsets: &[u32]) -> usize {
     offsets.last().copied().unwrap_or(0) as usize
 }
 
@@ -147,7 +147,7 @@ fn push_lists(
         out.extend(o[1..].iter().map(|x| end + (x.as_usize() - first) as u32));
     }
     let elements = layout.ranges(lists.clone());
-    let end = last_offset(out);
+    let end = find_last_offset(out);
     check_count(end + elements.len(), axis)?;
     let end = check_count(end, axis)?;
     match layout {

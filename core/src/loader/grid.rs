@@ -35,8 +35,8 @@ impl Grid {
         let mut shape = vec![frame.items()];
         for axis in 1..=frame.offsets.len() {
             shape.push(match sizes.get(axis - 1).copied().unwrap_or_default() {
-                Size::Longest => frame.longest_list(axis),
-                Size::AtMost(n) => frame.longest_list(axis).min(n),
+                Size::Longest => frame.find_longest_list(axis),
+                Size::AtMost(n) => frame.find_longest_list(axis).min(n),
                 Size::Exactly(n) => n,
             });
         }
@@ -49,10 +49,10 @@ impl Grid {
 
     /// Returns the number of values of a tensor of axis `axis`, after truncation and without padding.
     pub(super) fn count_occupied(&self, axis: usize) -> usize {
-        self.count_kept(1, axis, 0..self.shape[0])
+        self.count_retained(1, axis, 0..self.shape[0])
     }
 
-    fn count_kept(&self, level: usize, axis: usize, elements: Range<usize>) -> usize {
+    fn count_retained(&self, level: usize, axis: usize, elements: Range<usize>) -> usize {
         if level > axis {
             return elements.len();
         }
@@ -61,13 +61,15 @@ impl Grid {
         let cut = |list: &[u32]| (list[1] - list[0]) as usize > size;
         let lists = &offsets[elements.start..=elements.end];
         if !lists.windows(2).any(cut) {
-            return self.count_kept(level + 1, axis, whole);
+            return self.count_retained(level + 1, axis, whole);
         }
-        elements.map(|i| self.count_kept(level + 1, axis, self.kept_children(level, i))).sum()
+        elements
+            .map(|i| self.count_retained(level + 1, axis, self.find_retained_children(level, i)))
+            .sum()
     }
 
     /// Returns the elements of axis `level` that remain of list `i` after truncation.
-    fn kept_children(&self, level: usize, i: usize) -> Range<usize> {
+    fn find_retained_children(&self, level: usize, i: usize) -> Range<usize> {
         let offsets = &self.offsets[level - 1];
         let (start, end) = (offsets[i] as usize, offsets[i + 1] as usize);
         let kept = (end - start).min(self.shape[level]);

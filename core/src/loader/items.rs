@@ -75,7 +75,7 @@ impl EpochItems {
         }
         let (mut of, mut steps) = (Vec::new(), Vec::new());
         for base in 0..n {
-            let RowPrefix { row, events } = items.row_prefix(source, base);
+            let RowPrefix { row, events } = items.make_row_prefix(source, base);
             let Some(window) = RowWindows::from_row(source, options, row) else { continue };
             if window.is_stuck() {
                 return Err(Error::invalid(format!(
@@ -112,7 +112,7 @@ impl EpochItems {
     }
 
     /// Returns the part of a row that belongs to a base (a row or label).
-    pub(super) fn row_prefix(&self, source: &LoaderSource, base: usize) -> RowPrefix {
+    pub(super) fn make_row_prefix(&self, source: &LoaderSource, base: usize) -> RowPrefix {
         match &self.bases {
             Bases::Rows(_) => RowPrefix { row: base, events: source.len(base) },
             Bases::Cuts(cuts) => {

@@ -144,7 +144,7 @@ impl LoaderSource {
     }
 
     /// Returns the number of elements that facts prepend to axis 1 of each window of a row.
-    pub(super) fn events_before(&self, row: usize) -> usize {
+    pub(super) fn count_events_before(&self, row: usize) -> usize {
         if self.facts.is_none() {
             return 0;
         }
@@ -167,7 +167,7 @@ impl LoaderSource {
         }
     }
 
-    pub(super) fn longest_list(&self, axis: usize) -> usize {
+    pub(super) fn find_longest_list(&self, axis: usize) -> usize {
         self.shards.iter().map(|s| s.layouts[axis - 1].max_length()).max().unwrap_or(0)
     }
 }

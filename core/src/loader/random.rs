@@ -14,7 +14,7 @@ pub(super) fn scale_below(random: u64, n: u64) -> u64 {
     ((u128::from(random) * u128::from(n)) >> 64) as u64
 }
 
-pub(super) fn epoch_rng(seed: u64, epoch: u64) -> ChaCha8Rng {
+pub(super) fn new_epoch_rng(seed: u64, epoch: u64) -> ChaCha8Rng {
     let mut key = [0; 32];
     for (i, part) in key.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         *part = mix_bits(mix_bits(seed).wrapping_add(i as u64)).to_le_bytes();
@@ -55,15 +55,15 @@ mod tests {
         assert_eq!(scale_below(0, 10), 0);
         assert_eq!(scale_below(u64::MAX, 0), 0);
         let mut items: Vec<u32> = (0..10).collect();
-        shuffle_items(&mut items, &mut epoch_rng(7, 0));
+        shuffle_items(&mut items, &mut new_epoch_rng(7, 0));
         assert_eq!(items, [9, 3, 2, 6, 1, 0, 7, 5, 8, 4]);
         assert_eq!(derive_random(7, 1, 42), 0xce0f_ffa7_9a80_923f);
-        assert_eq!(epoch_rng(7, 1).next_u64(), 0x5bcc_d224_6ce1_7bce);
+        assert_eq!(new_epoch_rng(7, 1).next_u64(), 0x5bcc_d224_6ce1_7bce);
         let mut again: Vec<u32> = (0..10).collect();
-        shuffle_items(&mut again, &mut epoch_rng(7, 0));
+        shuffle_items(&mut again, &mut new_epoch_rng(7, 0));
         assert_eq!(items, again);
         let mut other: Vec<u32> = (0..10).collect();
-        shuffle_items(&mut other, &mut epoch_rng(7, 1));
+        shuffle_items(&mut other, &mut new_epoch_rng(7, 1));
         assert_ne!(items, other);
         items.sort_unstable();
         assert_eq!(items, (0..10).collect::<Vec<_>>());
@@ -74,7 +74,7 @@ mod tests {
         let mut counts = [[0u32; 6]; 6];
         for epoch in 0..6000 {
             let mut items: Vec<u32> = (0..6).collect();
-            shuffle_items(&mut items, &mut epoch_rng(1, epoch));
+            shuffle_items(&mut items, &mut new_epoch_rng(1, epoch));
             for (place, item) in items.into_iter().enumerate() {
                 counts[place][item as usize] += 1;
             }

@@ -27,7 +27,7 @@ impl RowWindows {
         row: usize,
     ) -> Option<Self> {
         let (most, mut sampling) = options.window?;
-        let before = source.events_before(row);
+        let before = source.count_events_before(row);
         let len = most.saturating_sub(before);
         if let (Sampling::Step { stride }, Some(overlap)) = (&mut sampling, options.overlap) {
             *stride = len.saturating_sub(overlap);

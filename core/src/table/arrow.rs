@@ -137,7 +137,7 @@ fn open_column(
         _ => {
             out.push(IncomingColumn {
                 path,
-                field: leaf_field(field, &leaves),
+                field: make_leaf_field(field, &leaves),
                 levels,
                 values: leaves,
             });
@@ -162,7 +162,7 @@ fn add_struct_nulls(path: &[String], array: &ArrayRef, nulls: &NullBuffer) -> Re
     Ok(arrow::array::make_array(data))
 }
 
-fn leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
+fn make_leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     let mut metadata = field.metadata().clone();
     metadata.remove(AXES_METADATA);
     let nullable = list_depth(field.data_type()) > 0 || field.is_nullable();
@@ -211,7 +211,7 @@ fn make_list_type(layout: &Layout, item: FieldRef) -> Result<DataType> {
     })
 }
 
-fn item_field(data_type: DataType) -> FieldRef {
+fn make_item_field(data_type: DataType) -> FieldRef {
     Arc::new(Field::new_list_field(data_type, true))
 }
 
@@ -298,7 +298,8 @@ impl RaggedTable {
     /// # Errors
     /// When a uniform axis has lists of more than 2^31 - 1 elements, the limit of a FixedSizeList.
     pub fn arrow_schema(&self) -> Result<SchemaRef> {
-        let fields = self.columns().iter().map(|c| self.arrow_field(c)).collect::<Result<_>>()?;
+        let fields =
+            self.columns().iter().map(|c| self.make_arrow_field(c)).collect::<Result<_>>()?;
         Ok(self.build_schema(fields))
     }
 
@@ -337,8 +338,11 @@ impl RaggedTable {
         for column in self.columns() {
             let mut array = column.values().clone();
             for (axis, nulls) in shared[..column.axis()].iter().zip(column.list_nulls()).rev() {
-                array =
-                    axis.wrap_child(item_field(array.data_type().clone()), array, nulls.clone())?;
+                array = axis.wrap_child(
+                    make_item_field(array.data_type().clone()),
+                    array,
+                    nulls.clone(),
+                )?;
             }
             arrays.push(array);
         }
@@ -420,7 +424,7 @@ impl RaggedTable {
             let mut fields: Vec<FieldRef> = Vec::new();
             let mut arrays: Vec<ArrayRef> = Vec::new();
             for column in self.columns().iter().filter(|c| c.axis() == axis) {
-                fields.push(column_field(column, axis > 0));
+                fields.push(make_column_field(column, axis > 0));
                 arrays.push(column.values().clone());
             }
             if let Some((field, array)) = inner.take() {
@@ -444,7 +448,7 @@ impl RaggedTable {
             let length = layout.children();
             let structs = StructArray::try_new_with_length(fields.into(), arrays, None, length)?;
             let structs: ArrayRef = Arc::new(structs);
-            let item = item_field(structs.data_type().clone());
+            let item = make_item_field(structs.data_type().clone());
             let list = AxisOffsets::new(layout)?.wrap_child(item, structs, nulls)?;
             let field = Field::new(self.list_name(axis), list.data_type().clone(), true);
             inner = Some((Arc::new(field), list));
@@ -474,12 +478,12 @@ impl RaggedTable {
         Self { columns, ..self.clone() }
     }
 
-    pub(crate) fn arrow_field(&self, column: &Column) -> Result<FieldRef> {
-        let mut field = column_field(column, column.axis() > 0);
+    pub(crate) fn make_arrow_field(&self, column: &Column) -> Result<FieldRef> {
+        let mut field = make_column_field(column, column.axis() > 0);
         if column.axis() > 0 {
             let mut data_type = column.data_type().clone();
             for axis in self.axes()[..column.axis()].iter().rev() {
-                data_type = make_list_type(axis.layout(), item_field(data_type))?;
+                data_type = make_list_type(axis.layout(), make_item_field(data_type))?;
             }
             field = Arc::new(field.as_ref().clone().with_data_type(data_type));
         }
@@ -524,7 +528,7 @@ impl RaggedTable {
     }
 }
 
-fn column_field(column: &Column, nested: bool) -> FieldRef {
+fn make_column_field(column: &Column, nested: bool) -> FieldRef {
     let nullable = nested || column.field().is_nullable() || column.values().is_nullable();
     if column.field().is_nullable() == nullable {
         Arc::clone(column.field())

@@ -239,9 +239,9 @@ pub fn promote_types(a: &DataType, b: &DataType) -> Option<DataType> {
         | (T::Binary | T::LargeBinary, T::BinaryView) => T::BinaryView,
         (T::Binary, T::LargeBinary) | (T::LargeBinary, T::Binary) => T::LargeBinary,
         (T::Timestamp(u, z), T::Timestamp(v, y)) if z == y => {
-            T::Timestamp(finer_unit(u, v), z.clone())
+            T::Timestamp(choose_finer_unit(u, v), z.clone())
         }
-        (T::Duration(u), T::Duration(v)) => T::Duration(finer_unit(u, v)),
+        (T::Duration(u), T::Duration(v)) => T::Duration(choose_finer_unit(u, v)),
         (T::Date32, T::Date64) | (T::Date64, T::Date32) => T::Date64,
         (T::Time32(_), T::Time32(_)) => T::Time32(TimeUnit::Millisecond),
         (T::Time32(_), T::Time64(u)) | (T::Time64(u), T::Time32(_)) => T::Time64(*u),
@@ -250,7 +250,7 @@ pub fn promote_types(a: &DataType, b: &DataType) -> Option<DataType> {
     })
 }
 
-fn finer_unit(a: &TimeUnit, b: &TimeUnit) -> TimeUnit {
+fn choose_finer_unit(a: &TimeUnit, b: &TimeUnit) -> TimeUnit {
     (*a).max(*b)
 }
 
@@ -287,18 +287,18 @@ fn promote_numbers(a: NumberKind, b: NumberKind) -> DataType {
             32 => DataType::UInt32,
             _ => DataType::UInt64,
         },
-        (Signed(x), Signed(y)) => signed_type(x.max(y)),
+        (Signed(x), Signed(y)) => find_signed_type(x.max(y)),
         (Unsigned(64), Signed(_)) | (Signed(_), Unsigned(64)) => DataType::Float64,
-        (Unsigned(u), Signed(s)) | (Signed(s), Unsigned(u)) => signed_type(s.max(u * 2)),
-        (Float(x), Float(y)) => float_type(x.max(y)),
+        (Unsigned(u), Signed(s)) | (Signed(s), Unsigned(u)) => find_signed_type(s.max(u * 2)),
+        (Float(x), Float(y)) => find_float_type(x.max(y)),
         // NumPy's rule: integers need a float type of at least twice their width, or float64.
         (Float(f), Unsigned(i) | Signed(i)) | (Unsigned(i) | Signed(i), Float(f)) => {
-            float_type(f.max(if i >= 32 { 64 } else { i * 2 }))
+            find_float_type(f.max(if i >= 32 { 64 } else { i * 2 }))
         }
     }
 }
 
-fn signed_type(bits: u8) -> DataType {
+fn find_signed_type(bits: u8) -> DataType {
     match bits {
         8 => DataType::Int8,
         16 => DataType::Int16,
@@ -307,7 +307,7 @@ fn signed_type(bits: u8) -> DataType {
     }
 }
 
-fn float_type(bits: u8) -> DataType {
+fn find_float_type(bits: u8) -> DataType {
     match bits {
         16 => DataType::Float16,
         32 => DataType::Float32,

@@ -46,14 +46,14 @@ impl RaggedTable {
             let Ok(theirs) = other.column(column.name()) else { return Ok(false) };
             if column.axis() != theirs.axis()
                 || column.list_nulls() != theirs.list_nulls()
-                || !equal_values(column.values(), theirs.values(), equal_nan)?
+                || !are_values_equal(column.values(), theirs.values(), equal_nan)?
             {
                 return Ok(false);
             }
         }
         for scalar in self.scalars() {
             let Ok(theirs) = other.scalar(scalar.name()) else { return Ok(false) };
-            if !equal_values(scalar.value(), theirs.value(), equal_nan)? {
+            if !are_values_equal(scalar.value(), theirs.value(), equal_nan)? {
                 return Ok(false);
             }
         }
@@ -74,15 +74,15 @@ impl PartialEq for RaggedTable {
     }
 }
 
-fn equal_values(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
+fn are_values_equal(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
     if a.len() != b.len() || a.null_count() != b.null_count() {
         return Ok(false);
     }
     if a.data_type() == b.data_type() {
         return Ok(match a.data_type() {
-            DataType::Float16 => same_floats::<Float16Type>(a, b, equal_nan, |x| x.is_nan()),
-            DataType::Float32 => same_floats::<Float32Type>(a, b, equal_nan, |x| x.is_nan()),
-            DataType::Float64 => same_floats::<Float64Type>(a, b, equal_nan, |x| x.is_nan()),
+            DataType::Float16 => are_floats_equal::<Float16Type>(a, b, equal_nan, |x| x.is_nan()),
+            DataType::Float32 => are_floats_equal::<Float32Type>(a, b, equal_nan, |x| x.is_nan()),
+            DataType::Float64 => are_floats_equal::<Float64Type>(a, b, equal_nan, |x| x.is_nan()),
             _ => **a == **b,
         });
     }
@@ -108,7 +108,7 @@ fn equal_values(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
             *wide(&a)? == *wide(&b)?
         } else {
             let (a, b) = (cast(&a, &DataType::Float64)?, cast(&b, &DataType::Float64)?);
-            same_floats::<Float64Type>(&a, &b, equal_nan, |x| x.is_nan())
+            are_floats_equal::<Float64Type>(&a, &b, equal_nan, |x| x.is_nan())
         };
         if !same {
             return Ok(false);
@@ -117,7 +117,7 @@ fn equal_values(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
     Ok(true)
 }
 
-fn same_floats<T: ArrowPrimitiveType>(
+fn are_floats_equal<T: ArrowPrimitiveType>(
     a: &ArrayRef,
     b: &ArrayRef,
     equal_nan: bool,

@@ -9,7 +9,7 @@ use arrow::compute::take;
 
 use super::{Axis, Column, RaggedTable};
 use crate::array::ranges::{self, gather_bits, gather_layout, merge_ranges};
-use crate::array::{Layout, lists_like};
+use crate::array::{Layout, make_lists_like};
 use crate::error::Result;
 
 /// Elements selected from an axis, in order; elements may repeat.
@@ -53,10 +53,10 @@ impl Picks {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
             (Self::Ranges(r), Self::Holes(_)) => {
-                lists_like(layout, r.iter().cloned().flatten().map(|i| layout.length(i)))
+                make_lists_like(layout, r.iter().cloned().flatten().map(|i| layout.length(i)))
             }
             (Self::Holes(p), _) => {
-                lists_like(layout, p.iter().map(|p| p.map_or(0, |p| layout.length(p))))
+                make_lists_like(layout, p.iter().map(|p| p.map_or(0, |p| layout.length(p))))
             }
         }
     }

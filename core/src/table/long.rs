@@ -149,7 +149,7 @@ impl RaggedTable {
             .map(|k| {
                 let column = self.column(k)?;
                 if column.axis() > 0 || column.data_type().is_nested() {
-                    let list = self.arrow_field(column)?;
+                    let list = self.make_arrow_field(column)?;
                     let what = format!("key {k:?}");
                     return Err(Error::type_of(
                         what,
@@ -204,14 +204,17 @@ impl RaggedTable {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
                     first.push(O::usize_as(inner.starts.len()));
-                    (offsets_layout(first.into()), indices_array(runs.starts.into()))
+                    (make_offsets_layout(first.into()), make_indices_array(runs.starts.into()))
                 }
                 None => {
                     let count = runs.starts.len();
                     let mut starts = runs.starts;
                     starts.push(O::usize_as(self.num_rows()));
                     let starts = ScalarBuffer::from(starts);
-                    (offsets_layout(starts.clone()), indices_array(starts.slice(0, count)))
+                    (
+                        make_offsets_layout(starts.clone()),
+                        make_indices_array(starts.slice(0, count)),
+                    )
                 }
             };
             layouts.push(layout);
@@ -366,11 +369,11 @@ impl RaggedTable {
     }
 }
 
-fn offsets_layout<O: OffsetSizeTrait>(starts: ScalarBuffer<O>) -> Layout {
+fn make_offsets_layout<O: OffsetSizeTrait>(starts: ScalarBuffer<O>) -> Layout {
     Offsets::from(OffsetBuffer::new(starts)).into()
 }
 
-fn indices_array<O: OffsetSizeTrait>(starts: ScalarBuffer<O>) -> ArrayRef {
+fn make_indices_array<O: OffsetSizeTrait>(starts: ScalarBuffer<O>) -> ArrayRef {
     let buffer = starts.into_inner();
     if O::IS_LARGE {
         Arc::new(Int64Array::new(buffer.into(), None))

@@ -200,7 +200,7 @@ impl RaggedTable {
                     ),
                 });
             }
-            expected = layout.checked_children(i + 1)?;
+            expected = layout.check_child_count(i + 1)?;
         }
         let axes = axes
             .into_iter()
@@ -561,10 +561,10 @@ impl RaggedTable {
     /// [`Error::NoSuchColumn`] when no column has this name (a scalar is not a column); the message
     /// lists the columns.
     pub fn column(&self, name: &str) -> Result<&Column> {
-        self.columns
-            .iter()
-            .find(|c| c.name() == name)
-            .ok_or_else(|| Error::NoSuchColumn { name: name.into(), available: self.known_names() })
+        self.columns.iter().find(|c| c.name() == name).ok_or_else(|| Error::NoSuchColumn {
+            name: name.into(),
+            available: self.list_known_names(),
+        })
     }
 
     /// Returns a column and the axes above it as one array. Shares all buffers.

@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 
 use super::gather::{Parents, Picks};
 use super::{Axis, Column, RaggedTable};
-use crate::array::{Layout, Offsets, lists_like, resolve_axis};
+use crate::array::{Layout, Offsets, make_lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
 /// Fill of [`flatten_with`](RaggedTable::flatten_with) for the columns of the outer axis. The first
@@ -218,7 +218,7 @@ impl RaggedTable {
                     }
                     _ => {
                         let list = |l: usize| inner.ranges(outer.range(l)).len();
-                        lists_like(&inner, (0..outer.lists()).map(list))?
+                        make_lists_like(&inner, (0..outer.lists()).map(list))?
                     }
                 };
                 (out.axes[above].layout, out.axes[above].name) = (merged, gone.name);
@@ -287,7 +287,7 @@ fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Resul
         return Ok(spread);
     }
     // Zeros replace the elements after the first of each list. A null first element stays null.
-    let zeros = zero_array(values.data_type(), spread.len())?;
+    let zeros = build_zero_array(values.data_type(), spread.len())?;
     let taken = arrow::compute::is_not_null(&indices)?;
     Ok(zip(&taken, &spread, &zeros)?)
 }
@@ -296,7 +296,7 @@ fn has_zero(data_type: &DataType) -> bool {
     data_type.is_numeric() || *data_type == DataType::Boolean
 }
 
-fn zero_array(data_type: &DataType, length: usize) -> Result<ArrayRef> {
+fn build_zero_array(data_type: &DataType, length: usize) -> Result<ArrayRef> {
     // The buffers of a null array hold zeros. If its validity is removed, these zeros are valid values.
     let data = new_null_array(data_type, length).to_data();
     Ok(arrow::array::make_array(data.into_builder().nulls(None).null_count(0).build()?))

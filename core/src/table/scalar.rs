@@ -211,13 +211,13 @@ impl RaggedTable {
     /// # Errors
     /// When there is no scalar with this name.
     pub fn scalar(&self, name: &str) -> Result<&Scalar> {
-        self.scalars
-            .iter()
-            .find(|s| s.name() == name)
-            .ok_or_else(|| Error::NoSuchColumn { name: name.into(), available: self.known_names() })
+        self.scalars.iter().find(|s| s.name() == name).ok_or_else(|| Error::NoSuchColumn {
+            name: name.into(),
+            available: self.list_known_names(),
+        })
     }
 
-    pub(super) fn known_names(&self) -> String {
+    pub(super) fn list_known_names(&self) -> String {
         let scalars = self.scalars.iter().map(|s| format!("{} (a scalar)", s.name()));
         self.names().map(str::to_owned).chain(scalars).collect::<Vec<_>>().join(", ")
     }

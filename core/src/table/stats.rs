@@ -481,7 +481,7 @@ impl TableStats {
     /// ```
     pub fn dense_bytes(&self) -> u128 {
         let fixed: Vec<_> =
-            self.columns.iter().filter_map(|c| Some((c, dense_width(c)?))).collect();
+            self.columns.iter().filter_map(|c| Some((c, compute_dense_width(c)?))).collect();
         let columns = fixed.iter().map(|(c, w)| self.dense_cells(c.axis).saturating_mul(*w));
         let masks = (1..self.ndim())
             .filter(|axis| fixed.iter().any(|(c, _)| c.axis == *axis))
@@ -491,7 +491,7 @@ impl TableStats {
 }
 
 /// Returns the bytes per value in a dense tensor; `None` for types it cannot hold, like strings.
-fn dense_width(column: &ColumnStats) -> Option<u128> {
+fn compute_dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),
         other => other.primitive_width().map(|w| w as u128),

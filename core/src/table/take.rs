@@ -4,8 +4,8 @@ use arrow::array::BooleanArray;
 
 use super::RaggedTable;
 use super::gather::{Parents, Picks};
-use crate::array::lists_like;
-use crate::array::nulls::true_bits;
+use crate::array::make_lists_like;
+use crate::array::nulls::find_true_bits;
 use crate::error::{Error, Result};
 
 impl RaggedTable {
@@ -69,7 +69,7 @@ impl RaggedTable {
                 self.num_rows()
             )));
         }
-        let bits = true_bits(keep);
+        let bits = find_true_bits(keep);
         self.gather_rows(bits.set_slices().map(|(start, end)| start..end))
     }
 
@@ -110,12 +110,12 @@ impl RaggedTable {
                 layout.children()
             )));
         }
-        let bits = true_bits(keep);
+        let bits = find_true_bits(keep);
         let kept = |list: usize| {
             let range = layout.range(list);
             bits.slice(range.start, range.len()).count_set_bits()
         };
-        let over = lists_like(layout, (0..layout.lists()).map(kept))?;
+        let over = make_lists_like(layout, (0..layout.lists()).map(kept))?;
         let picks = Picks::from_ranges(bits.set_slices().map(|(start, end)| start..end));
         self.gather_axis(axis, Parents::Lists(over), &[picks])
     }

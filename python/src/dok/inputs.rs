@@ -6,9 +6,11 @@ use serrate::dense::{DType, DenseTensor, Fill};
 use serrate::dok::{DokTensor as Dok, DokValue, DuplicateEntries, HashMap};
 
 use super::DokTensor;
-use crate::errors::{make_invalid_error, wrong_type};
+use crate::errors::{make_invalid_error, make_type_error};
 use crate::run::run_detached;
-use crate::tensor::{Library, axes_of, fill_of, is_number, is_tensor, is_torch, tensor_of};
+use crate::tensor::{
+    Library, extract_axes, extract_tensor, fill_of, is_number, is_tensor, is_torch,
+};
 /// A value to write, or the second operand of an operator.
 pub(super) enum Value {
     Number(Fill),
@@ -23,12 +25,12 @@ impl Value {
             return Ok(Self::Sparse(sparse.try_borrow()?.inner.view()));
         }
         if is_coo(value)? {
-            return Ok(Self::Sparse(coo_of(value)?));
+            return Ok(Self::Sparse(extract_coo(value)?));
         }
         if is_number(value)? && !is_tensor(value)? {
             return Ok(Self::Number(fill_of(value)?));
         }
-        Ok(Self::Dense(tensor_of(value)?.0))
+        Ok(Self::Dense(extract_tensor(value)?.0))
     }
 
     pub(super) fn source(&self) -> DokValue<'_> {
@@ -46,13 +48,13 @@ pub(super) fn is_coo(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Converts a sparse torch tensor; entries with equal coordinates are added up.
-pub(super) fn coo_of(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
-    let (indices, _) = tensor_of(&value.call_method0("_indices")?)?;
-    let (values, _) = tensor_of(&value.call_method0("_values")?.call_method0("detach")?)?;
+pub(super) fn extract_coo(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
+    let (indices, _) = extract_tensor(&value.call_method0("_indices")?)?;
+    let (values, _) = extract_tensor(&value.call_method0("_values")?.call_method0("detach")?)?;
     let shape: Vec<usize> = value.getattr("shape")?.extract()?;
     if value.getattr("requires_grad")?.is_truthy()? {
-        // `tensor_of` raises the error for tensors that require a gradient.
-        tensor_of(&value.call_method0("_values")?)?;
+        // `extract_tensor` raises the error for tensors that require a gradient.
+        extract_tensor(&value.call_method0("_values")?)?;
     }
     if values.ndim() != 1 {
         return Err(make_invalid_error(
@@ -64,39 +66,44 @@ pub(super) fn coo_of(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
 
 /// Converts the second operand of an operator, and returns the library of its values. Returns `None` if
 /// the value is not a number or a tensor.
-pub(super) fn operand_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(Value, Library)>> {
+pub(super) fn extract_operand(value: &Bound<'_, PyAny>) -> PyResult<Option<(Value, Library)>> {
     if let Ok(sparse) = value.cast::<DokTensor>() {
         let sparse = sparse.try_borrow()?;
         return Ok(Some((Value::Sparse(sparse.inner.view()), sparse.library)));
     }
     if is_coo(value)? {
-        return Ok(Some((Value::Sparse(coo_of(value)?), Library::Torch)));
+        return Ok(Some((Value::Sparse(extract_coo(value)?), Library::Torch)));
     }
     if is_number(value)? {
         return Ok(Some((Value::Number(fill_of(value)?), Library::Numpy)));
     }
     match is_tensor(value)? {
-        true => tensor_of(value).map(|(tensor, library)| Some((Value::Dense(tensor), library))),
+        true => {
+            extract_tensor(value).map(|(tensor, library)| Some((Value::Dense(tensor), library)))
+        }
         false => Ok(None),
     }
 }
 
 /// Converts the axes of a reduction; `None` for all axes.
-pub(super) fn reduced_axes(dim: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>> {
-    dim.map(axes_of).transpose()
+pub(super) fn extract_reduced_axes(dim: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>> {
+    dim.map(extract_axes).transpose()
 }
 
 /// Converts the axes along which the values of the result add up to 1; returns an error if there are none.
-pub(super) fn required_axes(dim: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Vec<i64>> {
+pub(super) fn extract_required_axes(
+    dim: Option<&Bound<'_, PyAny>>,
+    what: &str,
+) -> PyResult<Vec<i64>> {
     match dim {
-        Some(dim) => axes_of(dim),
-        None => Err(wrong_type(format!(
+        Some(dim) => extract_axes(dim),
+        None => Err(make_type_error(format!(
             "{what} needs the argument dim, the axis along which the values add up to 1"
         ))),
     }
 }
 
-pub(super) fn shape_of(size: &[i64]) -> PyResult<Vec<usize>> {
+pub(super) fn extract_shape(size: &[i64]) -> PyResult<Vec<usize>> {
     let sizes = size.iter().map(|n| {
         usize::try_from(*n).map_err(|_| {
             make_invalid_error(format!("the size {n} is negative; sizes must be 0 or more"))
@@ -106,7 +113,10 @@ pub(super) fn shape_of(size: &[i64]) -> PyResult<Vec<usize>> {
 }
 
 /// Creates a tensor from a map whose keys are coordinates.
-pub(super) fn tensor_from_map(map: &HashMap, shape: Option<Vec<usize>>) -> serrate::Result<Dok> {
+pub(super) fn make_tensor_from_map(
+    map: &HashMap,
+    shape: Option<Vec<usize>>,
+) -> serrate::Result<Dok> {
     let (keys, values) = (map.keys()?, map.values()?);
     let [count, ndim] = *keys.shape() else {
         return Err(serrate::Error::invalid(format!(

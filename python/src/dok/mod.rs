@@ -10,16 +10,16 @@ use serrate::dense::{DType, DenseTensor};
 use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, HashMap, MapOptions};
 
 use self::inputs::{
-    Value, as_coo, coo_of, is_coo, operand_of, reduced_axes, required_axes, shape_of,
-    tensor_from_map,
+    Value, as_coo, extract_coo, extract_operand, extract_reduced_axes, extract_required_axes,
+    extract_shape, is_coo, make_tensor_from_map,
 };
 use crate::array::RaggedArray;
 use crate::errors::{as_index_error, make_invalid_error};
 use crate::hashmap::PyHashMap;
 use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, axes_of, check_device, dtype_of, give_tensor, import_torch, index_in, make_keyword,
-    sizes_of, tensor_of,
+    Library, check_device, extract_axes, extract_dtype, extract_sizes, extract_tensor, give_tensor,
+    import_torch, index_in, make_keyword,
 };
 
 /// A sparse tensor, stored as a dictionary from coordinates to values. Elements without an entry are zero.
@@ -88,12 +88,12 @@ impl DokTensor {
         let dtype = match dtype {
             None => None,
             Some(dtype) => {
-                let (dtype, of) = dtype_of(dtype)?;
+                let (dtype, of) = extract_dtype(dtype)?;
                 library = library.or(of);
                 Some(dtype)
             }
         };
-        let shape = shape_of(&size)?;
+        let shape = extract_shape(&size)?;
         if let Some(storage) = storage {
             if indices.is_some() || values.is_some() {
                 return Err(make_invalid_error(
@@ -111,7 +111,7 @@ impl DokTensor {
                 let dtype = dtype.unwrap_or(DType::F32);
                 return Ok(Self::from_inner(run_here(|| Dok::new(shape, dtype))?, library));
             }
-            (Some(indices), Some(values)) => (tensor_of(indices)?, tensor_of(values)?),
+            (Some(indices), Some(values)) => (extract_tensor(indices)?, extract_tensor(values)?),
             _ => return Err(make_invalid_error("give both indices and values, or neither")),
         };
         let library = library.or(indices.1).or(values.1);
@@ -143,14 +143,14 @@ impl DokTensor {
     ) -> PyResult<Self> {
         let (Some(indices), Some(values)) = (indices, values) else {
             if is_coo(coo)? {
-                return Ok(Self::from_inner(coo_of(coo)?, Library::Torch));
+                return Ok(Self::from_inner(extract_coo(coo)?, Library::Torch));
             }
             return Err(make_invalid_error(
                 "the arguments must be one sparse torch tensor, or a size with indices and values",
             ));
         };
-        let shape = shape_of(&axes_of(coo)?)?;
-        let ((indices, a), (values, b)) = (tensor_of(indices)?, tensor_of(values)?);
+        let shape = extract_shape(&extract_axes(coo)?)?;
+        let ((indices, a), (values, b)) = (extract_tensor(indices)?, extract_tensor(values)?);
         let inner =
             run_detached(py, || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))?;
         Ok(Self::from_inner(inner, a.or(b)))
@@ -159,7 +159,7 @@ impl DokTensor {
     /// Creates a tensor from the nonzero values of a dense tensor.
     #[staticmethod]
     fn from_dense(py: Python<'_>, dense: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (dense, library) = tensor_of(dense)?;
+        let (dense, library) = extract_tensor(dense)?;
         Ok(Self::from_inner(run_detached(py, || Dok::from_dense(&dense))?, library))
     }
 
@@ -174,8 +174,8 @@ impl DokTensor {
     ) -> PyResult<Self> {
         let storage = storage.try_borrow()?;
         let (map, library) = (&storage.inner, storage.library);
-        let shape = size.map(|size| shape_of(&size)).transpose()?;
-        let inner = run_detached(py, || tensor_from_map(map, shape))?;
+        let shape = size.map(|size| extract_shape(&size)).transpose()?;
+        let inner = run_detached(py, || make_tensor_from_map(map, shape))?;
         Ok(Self::from_inner(inner, library))
     }
 
@@ -384,7 +384,7 @@ impl DokTensor {
     /// Returns a view whose axis k is axis `ordering[k]` of this tensor.
     #[pyo3(signature = (*ordering))]
     fn permute(&self, py: Python<'_>, ordering: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let order = sizes_of(ordering)?;
+        let order = extract_sizes(ordering)?;
         self.map_inner(py, |t| t.permute(&order))
     }
 
@@ -394,7 +394,7 @@ impl DokTensor {
         slf: Bound<'py, Self>,
         ordering: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, Self>> {
-        let order = sizes_of(ordering)?;
+        let order = extract_sizes(ordering)?;
         let out = run_here(|| slf.borrow().inner.permute(&order))?;
         slf.try_borrow_mut()?.inner = out;
         Ok(slf)
@@ -421,7 +421,7 @@ impl DokTensor {
     /// Returns a copy with another shape; one size may be -1.
     #[pyo3(signature = (*shape))]
     fn reshape(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let shape = sizes_of(shape)?;
+        let shape = extract_sizes(shape)?;
         self.map_inner(py, |t| t.reshape(&shape))
     }
 
@@ -432,7 +432,7 @@ impl DokTensor {
 
     /// Returns a view of several indices of an axis, in any order.
     fn index_select(&self, py: Python<'_>, dim: i64, index: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (index, _) = tensor_of(index)?;
+        let (index, _) = extract_tensor(index)?;
         self.map_inner(py, |t| {
             let index = index.cast(DType::I64)?;
             t.index_select(dim, index.as_slice::<i64>()?)
@@ -443,7 +443,7 @@ impl DokTensor {
     /// size -1 and axes without a given size keep their size.
     #[pyo3(signature = (*new_size))]
     fn resize(&mut self, new_size: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let sizes = sizes_of(new_size)?;
+        let sizes = extract_sizes(new_size)?;
         let inner = &mut self.inner;
         run_detached(new_size.py(), || inner.resize(&sizes))
     }
@@ -456,7 +456,7 @@ impl DokTensor {
         dim: Option<&Bound<'py, PyAny>>,
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let dims = reduced_axes(dim)?;
+        let dims = extract_reduced_axes(dim)?;
         let out = self.map_inner(py, |t| t.sum(dims.as_deref(), keepdim))?;
         out.scalar_or_self(py)
     }
@@ -469,7 +469,7 @@ impl DokTensor {
         dim: Option<&Bound<'py, PyAny>>,
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let dims = reduced_axes(dim)?;
+        let dims = extract_reduced_axes(dim)?;
         let out = self.map_inner(py, |t| t.mean(dims.as_deref(), keepdim))?;
         out.scalar_or_self(py)
     }
@@ -483,7 +483,7 @@ impl DokTensor {
         p: f64,
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let dims = reduced_axes(dim)?;
+        let dims = extract_reduced_axes(dim)?;
         let out = self.map_inner(py, |t| t.norm(p, dims.as_deref(), keepdim))?;
         out.scalar_or_self(py)
     }
@@ -497,7 +497,7 @@ impl DokTensor {
         p: f64,
         eps: f64,
     ) -> PyResult<Self> {
-        let dims = reduced_axes(dim)?.unwrap_or_else(|| vec![-1]);
+        let dims = extract_reduced_axes(dim)?.unwrap_or_else(|| vec![-1]);
         self.map_inner(py, |t| t.normalize(p, &dims, eps))
     }
 
@@ -509,7 +509,7 @@ impl DokTensor {
         p: f64,
         eps: f64,
     ) -> PyResult<Bound<'py, Self>> {
-        let dims = reduced_axes(dim)?.unwrap_or_else(|| vec![-1]);
+        let dims = extract_reduced_axes(dim)?.unwrap_or_else(|| vec![-1]);
         let mut view = slf.try_borrow()?.inner.view();
         run_detached(slf.py(), || view.normalize_in_place(p, &dims, eps))?;
         Ok(slf)
@@ -519,14 +519,14 @@ impl DokTensor {
     /// and have no entry in the result.
     #[pyo3(signature = (dim=None))]
     fn softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let dims = required_axes(dim, "softmax")?;
+        let dims = extract_required_axes(dim, "softmax")?;
         self.map_inner(py, |t| t.softmax(&dims))
     }
 
     /// Returns the logarithm of `softmax`.
     #[pyo3(signature = (dim=None))]
     fn log_softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let dims = required_axes(dim, "log_softmax")?;
+        let dims = extract_required_axes(dim, "log_softmax")?;
         self.map_inner(py, |t| t.log_softmax(&dims))
     }
 
@@ -640,7 +640,7 @@ impl DokTensor {
 
     /// Returns the tensor converted to another type.
     fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (dtype, library) = dtype_of(dtype)?;
+        let (dtype, library) = extract_dtype(dtype)?;
         let out = self.map_inner(py, |t| t.cast(dtype))?;
         Ok(Self::from_inner(out.inner, self.library.or(library)))
     }
@@ -714,7 +714,7 @@ impl DokTensor {
 
     /// Adds a tensor. A sparse tensor gives a sparse result, a dense tensor a dense result.
     fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        match operand_of(value)? {
+        match extract_operand(value)? {
             Some((Value::Sparse(other), library)) => {
                 let out = self.map_inner(py, |t| t.add(&other))?;
                 Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
@@ -735,7 +735,7 @@ impl DokTensor {
     }
 
     fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        match operand_of(value)? {
+        match extract_operand(value)? {
             Some((Value::Sparse(other), library)) => {
                 let out = self.map_inner(py, |t| t.sub(&other))?;
                 Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
@@ -749,7 +749,7 @@ impl DokTensor {
 
     /// Multiplies by a number, or element by element by a tensor; the result is sparse.
     fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let Some((side, library)) = operand_of(value)? else { return Ok(py.NotImplemented()) };
+        let Some((side, library)) = extract_operand(value)? else { return Ok(py.NotImplemented()) };
         let out = self.map_inner(py, |t| match &side {
             Value::Number(by) => t.scale(*by),
             Value::Dense(other) => t.multiply_dense(other),
@@ -764,7 +764,7 @@ impl DokTensor {
 
     /// Returns the matrix product. A dense matrix gives a dense result, a sparse matrix a sparse result.
     fn __matmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        match operand_of(value)? {
+        match extract_operand(value)? {
             Some((Value::Sparse(other), library)) => {
                 let out = self.map_inner(py, |t| t.matmul(&other))?;
                 Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)

@@ -252,7 +252,7 @@ impl InputShard {
                         Some(s) => unify_schemas(&s, &next, &self.path)?,
                     });
                 }
-                schema.ok_or_else(|| self.file_error("the file is empty"))
+                schema.ok_or_else(|| self.make_file_error("the file is empty"))
             }
             FileFormat::Safetensors | FileFormat::Meds | FileFormat::MedsTorchData => {
                 Err(self.written_only())
@@ -357,12 +357,12 @@ impl InputShard {
         result.map_err(|e| Failure::from(e).add_place(self.path.display()))
     }
 
-    fn file_error(&self, message: impl std::fmt::Display) -> Failure {
+    fn make_file_error(&self, message: impl std::fmt::Display) -> Failure {
         Failure::from_message(format!("{}: {message}", self.path.display()))
     }
 
     fn written_only(&self) -> Failure {
-        self.file_error(
+        self.make_file_error(
             "files of dense tensors can only be written; read the file that they were made from",
         )
     }

@@ -62,7 +62,7 @@ impl OutputFile {
         let mut schema = schema.clone();
         let writer = match format {
             FileFormat::Nrt => {
-                schema = times_to_integers(&schema);
+                schema = convert_times_to_integers(&schema);
                 // Derives the axes from an empty table with the columns of the file.
                 let empty = to_table(&RecordBatch::new_empty(schema.clone()), path)?;
                 let nrt = WriteOptions { overwrite: options.overwrite, plain: options.plain };
@@ -182,19 +182,22 @@ fn to_table(batch: &RecordBatch, path: &Path) -> Outcome<RaggedTable> {
 }
 
 /// Replaces time types with the integers that store them, because `.nrt` has no time types.
-fn times_to_integers(schema: &SchemaRef) -> SchemaRef {
+fn convert_times_to_integers(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| {
-        let data_type = time_to_integer(f.data_type());
+        let data_type = convert_time_to_integer(f.data_type());
         f.as_ref().clone().with_data_type(data_type)
     });
     Schema::new_with_metadata(fields.collect::<Vec<Field>>(), schema.metadata().clone()).into()
 }
 
-fn time_to_integer(data_type: &DataType) -> DataType {
+fn convert_time_to_integer(data_type: &DataType) -> DataType {
     match list_kind(data_type) {
         Some((_, item)) => {
-            let item =
-                item.as_ref().clone().with_data_type(time_to_integer(item.data_type())).into();
+            let item = item
+                .as_ref()
+                .clone()
+                .with_data_type(convert_time_to_integer(item.data_type()))
+                .into();
             match data_type {
                 DataType::LargeList(_) => DataType::LargeList(item),
                 DataType::FixedSizeList(_, n) => DataType::FixedSizeList(item, *n),

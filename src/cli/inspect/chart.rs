@@ -5,7 +5,9 @@ use std::io::Write;
 
 use crate::cli::bins::group_into_bins;
 use crate::cli::command_failure::Outcome;
-use crate::cli::output::{Charset, format_percent, group_digits, safe_ratio, terminal_width};
+use crate::cli::output::{
+    Charset, compute_safe_ratio, find_terminal_width, format_percent, group_digits,
+};
 use crate::table::Lengths;
 
 /// Number of characters of a line in a file or a pipe.
@@ -36,7 +38,7 @@ pub(super) struct Canvas {
 
 impl Canvas {
     pub(super) fn from_terminal() -> Self {
-        let line = terminal_width().map_or(LINE, |width| width.clamp(LINES.0, LINES.1));
+        let line = find_terminal_width().map_or(LINE, |width| width.clamp(LINES.0, LINES.1));
         Self { charset: Charset::from_locale(), line }
     }
 }
@@ -93,7 +95,7 @@ pub(super) fn write_bars(
     writeln!(out, "\n{title}")?;
     for ((label, bar), count) in labels.iter().zip(bars).zip(&counts) {
         let drawn = draw_bar(bar.count, most, room, charset);
-        let share = format_percent(safe_ratio(bar.count, total));
+        let share = format_percent(compute_safe_ratio(bar.count, total));
         let pad = " ".repeat(width.saturating_sub(label.chars().count()));
         let (before, after) = if align_right { (pad, String::new()) } else { (String::new(), pad) };
         writeln!(out, "  {before}{label}{after} {drawn} {count:>digits$} {share:>6}")?;

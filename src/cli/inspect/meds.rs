@@ -8,9 +8,11 @@ use serde_json::{Map, Value, json};
 use super::chart::{Canvas, ChartBar, write_bars};
 use super::to_json_number;
 use crate::access;
-use crate::cli::codes::count_prefixes;
+use crate::cli::code_prefixes::count_prefixes;
 use crate::cli::command_failure::Outcome;
-use crate::cli::output::{TextTable, format_percent, format_rounded, group_digits, safe_ratio};
+use crate::cli::output::{
+    TextTable, compute_safe_ratio, format_percent, format_rounded, group_digits,
+};
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
@@ -54,8 +56,8 @@ impl MedsReport {
                 code.clone(),
                 self.names.get(code).cloned().unwrap_or_default(),
                 group_digits(all),
-                format_percent(safe_ratio(all, total)),
-                format_percent(safe_ratio(occurrences.values, all)),
+                format_percent(compute_safe_ratio(all, total)),
+                format_percent(compute_safe_ratio(occurrences.values, all)),
                 group_digits(occurrences.statics),
             ]);
         }

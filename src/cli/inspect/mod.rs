@@ -16,7 +16,7 @@ use self::meds::MedsReport;
 use super::command_failure::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource};
 use super::output::{
-    TextTable, choose_plural, format_percent, format_size, group_digits, safe_ratio,
+    TextTable, choose_plural, compute_safe_ratio, format_percent, format_size, group_digits,
 };
 use super::progress::Progress;
 use super::stats::{ColumnGroup, Spans, collect_stats, name_axis, pluralize_noun};
@@ -180,7 +180,7 @@ fn write_report(
         for column in stats.columns() {
             let share = |n: u64| match (n, column.values) {
                 (0, _) => "0".into(),
-                (n, all) => format_percent(safe_ratio(n, all)),
+                (n, all) => format_percent(compute_safe_ratio(n, all)),
             };
             columns.add_row([
                 column.name.clone(),
@@ -223,7 +223,7 @@ fn write_histograms(group: &ColumnGroup<Spans>, canvas: Canvas, out: &mut impl W
 
 fn build_report(source: &InputSource, groups: &[ColumnGroup<Spans>], bytes: u64) -> Value {
     let dense: u128 = groups.iter().map(|g| g.stats.dense_bytes()).sum();
-    let tables: Vec<Value> = groups.iter().map(|g| stats_to_json(&g.stats)).collect();
+    let tables: Vec<Value> = groups.iter().map(|g| convert_stats_to_json(&g.stats)).collect();
     json!({
         "path": source.path,
         "format": source.format.name(),
@@ -235,7 +235,7 @@ fn build_report(source: &InputSource, groups: &[ColumnGroup<Spans>], bytes: u64)
     })
 }
 
-fn stats_to_json(stats: &TableStats) -> Value {
+fn convert_stats_to_json(stats: &TableStats) -> Value {
     let axes: Vec<Value> = (1..stats.ndim())
         .filter_map(|axis| {
             let lengths = stats.lengths(axis).ok()?;

@@ -57,7 +57,7 @@ enum CellNode<'a> {
 
 impl<'a> CellFormatter<'a> {
     pub(super) fn try_new(field: &Field, array: &'a dyn Array) -> Result<Self, ArrowError> {
-        let end = tensor_shape(field).map_or(ListEnding::Plain, ListEnding::Shape);
+        let end = find_tensor_shape(field).map_or(ListEnding::Plain, ListEnding::Shape);
         Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
@@ -316,7 +316,7 @@ pub(super) fn cut_to_width(text: String, width: usize) -> String {
 }
 
 /// Returns the shape, such as `256×64`, of a column with the extension type `arrow.fixed_shape_tensor`.
-fn tensor_shape(field: &Field) -> Option<String> {
+fn find_tensor_shape(field: &Field) -> Option<String> {
     if field.extension_type_name() != Some("arrow.fixed_shape_tensor") {
         return None;
     }

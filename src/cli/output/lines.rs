@@ -32,7 +32,7 @@ impl LineWriter {
         let fields = self.schema.fields();
         let names: Vec<String> = fields.iter().map(|f| escape_controls(f.name().clone())).collect();
         let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
-        let width = self.look.width_beside(longest.saturating_add(EQUALS.len()));
+        let width = self.look.compute_width_next_to(longest.saturating_add(EQUALS.len()));
         let mut first = true;
         for batch in &self.rows.batches {
             let cells = fields.iter().zip(batch.columns());

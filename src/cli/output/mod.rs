@@ -20,14 +20,14 @@ use super::command_line::Format;
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use serrate_core::internal::AtomicFile;
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
-use serrate_core::internal::spans::{schema_of_span_texts, spans_as_texts};
+use serrate_core::internal::spans::{convert_spans_to_texts, make_span_text_schema};
 
 pub(super) use cell::group_digits;
 pub(super) use charset::Charset;
 pub(super) use number_texts::{
-    choose_plural, format_percent, format_rounded, format_size, safe_ratio,
+    choose_plural, compute_safe_ratio, format_percent, format_rounded, format_size,
 };
-pub(super) use result_table::{TableStyle, TextTable, terminal_width};
+pub(super) use result_table::{TableStyle, TextTable, find_terminal_width};
 
 pub(super) struct OutputTarget {
     to: Destination,
@@ -152,7 +152,7 @@ impl<'a> ResultWriter<'a> {
                 let csv = arrow::csv::WriterBuilder::new().with_header(true);
                 // Writes the header even if the result has no rows.
                 let empty = RecordBatch::new_empty(schema.clone());
-                let mut writer = match has_text(&schema_of_span_texts(schema)) {
+                let mut writer = match has_text(&make_span_text_schema(schema)) {
                     true => {
                         let csv = csv.with_quote_style(arrow::csv::QuoteStyle::Never);
                         Self::QuotedCsv(csv.build(out))
@@ -184,10 +184,10 @@ impl<'a> ResultWriter<'a> {
             Self::Lines(lines, _) => lines.push(batch),
             Self::Csv(csv) => csv.write(batch)?,
             Self::QuotedCsv(csv) => {
-                csv.write(&quote_fields(&spans_as_texts(batch)?, &CsvQuotes::default())?)?;
+                csv.write(&quote_fields(&convert_spans_to_texts(batch)?, &CsvQuotes::default())?)?;
             }
-            Self::Json(json) => json.write(&spans_as_texts(batch)?)?,
-            Self::Ndjson(json) => json.write(&spans_as_texts(batch)?)?,
+            Self::Json(json) => json.write(&convert_spans_to_texts(batch)?)?,
+            Self::Ndjson(json) => json.write(&convert_spans_to_texts(batch)?)?,
             Self::ArrowStream(ipc) => ipc.write(batch)?,
             Self::ArrowFile(ipc) => ipc.write_batch(batch)?,
         }
@@ -223,7 +223,7 @@ impl<'a> ResultWriter<'a> {
 
 /// Returns the error for a second result in a file that can hold only one. `in_shell` is true if
 /// the command `.output` opened the file.
-pub(super) fn second_result_error(format: Format, path: &Path, in_shell: bool) -> Failure {
+pub(super) fn make_second_result_error(format: Format, path: &Path, in_shell: bool) -> Failure {
     let name = match format {
         Format::Arrow => "an Arrow file",
         Format::Csv => "a CSV file",

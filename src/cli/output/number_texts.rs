@@ -3,7 +3,7 @@
 use super::group_digits;
 
 #[expect(clippy::cast_precision_loss, reason = "a share for people")]
-pub(in crate::cli) fn safe_ratio(part: u64, all: u64) -> f64 {
+pub(in crate::cli) fn compute_safe_ratio(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 

@@ -78,7 +78,7 @@ impl TableStyle {
     }
 
     /// Returns the maximum width of a value next to a name of width `name`, or `None` for no limit.
-    pub(super) fn width_beside(&self, name: usize) -> Option<usize> {
+    pub(super) fn compute_width_next_to(&self, name: usize) -> Option<usize> {
         match self.line {
             Some(line) => Some(line.saturating_sub(name).max(LEAST_WIDTH)),
             None => self.max_width.filter(|_| self.fixed),
@@ -97,13 +97,13 @@ impl TableStyle {
         }
     }
 
-    fn width_of_column(&self, at: usize) -> Option<usize> {
+    fn find_width_of_column(&self, at: usize) -> Option<usize> {
         self.widths.get(at).copied().filter(|width| *width > 0)
     }
 }
 
 /// Returns the width of the terminal: `COLUMNS`, or that of standard output; `None` if unknown.
-pub(in crate::cli) fn terminal_width() -> Option<usize> {
+pub(in crate::cli) fn find_terminal_width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     columns.filter(|width| *width > 0).or_else(|| Table::new().width().map(usize::from))
 }
@@ -202,11 +202,11 @@ impl TableWriter {
         let most = self.look.line.or(self.look.max_width);
         let free = |at| ShownColumn::Column {
             at,
-            width: self.look.width_of_column(at).or(most),
-            header: self.look.width_of_column(at),
+            width: self.look.find_width_of_column(at).or(most),
+            header: self.look.find_width_of_column(at),
         };
         let narrow = |at, width: usize| {
-            let set = self.look.width_of_column(at);
+            let set = self.look.find_width_of_column(at);
             let width = set.unwrap_or(width);
             let whole = set.is_none() && is_shown_whole(self.schema.field(at).data_type());
             ShownColumn::Column {
@@ -218,11 +218,11 @@ impl TableWriter {
         let all: Vec<ShownColumn> = (0..count).map(free).collect();
         let Some(line) = self.look.line else { return Ok((all, 0..0)) };
         let full: Vec<usize> =
-            all.iter().map(|column| self.full_width(*column)).collect::<Outcome<_>>()?;
+            all.iter().map(|column| self.compute_full_width(*column)).collect::<Outcome<_>>()?;
         if full.iter().sum::<usize>() < line {
             return Ok((all, 0..0));
         }
-        let least = (0..count).map(|at| self.full_width(narrow(at, LEAST_WIDTH)));
+        let least = (0..count).map(|at| self.compute_full_width(narrow(at, LEAST_WIDTH)));
         let hidden = choose_hidden(&least.collect::<Outcome<Vec<_>>>()?, line);
         let mark = if hidden.is_empty() { 0 } else { MARK };
         let room = line.saturating_sub(1).saturating_sub(mark);
@@ -231,7 +231,7 @@ impl TableWriter {
         let (mut fits, mut beyond) = (LEAST_WIDTH, line.max(LEAST_WIDTH));
         while fits < beyond {
             let width = (fits + beyond).div_ceil(2);
-            let widths = kept.iter().map(|at| self.full_width(narrow(*at, width)));
+            let widths = kept.iter().map(|at| self.compute_full_width(narrow(*at, width)));
             if widths.sum::<Outcome<usize>>()? <= room {
                 fits = width;
             } else {
@@ -240,7 +240,7 @@ impl TableWriter {
         }
         let mut shown: Vec<ShownColumn> = kept.iter().map(|at| narrow(*at, fits)).collect();
         let widths: Vec<usize> =
-            shown.iter().map(|column| self.full_width(*column)).collect::<Outcome<_>>()?;
+            shown.iter().map(|column| self.compute_full_width(*column)).collect::<Outcome<_>>()?;
         let mut left = room.saturating_sub(widths.iter().sum());
         for ((column, width), at) in shown.iter_mut().zip(widths).zip(&kept) {
             let more = full[*at].saturating_sub(width);
@@ -261,7 +261,7 @@ impl TableWriter {
     fn widen_headers(&self, shown: &mut [ShownColumn], room: usize) -> Outcome {
         let widen = |column: ShownColumn, to: usize| match column {
             ShownColumn::Column { at, width, header: Some(least) }
-                if self.look.width_of_column(at).is_none() =>
+                if self.look.find_width_of_column(at).is_none() =>
             {
                 ShownColumn::Column { at, width, header: Some(least.max(to)) }
             }
@@ -270,7 +270,7 @@ impl TableWriter {
         let (mut fits, mut beyond) = (0, room);
         while fits < beyond {
             let width = (fits + beyond).div_ceil(2);
-            let widths = shown.iter().map(|column| self.full_width(widen(*column, width)));
+            let widths = shown.iter().map(|column| self.compute_full_width(widen(*column, width)));
             if widths.sum::<Outcome<usize>>()? <= room {
                 fits = width;
             } else {
@@ -284,7 +284,7 @@ impl TableWriter {
     }
 
     /// Returns the width of a column in a line: its content, a space on either side, and a border.
-    fn full_width(&self, column: ShownColumn) -> Outcome<usize> {
+    fn compute_full_width(&self, column: ShownColumn) -> Outcome<usize> {
         let ShownColumn::Column { at, width, .. } = column else { return Ok(MARK) };
         let mut content =
             self.format_header(column).lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
@@ -307,7 +307,7 @@ impl TableWriter {
         let text = cells.format_at(row, width);
         let ShownColumn::Column { at, .. } = column else { return text };
         // `text` may be a list wider than `width`. A column width that the user has set is never exceeded.
-        match self.look.width_of_column(at) {
+        match self.look.find_width_of_column(at) {
             Some(width) if text.width() > width => cut_list(text, width),
             _ => text,
         }
@@ -461,7 +461,7 @@ impl TextTable {
             texts
         });
         let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect())?;
-        let line = terminal_width();
+        let line = find_terminal_width();
         let look = TableStyle {
             max_rows: None,
             max_width: None,

@@ -13,7 +13,7 @@ use super::tensors::TensorFacts;
 use crate::array::{Layout, Offsets};
 use crate::cli::command_failure::{Failure, Outcome};
 use crate::cli::interrupt;
-use crate::cli::output::safe_ratio;
+use crate::cli::output::compute_safe_ratio;
 use crate::cli::progress::Progress;
 use crate::cli::stats::{ColumnGroup, Profile};
 use crate::error::{Error, Result};
@@ -32,7 +32,7 @@ pub(super) struct BatchStatistics {
 
 impl BatchStatistics {
     pub(super) fn padding_share(&self) -> f64 {
-        safe_ratio(self.total.bytes.saturating_sub(self.total.occupied), self.total.bytes)
+        compute_safe_ratio(self.total.bytes.saturating_sub(self.total.occupied), self.total.bytes)
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) struct BatchExtent {
 
 impl BatchExtent {
     pub(super) fn padding_share(&self) -> f64 {
-        safe_ratio(self.bytes.saturating_sub(self.occupied), self.bytes)
+        compute_safe_ratio(self.bytes.saturating_sub(self.occupied), self.bytes)
     }
 }
 

@@ -9,7 +9,7 @@ use datafusion::prelude::SessionContext;
 
 use super::chart_times::{TimeScale, choose_time};
 use super::profile::{ColumnProfile, TableProfile, ValueKind};
-use crate::cli::codes::count_prefixes;
+use crate::cli::code_prefixes::count_prefixes;
 use crate::cli::command_failure::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::io::meds::MedsSummary;

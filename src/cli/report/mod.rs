@@ -30,7 +30,7 @@ use self::tensors::{TensorFacts, TensorFiles};
 use self::timeline::{TimelineChart, read_timelines};
 use super::command_failure::{Failure, Outcome};
 use super::command_line::parse_up_to;
-use super::convert::print_line;
+use super::convert_files::print_line;
 use super::files::{DeclaredTypes, InputSource};
 use super::progress::Progress;
 use super::stats::{ColumnGroup, collect_stats};

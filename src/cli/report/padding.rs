@@ -34,7 +34,7 @@ impl LengthCut {
     }
 
     /// Returns the share of the elements that remain; 1 if there are no elements.
-    pub(super) fn kept_share(&self) -> f64 {
+    pub(super) fn retained_share(&self) -> f64 {
         if self.elements == 0 { 1.0 } else { self.kept as f64 / self.elements as f64 }
     }
 
@@ -43,12 +43,12 @@ impl LengthCut {
         if self.lists == 0 { 0.0 } else { self.cut_lists as f64 / self.lists as f64 }
     }
 
-    pub(super) fn tensor_size(&self) -> u128 {
+    pub(super) fn compute_tensor_size(&self) -> u128 {
         u128::from(self.lists) * self.length as u128
     }
 
     pub(super) fn padding_share(&self) -> f64 {
-        match self.tensor_size() {
+        match self.compute_tensor_size() {
             0 => 0.0,
             cells => cells.saturating_sub(u128::from(self.kept)) as f64 / cells as f64,
         }
@@ -82,11 +82,11 @@ mod tests {
         let cuts = list_cuts(&lengths);
         assert_eq!(cuts.iter().map(|c| c.length).collect::<Vec<_>>(), [1, 2, 4, 8]);
         let four = &cuts[2];
-        assert_eq!((four.kept, four.cut_lists, four.tensor_size()), (3 + 4 + 4, 2, 16));
-        assert_eq!(four.kept_share(), 11.0 / 16.0);
+        assert_eq!((four.kept, four.cut_lists, four.compute_tensor_size()), (3 + 4 + 4, 2, 16));
+        assert_eq!(four.retained_share(), 11.0 / 16.0);
         assert_eq!((four.cut_share(), four.padding_share()), (0.5, 5.0 / 16.0));
         let all = &cuts[3];
-        assert_eq!((all.kept_share(), all.cut_share(), all.padding_share()), (1.0, 0.0, 0.5));
+        assert_eq!((all.retained_share(), all.cut_share(), all.padding_share()), (1.0, 0.0, 0.5));
         assert_eq!(list_cuts(&Lengths::default()), []);
         assert_eq!(list_cuts(&[0, 0].into_iter().collect()), []);
         let huge: Lengths = [1 << 40, 7].into_iter().collect();

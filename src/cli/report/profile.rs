@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
 
 use super::sketch::{EXACT, Sketch};
 use crate::cli::command_failure::Outcome;
-use crate::cli::stats::{Profile, Spans, cast_to_microseconds, table_ranges};
+use crate::cli::stats::{Profile, Spans, cast_to_microseconds, find_table_ranges};
 use crate::table::{Column, Lengths, RaggedTable};
 
 /// Maximum number of distinct strings of a column. If there are more, the counts of its strings are dropped.
@@ -38,7 +38,7 @@ impl Profile for TableProfile {
             profile.add(column)?;
         }
         for (i, totals) in self.totals.iter_mut().enumerate() {
-            table_ranges(table, i + 2)?.for_each(|range| totals.push(range.len()));
+            find_table_ranges(table, i + 2)?.for_each(|range| totals.push(range.len()));
         }
         self.spans.push(table)
     }

@@ -9,11 +9,11 @@ use super::chart_times::{TimeScale, choose_time};
 use super::codes::choose_codes;
 use super::profile::{ColumnProfile, TableProfile, ValueKind};
 use super::sketch::index_of_share;
-use crate::cli::codes::{OTHERS, code_prefix, count_prefixes};
+use crate::cli::code_prefixes::{OTHERS, count_prefixes, find_code_prefix};
 use crate::cli::command_failure::Outcome;
 use crate::cli::files::{InputSource, conform_batch};
 use crate::cli::interrupt;
-use crate::cli::stats::{ColumnGroup, cast_to_microseconds, read_group, table_ranges};
+use crate::cli::stats::{ColumnGroup, cast_to_microseconds, find_table_ranges, read_group};
 use crate::table::{Column, RaggedTable};
 
 /// Number of most frequent code prefixes with a row each in a chart; one more row has all others.
@@ -225,7 +225,7 @@ fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
     }
     let texts = cast(codes.values(), &DataType::Utf8)?;
     let texts = texts.as_string::<i32>().iter();
-    Ok(texts.map(|text| code_prefix(text.unwrap_or("NULL")).to_owned()).collect())
+    Ok(texts.map(|text| find_code_prefix(text.unwrap_or("NULL")).to_owned()).collect())
 }
 
 fn count_lanes(counts: &[(usize, usize)], prefixes: &[String], column: &str) -> Vec<TimelineLane> {
@@ -249,7 +249,7 @@ fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcom
     let Ok(table) = read_group(row, &group.columns, 1)? else { return Ok(Vec::new()) };
     let Ok(codes) = table.column("static_code") else { return Ok(Vec::new()) };
     let numbers = table.column("static_numeric_value").ok();
-    let range = table_ranges(&table, 1)?.next().unwrap_or_default();
+    let range = find_table_ranges(&table, 1)?.next().unwrap_or_default();
     let mut facts = Vec::new();
     for i in range.take(FACTS) {
         let mut fact = format_value(codes.values(), i)?;

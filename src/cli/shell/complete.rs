@@ -25,7 +25,7 @@ use crate::access;
 use super::{CONTINUATION, INDENT, help};
 use crate::cli::run::Runner;
 use crate::cli::script;
-use crate::sql::shorthand_names;
+use crate::sql::list_shorthand_names;
 
 /// Keywords that the shell completes in addition to the keywords that SQL reserves.
 const MORE_KEYWORDS: &[&str] = &[
@@ -83,8 +83,8 @@ impl SessionNames {
         names.functions.extend(state.aggregate_functions().keys().cloned());
         names.functions.extend(state.window_functions().keys().cloned());
         names.functions.extend(state.table_functions().keys().cloned());
-        names.functions.extend(help::table_function_names().map(str::to_owned));
-        names.functions.extend(shorthand_names().map(str::to_owned));
+        names.functions.extend(help::list_table_function_names().map(str::to_owned));
+        names.functions.extend(list_shorthand_names().map(str::to_owned));
         names
     }
 }

@@ -8,7 +8,9 @@ use datafusion::prelude::SessionContext;
 
 use crate::cli::command_failure::{Failure, Outcome};
 use crate::functions::wrap_words;
-use crate::sql::{find_counterpart, shorthand_documentation, shorthand_forms, similar_names};
+use crate::sql::{
+    find_counterpart, find_shorthand_documentation, find_similar_names, shorthand_forms,
+};
 
 struct FunctionEntry {
     name: String,
@@ -98,7 +100,7 @@ const IN_FROM: [(&str, &str, &str); 9] = [
     ),
 ];
 
-pub(super) fn table_function_names() -> impl Iterator<Item = &'static str> {
+pub(super) fn list_table_function_names() -> impl Iterator<Item = &'static str> {
     IN_FROM.iter().map(|(name, ..)| *name)
 }
 
@@ -128,7 +130,7 @@ pub(super) fn format_function(
         let (syntax, what) = (format!("{syntax}    (table function)"), wrap_words(what, width, 0));
         return Ok(format!("{}\n\n{what}\n", wrap_words(&syntax, width, 4)));
     }
-    let documented = shorthand_documentation(&name);
+    let documented = find_shorthand_documentation(&name);
     let forms = shorthand_forms(&name);
     if let Some(((text, _), _)) = forms.split_first() {
         return Ok(match documented {
@@ -168,7 +170,7 @@ pub(super) fn format_function(
                 )
             }
             _ if near.is_empty() => {
-                let nearest = similar_names(&name, entries.keys().map(String::as_str));
+                let nearest = find_similar_names(&name, entries.keys().map(String::as_str));
                 match nearest.is_empty() {
                     true => "; .functions lists all functions".to_owned(),
                     false => format!("; did you mean {}?", nearest.join(" or ")),

@@ -15,7 +15,7 @@ use rustyline::{CompletionType, Config, Editor, EventHandler, KeyCode, KeyEvent,
 use super::command_failure::{Failure, Outcome};
 use super::command_line::Format;
 use super::interrupt;
-use super::output::terminal_width;
+use super::output::find_terminal_width;
 use super::run::Runner;
 use crate::access;
 use crate::functions::wrap_words;
@@ -49,15 +49,15 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         .history_ignore_space(true)
         .max_history_size(10_000)
         .and_then(|c| c.history_ignore_dups(true))
-        .map_err(terminal_error)?
+        .map_err(convert_readline_error)?
         .build();
     let mut editor: Editor<ShellHelper, FileHistory> =
-        Editor::with_config(config).map_err(terminal_error)?;
+        Editor::with_config(config).map_err(convert_readline_error)?;
     editor.set_helper(Some(ShellHelper::new(&runner, SessionNames::read(&runner).await)));
     let enter = Box::new(EnterKey { dialect: runner.dialect() });
     let key = KeyEvent(KeyCode::Enter, Modifiers::NONE);
     editor.bind_sequence(key, EventHandler::Conditional(enter));
-    let history = history_file();
+    let history = find_history_file();
     if let Some(history) = &history {
         // Ignores an error, because no history exists on first use.
         let _ = editor.load_history(history);
@@ -80,7 +80,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
             Ok(text) => text,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => break,
-            Err(e) => return Err(terminal_error(e)),
+            Err(e) => return Err(convert_readline_error(e)),
         };
         if text.trim().is_empty() {
             continue;
@@ -150,11 +150,11 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             writeln!(out, "{}", describe_command(found))?;
         }
         ("help", function) => {
-            let width = terminal_width().unwrap_or(80);
+            let width = find_terminal_width().unwrap_or(80);
             write!(out, "{}", help::format_function(runner.context(), function, width)?)?;
         }
         ("functions", text) => {
-            let width = terminal_width().unwrap_or(usize::MAX);
+            let width = find_terminal_width().unwrap_or(usize::MAX);
             write!(out, "{}", help::list_functions(runner.context(), text, width))?;
         }
         ("tables" | "d", pattern) if name == "tables" || pattern.is_empty() => {
@@ -168,7 +168,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
                     true => "there are no tables; FROM 'x.parquet' reads a file, and CREATE VIEW v AS FROM 'x.parquet' gives it a name".to_owned(),
                     false => format!("no table matches {pattern}; .tables lists all tables"),
                 };
-                eprintln!("{}", wrap_words(&note, terminal_width().unwrap_or(usize::MAX), 0));
+                eprintln!("{}", wrap_words(&note, find_terminal_width().unwrap_or(usize::MAX), 0));
             }
             for table in found {
                 writeln!(out, "{table}")?;
@@ -263,7 +263,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
 
 /// Returns the line of the help that describes a command.
 fn describe_command((syntax, what): &(&str, &str)) -> String {
-    let width = terminal_width().unwrap_or(80);
+    let width = find_terminal_width().unwrap_or(80);
     wrap_words(&format!("{syntax:<20} {what}"), width, 21)
 }
 
@@ -289,12 +289,12 @@ fn matches_pattern(name: &str, pattern: &str) -> bool {
     rest.ends_with(last)
 }
 
-fn terminal_error(e: ReadlineError) -> Failure {
+fn convert_readline_error(e: ReadlineError) -> Failure {
     Failure::from_message(format!("terminal error: {e}"))
 }
 
 /// Returns the path of the history, and creates its folder; `None` if this fails or is forbidden.
-fn history_file() -> Option<PathBuf> {
+fn find_history_file() -> Option<PathBuf> {
     let state =
         match std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_STATE_HOME" }) {
             Some(folder) if Path::new(&folder).is_absolute() => PathBuf::from(folder),

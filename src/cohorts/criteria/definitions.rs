@@ -21,12 +21,12 @@ pub(super) fn parse_expression(
     let (all, inputs) = match (inner("and("), inner("or(")) {
         (Some(inputs), _) => (true, inputs),
         (_, Some(inputs)) => (false, inputs),
-        _ => return Err(source.wrong_node(node, key, EXPECTED)),
+        _ => return Err(source.make_node_error(node, key, EXPECTED)),
     };
     let inputs: Vec<String> = inputs.split(',').map(|input| input.trim().to_owned()).collect();
     match inputs.len() >= 2 && inputs.iter().all(|input| is_name(input)) {
         true => Ok((all, inputs)),
-        false => Err(source.wrong_node(node, key, EXPECTED)),
+        false => Err(source.make_node_error(node, key, EXPECTED)),
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn read_derived(
             "static" => is_static = source.as_bool(&entry.node, &key)?,
             _ => {
                 let message = "unknown key; a derived predicate has the keys expr and static";
-                return Err(source.fault_at(entry.line, &key, message));
+                return Err(source.make_fault(entry.line, &key, message));
             }
         }
     }
@@ -88,7 +88,7 @@ pub(super) fn read_plain(
     }
     let Some(codes) = codes else {
         let message = "a predicate needs the key code, or expr if it is derived from others";
-        return Err(source.fault_at(definition.line, key, message));
+        return Err(source.make_fault(definition.line, key, message));
     };
     let plain = PlainPredicate {
         key: key.to_owned(),
@@ -105,12 +105,12 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &YamlNode) -> Res
     let entries = match &node.value {
         YamlValue::Text(code) => return Ok(CodePattern::One(code.clone())),
         YamlValue::Map(entries) => entries,
-        _ => return Err(source.wrong_node(node, key, EXPECTED)),
+        _ => return Err(source.make_node_error(node, key, EXPECTED)),
     };
     let [entry] = entries.as_slice() else {
         let message =
             format!("expected exactly one key, regex or any, found {} keys", entries.len());
-        return Err(source.fault_at(node.line, key, message));
+        return Err(source.make_fault(node.line, key, message));
     };
     let key = format!("{key}.{}", entry.name);
     match (entry.name.as_str(), &entry.node.value) {
@@ -118,10 +118,12 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &YamlNode) -> Res
             Ok(regex) => Ok(CodePattern::Regex(regex)),
             Err(e) => {
                 let message = format!("the regular expression {text:?} is not valid: {e}");
-                Err(source.fault_at(entry.line, &key, message))
+                Err(source.make_fault(entry.line, &key, message))
             }
         },
-        ("regex", _) => Err(source.wrong_node(&entry.node, &key, "expected a regular expression")),
+        ("regex", _) => {
+            Err(source.make_node_error(&entry.node, &key, "expected a regular expression"))
+        }
         ("any", YamlValue::List(codes)) if !codes.is_empty() => {
             let codes = codes.iter().map(|code| {
                 source.as_text(code, &key, "expected codes as strings").map(str::to_owned)
@@ -129,9 +131,9 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &YamlNode) -> Res
             Ok(CodePattern::Any(codes.collect::<Result<_>>()?))
         }
         ("any", _) => {
-            Err(source.wrong_node(&entry.node, &key, "expected a list of one or more codes"))
+            Err(source.make_node_error(&entry.node, &key, "expected a list of one or more codes"))
         }
-        _ => Err(source.fault_at(
+        _ => Err(source.make_fault(
             entry.line,
             &key,
             "unknown key; the keys of codes are regex and any",
@@ -143,7 +145,7 @@ pub(super) fn read_number(source: &ConfigFile, key: &str, node: &YamlNode) -> Re
     match node.value {
         YamlValue::Integer(value) => Ok(ConfigScalar::Integer(value)),
         YamlValue::Float(value) => Ok(ConfigScalar::Float(value)),
-        _ => Err(source.wrong_node(node, key, "expected a number")),
+        _ => Err(source.make_node_error(node, key, "expected a number")),
     }
 }
 
@@ -155,7 +157,7 @@ pub(super) fn read_other(
     const STANDARD: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
     if STANDARD.contains(&entry.name.as_str()) {
         let message = "other_cols compares further columns of the data only; use code, value_min and value_max for codes and values";
-        return Err(source.fault_at(entry.line, key, message));
+        return Err(source.make_fault(entry.line, key, message));
     }
     let value = match &entry.node.value {
         YamlValue::Text(text) => ConfigScalar::Text(text.clone()),
@@ -164,7 +166,7 @@ pub(super) fn read_other(
         YamlValue::Float(value) => ConfigScalar::Float(*value),
         _ => {
             let expected = "expected a text, a number or a boolean to which the column of this name is compared";
-            return Err(source.wrong_node(&entry.node, key, expected));
+            return Err(source.make_node_error(&entry.node, key, expected));
         }
     };
     Ok((entry.name.clone(), value))

@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::AggDef;
-use super::nest::{self, Nest};
+use super::nest_aggregate::{self, Nest};
 
 pub(super) static CONCAT: AggDef = AggDef {
     name: "ragged_concat_agg",
@@ -25,6 +25,6 @@ pub(super) static CONCAT: AggDef = AggDef {
     ordered: true,
     keeps_values: true,
     plan: |types| Ok(types.require_lists()?.map_or(DataType::Null, |lists| lists.open())),
-    state: |types| Ok(nest::state_types(types)),
+    state: |types| Ok(nest_aggregate::list_state_types(types)),
     begin: |begin| Ok(Box::new(Nest::new(begin, Some(begin.returns.clone())))),
 };

@@ -118,11 +118,11 @@ struct WideTypes {
 
 impl WideTypes {
     fn widen_values(&self, values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
-        values.iter().map(|v| Ok(cast_with_options(v, &self.wide, &strict_cast())?)).collect()
+        values.iter().map(|v| Ok(cast_with_options(v, &self.wide, &new_strict_cast())?)).collect()
     }
 
     fn narrow_sums(&self, sums: &ArrayRef) -> DfResult<ArrayRef> {
-        cast_with_options(sums, &self.result, &strict_cast()).map_err(|e| {
+        cast_with_options(sums, &self.result, &new_strict_cast()).map_err(|e| {
             exec_datafusion_err!(
                 "a sum or mean does not fit its type {}: {e}; cast the values to decimals with fewer places, or to DOUBLE",
                 self.result
@@ -131,7 +131,7 @@ impl WideTypes {
     }
 }
 
-fn strict_cast() -> CastOptions<'static> {
+fn new_strict_cast() -> CastOptions<'static> {
     CastOptions { safe: false, ..CastOptions::default() }
 }
 

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use super::super::args::advise_numbers;
 use super::super::doc::{Doc, Section};
 use super::super::example;
-use super::super::lists::{NestedListType, rows_at};
+use super::super::lists::{NestedListType, take_rows_at};
 use super::grouped_rows::{ByGroup, CollectedRows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::RaggedArray;
@@ -41,7 +41,7 @@ macro_rules! elementwise {
             ordered: false,
             keeps_values: matches!($how, Reduction::Min | Reduction::Max),
             plan: |types| plan_result(types, $how),
-            state: |types| state_types(types, $how),
+            state: |types| list_state_types(types, $how),
             begin: |begin| Ok(Box::new(ElementwiseState::new(begin, $how)?)),
         };
     };
@@ -82,7 +82,7 @@ elementwise!(
 
 fn plan_result(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
     let Some(lists) = types.require_lists()? else { return Ok(DataType::Null) };
-    Ok(lists.plain_leaf(leaf_type(types, &lists, how)?))
+    Ok(lists.make_plain_leaf(leaf_type(types, &lists, how)?))
 }
 
 fn leaf_type(types: &AggTypes<'_>, lists: &NestedListType, how: Reduction) -> Result<DataType> {
@@ -100,18 +100,18 @@ fn leaf_type(types: &AggTypes<'_>, lists: &NestedListType, how: Reduction) -> Re
 }
 
 /// Returns which kind of exact sum the type of the values needs; `None` if `how` sums no values.
-fn exact_sum(how: Reduction, lists: &NestedListType) -> Option<Exact> {
+fn find_exact_sum(how: Reduction, lists: &NestedListType) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
 
 /// Returns the types of the partial state: values and, for a mean, the number of values at each position.
-fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
+fn list_state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.require_lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = leaf_type(types, &lists, how)?;
-    let values = exact_sum(how, &lists).map_or(leaf, |_| Exact::words());
-    let mut out = vec![lists.plain_leaf(values)];
+    let values = find_exact_sum(how, &lists).map_or(leaf, |_| Exact::words());
+    let mut out = vec![lists.make_plain_leaf(values)];
     if how == Reduction::Mean {
-        out.push(lists.plain_leaf(DataType::UInt64));
+        out.push(lists.make_plain_leaf(DataType::UInt64));
     }
     Ok(out)
 }
@@ -139,8 +139,8 @@ struct ElementwiseState {
 
 impl ElementwiseState {
     fn new(begin: &AggBegin<'_>, how: Reduction) -> Result<Self> {
-        let states = state_types(&begin.types, how)?;
-        let exact = begin.types.require_lists()?.and_then(|lists| exact_sum(how, &lists));
+        let states = list_state_types(&begin.types, how)?;
+        let exact = begin.types.require_lists()?.and_then(|lists| find_exact_sum(how, &lists));
         Ok(Self {
             how,
             exact,
@@ -192,7 +192,7 @@ impl ElementwiseState {
     }
 
     /// Returns the combined row of each of the first `groups` groups, or NULL for a group without rows.
-    fn combined_rows(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
+    fn take_combined_rows(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
         if self.states[0].is_null() {
             return Ok(vec![new_null_array(&DataType::Null, groups)]);
         }
@@ -208,7 +208,7 @@ impl ElementwiseState {
             (*n > 0).then_some(row)
         });
         let order = rows.collect();
-        columns.iter().map(|c| rows_at(c, &order)).collect()
+        columns.iter().map(|c| take_rows_at(c, &order)).collect()
     }
 }
 
@@ -275,11 +275,11 @@ impl GroupStates for ElementwiseState {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        self.combined_rows(groups)
+        self.take_combined_rows(groups)
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        let columns = self.combined_rows(groups)?;
+        let columns = self.take_combined_rows(groups)?;
         if self.returns.is_null() {
             return Ok(Arc::clone(&columns[0]));
         }
@@ -290,7 +290,7 @@ impl GroupStates for ElementwiseState {
             out = match &counts {
                 None => exact.sums(&out)?,
                 Some(counts) if matches!(leaf, DataType::Duration(_)) => {
-                    exact.rounded_means(&out, counts.leaves())?
+                    exact.compute_rounded_means(&out, counts.leaves())?
                 }
                 Some(counts) => exact.means(&out, counts.leaves())?,
             };

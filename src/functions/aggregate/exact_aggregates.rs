@@ -74,11 +74,11 @@ pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
     all.into_iter().map(own).collect()
 }
 
-pub(crate) fn exact_mean(of: Expr) -> Expr {
+pub(crate) fn make_exact_mean(of: Expr) -> Expr {
     AggregateUDF::new_from_impl(ExactAggregate::new(avg_udaf(), Statistic::Mean)).call(vec![of])
 }
 
-pub(crate) fn exact_deviation(of: Expr) -> Expr {
+pub(crate) fn make_exact_deviation(of: Expr) -> Expr {
     let statistic = Statistic::Deviation { sample: true };
     AggregateUDF::new_from_impl(ExactAggregate::new(stddev_udaf(), statistic)).call(vec![of])
 }
@@ -93,7 +93,7 @@ struct ExactAggregate {
 impl ExactAggregate {
     fn new(stock: Arc<AggregateUDF>, statistic: Statistic) -> Self {
         let signature = match statistic {
-            Statistic::Mean => mean_signature(),
+            Statistic::Mean => make_mean_signature(),
             _ => stock.signature().clone(),
         };
         Self { stock, statistic, signature }
@@ -101,7 +101,7 @@ impl ExactAggregate {
 
     /// Returns the kind of exact sum for the types of `fields`; `None` if DataFusion's own
     /// aggregate handles them.
-    fn exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
+    fn find_exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
             _ if fields.len() != self.statistic.arguments() => None,
@@ -121,7 +121,7 @@ impl ExactAggregate {
 
     /// Returns DataFusion's aggregate over wider decimals if a sum could overflow the width of the
     /// argument.
-    fn wide_sums(&self, fields: &[FieldRef]) -> Option<WideSums<'_>> {
+    fn find_wide_sums(&self, fields: &[FieldRef]) -> Option<WideSums<'_>> {
         let wide = match self.statistic {
             Statistic::Sum | Statistic::Mean => sum_type(fields)?,
             _ => return None,
@@ -130,7 +130,7 @@ impl ExactAggregate {
     }
 
     fn begin_moments(&self, args: &AccumulatorArgs<'_>) -> Option<Moments> {
-        Some(Moments::new(self.statistic, self.exact_sum(args.expr_fields)?))
+        Some(Moments::new(self.statistic, self.find_exact_sum(args.expr_fields)?))
     }
 
     fn begin_distinct(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
@@ -144,7 +144,7 @@ impl ExactAggregate {
 }
 
 /// Returns the signature of `avg` without the cast of integers to Float64, which is lossy beyond 2^53.
-fn mean_signature() -> Signature {
+fn make_mean_signature() -> Signature {
     let class = |class| TypeSignature::Coercible(vec![Coercion::new_exact(class)]);
     let widened = |to, from: Vec<TypeSignatureClass>, native| {
         let to = TypeSignatureClass::Native(to);
@@ -184,7 +184,7 @@ impl AggregateUDFImpl for ExactAggregate {
         if self.is_of_nothing(args.expr_fields) {
             return Ok(Box::new(EmptyAccumulator(args.return_type().clone())));
         }
-        match (self.begin_distinct(&args), self.wide_sums(args.expr_fields)) {
+        match (self.begin_distinct(&args), self.find_wide_sums(args.expr_fields)) {
             (Some(own), _) => Ok(own),
             (None, Some(wide)) => wide.begin_rows(&args, false),
             (None, None) => self.stock.accumulator(args),
@@ -198,7 +198,7 @@ impl AggregateUDFImpl for ExactAggregate {
         if self.is_of_nothing(args.expr_fields) {
             return Ok(Box::new(EmptyAccumulator(args.return_type().clone())));
         }
-        match (self.begin_distinct(&args), self.wide_sums(args.expr_fields)) {
+        match (self.begin_distinct(&args), self.find_wide_sums(args.expr_fields)) {
             (Some(own), _) => Ok(own),
             (None, Some(wide)) => wide.begin_rows(&args, true),
             (None, None) => self.stock.create_sliding_accumulator(args),
@@ -206,10 +206,10 @@ impl AggregateUDFImpl for ExactAggregate {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        match self.exact_sum(args.expr_fields) {
+        match self.find_exact_sum(args.expr_fields) {
             _ if self.is_of_nothing(args.expr_fields) => false,
             Some(_) => !args.is_distinct,
-            None => match self.wide_sums(args.expr_fields) {
+            None => match self.find_wide_sums(args.expr_fields) {
                 Some(wide) => wide.groups_accumulator_supported(&args),
                 None => self.stock.groups_accumulator_supported(args),
             },
@@ -220,7 +220,7 @@ impl AggregateUDFImpl for ExactAggregate {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        match (self.begin_moments(&args), self.wide_sums(args.expr_fields)) {
+        match (self.begin_moments(&args), self.find_wide_sums(args.expr_fields)) {
             (Some(moments), _) => Ok(Box::new(GroupedAccumulator::new(Box::new(moments)))),
             (None, Some(wide)) => wide.groups_accumulator(&args),
             (None, None) => self.stock.create_groups_accumulator(args),
@@ -232,8 +232,8 @@ impl AggregateUDFImpl for ExactAggregate {
             let state = Field::new(format!("{}[0]", args.name), args.return_type().clone(), true);
             return Ok(vec![Arc::new(state)]);
         }
-        if self.exact_sum(args.input_fields).is_none() {
-            return match self.wide_sums(args.input_fields) {
+        if self.find_exact_sum(args.input_fields).is_none() {
+            return match self.find_wide_sums(args.input_fields) {
                 Some(wide) => wide.state_fields(&args),
                 None => self.stock.state_fields(args),
             };

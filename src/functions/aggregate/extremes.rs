@@ -112,15 +112,15 @@ impl AggregateUDFImpl for FloatExtreme {
 }
 
 fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn GroupStates>> {
-    fn typed_fold<T: ArrowPrimitiveType<Native: InOrder>>(
+    fn new_typed_fold<T: ArrowPrimitiveType<Native: InOrder>>(
         wanted: Ordering,
     ) -> Option<Box<dyn GroupStates>> {
         Some(Box::new(GroupExtremes::<T> { wanted, values: Vec::new() }))
     }
     match data_type {
-        DataType::Float16 => typed_fold::<Float16Type>(wanted),
-        DataType::Float32 => typed_fold::<Float32Type>(wanted),
-        DataType::Float64 => typed_fold::<Float64Type>(wanted),
+        DataType::Float16 => new_typed_fold::<Float16Type>(wanted),
+        DataType::Float32 => new_typed_fold::<Float32Type>(wanted),
+        DataType::Float64 => new_typed_fold::<Float64Type>(wanted),
         t if t.is_nested() => Some(Box::new(NestedExtremes::new(t, wanted))),
         _ => None,
     }
@@ -159,7 +159,7 @@ impl<T: ArrowPrimitiveType> fmt::Debug for GroupExtremes<T> {
 }
 
 impl<T: ArrowPrimitiveType<Native: InOrder>> GroupExtremes<T> {
-    fn best_values(&self, groups: usize) -> ArrayRef {
+    fn collect_best_values(&self, groups: usize) -> ArrayRef {
         let values = self.values.iter().copied().chain(std::iter::repeat(None)).take(groups);
         Arc::new(values.collect::<PrimitiveArray<T>>())
     }
@@ -198,11 +198,11 @@ impl<T: ArrowPrimitiveType<Native: InOrder>> GroupStates for GroupExtremes<T> {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.best_values(groups)])
+        Ok(vec![self.collect_best_values(groups)])
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        Ok(self.best_values(groups))
+        Ok(self.collect_best_values(groups))
     }
 
     fn forget(&mut self, groups: usize) -> Result<()> {

@@ -5,7 +5,7 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::{concat as arrow_concat, filter};
 use arrow::datatypes::DataType;
 
-use super::super::lists::rows_at;
+use super::super::lists::take_rows_at;
 use crate::array::{ListAxis, Offsets, RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::concat;
@@ -38,7 +38,7 @@ impl CollectedRows {
     pub(super) fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>) {
         if !groups.is_empty() {
             let batch = (columns, groups);
-            self.bytes = self.bytes.saturating_add(bytes_of(&batch));
+            self.bytes = self.bytes.saturating_add(count_row_bytes(&batch));
             self.batches.push(batch);
         }
     }
@@ -55,7 +55,7 @@ impl CollectedRows {
             .collect::<Result<_>>()?;
         let groups = self.batches.iter().flat_map(|(_, groups)| groups.iter().copied()).collect();
         self.batches = vec![(columns, groups)];
-        self.bytes = self.batches.iter().map(bytes_of).sum();
+        self.bytes = self.batches.iter().map(count_row_bytes).sum();
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl CollectedRows {
             }
         }
         let order = UInt64Array::from(order);
-        let columns = columns.iter().map(|c| rows_at(c, &order)).collect::<Result<_>>()?;
+        let columns = columns.iter().map(|c| take_rows_at(c, &order)).collect::<Result<_>>()?;
         Ok(ByGroup { columns, lengths })
     }
 
@@ -112,7 +112,7 @@ impl CollectedRows {
                 columns.iter().map(|c| Ok(filter(c, &keep)?)).collect::<Result<Vec<_>>>()?;
             left.push((columns, of));
         }
-        self.bytes = left.iter().map(bytes_of).sum();
+        self.bytes = left.iter().map(count_row_bytes).sum();
         self.batches = left;
         Ok(())
     }
@@ -122,7 +122,7 @@ impl CollectedRows {
     }
 }
 
-fn bytes_of((columns, groups): &RowBatch) -> usize {
+fn count_row_bytes((columns, groups): &RowBatch) -> usize {
     let column = |c: &ArrayRef| c.to_data().get_slice_memory_size().unwrap_or_default();
     let columns: usize = columns.iter().map(column).sum();
     columns + groups.capacity() * size_of::<usize>()

@@ -15,7 +15,7 @@ use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::{RaggedArray, leaf_type};
 use crate::error::{Error, Result};
 use counts::ValueCounts;
-use serrate_core::internal::leaf_lists;
+use serrate_core::internal::find_leaf_lists;
 use value_ids::ValueNumbers;
 
 pub(super) static HISTOGRAM: AggDef = AggDef {
@@ -42,13 +42,13 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
                 types.data_type(1)
             )));
         }
-        entries_type(types)
+        make_entries_type(types)
     },
-    state: |types| Ok(vec![entries_type(types)?]),
+    state: |types| Ok(vec![make_entries_type(types)?]),
     begin: |begin| Ok(Box::new(GroupHistograms::new(begin)?)),
 };
 
-fn entries_type(types: &AggTypes<'_>) -> Result<DataType> {
+fn make_entries_type(types: &AggTypes<'_>) -> Result<DataType> {
     let value = match leaf_type(types.data_type(0)) {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         t if t.is_nested() => {
@@ -175,7 +175,7 @@ impl GroupStates for GroupHistograms {
 
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let rows = RaggedArray::try_from_arrow(&values[0])?;
-        let lists = leaf_lists(&rows)?;
+        let lists = find_leaf_lists(&rows)?;
         let leaves = rows.leaves();
         let ids = self.values.number_batch(leaves)?;
         let mut row = 0;

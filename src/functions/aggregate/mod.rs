@@ -14,7 +14,7 @@ mod grouped_rows;
 mod histogram;
 mod max_shape;
 mod moments;
-mod nest;
+mod nest_aggregate;
 mod nested_extremes;
 mod quantile;
 mod replaced;
@@ -44,7 +44,7 @@ use crate::array::list_depth;
 use crate::error::{Error, Result};
 use adapter::{GroupedAccumulator, SingleAccumulator};
 pub(crate) use exact_aggregates::{
-    SUM_STATE, build_udafs as exact_aggregates, exact_deviation, exact_mean,
+    SUM_STATE, build_udafs as exact_aggregates, make_exact_deviation, make_exact_mean,
 };
 pub(crate) use extremes::build_udafs as float_extremes;
 pub(super) use moments::{Moments, Statistic};
@@ -56,7 +56,7 @@ pub(super) static AGGREGATES: &[&AggDef] = &[
     &elementwise::MEAN,
     &elementwise::MIN,
     &elementwise::MAX,
-    &nest::NEST,
+    &nest_aggregate::NEST,
     &concat::CONCAT,
     &histogram::HISTOGRAM,
 ];

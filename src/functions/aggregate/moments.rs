@@ -183,19 +183,19 @@ impl Moments {
         Ok(Some(Whole::determinant([&n, &products], [&sum_a, &sum_b])))
     }
 
-    fn spread_x(&self, group: usize) -> Result<Option<Whole>> {
+    fn compute_deviation_x(&self, group: usize) -> Result<Option<Whole>> {
         self.compute_codeviation(group, Term::X, Term::X, Term::Xx)
     }
 
-    fn spread_y(&self, group: usize) -> Result<Option<Whole>> {
+    fn compute_deviation_y(&self, group: usize) -> Result<Option<Whole>> {
         self.compute_codeviation(group, Term::Y, Term::Y, Term::Yy)
     }
 
-    fn spread_xy(&self, group: usize) -> Result<Option<Whole>> {
+    fn compute_codeviation_xy(&self, group: usize) -> Result<Option<Whole>> {
         self.compute_codeviation(group, Term::X, Term::Y, Term::Xy)
     }
 
-    fn integer_sums<T: ArrowPrimitiveType>(&self, groups: usize) -> Result<ArrayRef>
+    fn compute_integer_sums<T: ArrowPrimitiveType>(&self, groups: usize) -> Result<ArrayRef>
     where
         T::Native: TryFrom<i128>,
     {
@@ -233,15 +233,19 @@ impl Moments {
             {
                 None
             }
-            Statistic::Variance { sample } => Some(over(self.spread_x(group)?, squared(sample))),
+            Statistic::Variance { sample } => {
+                Some(over(self.compute_deviation_x(group)?, squared(sample)))
+            }
             Statistic::Deviation { sample } => {
                 let root = |spread: Whole| spread.divide_by(squared(sample)).root().to_f64();
-                Some(self.spread_x(group)?.map_or(f64::NAN, root))
+                Some(self.compute_deviation_x(group)?.map_or(f64::NAN, root))
             }
-            Statistic::Covariance { sample } => Some(over(self.spread_xy(group)?, squared(sample))),
-            Statistic::SquaresX => Some(over(self.spread_x(group)?, n)),
-            Statistic::SquaresY => Some(over(self.spread_y(group)?, n)),
-            Statistic::ProductsXy => Some(over(self.spread_xy(group)?, n)),
+            Statistic::Covariance { sample } => {
+                Some(over(self.compute_codeviation_xy(group)?, squared(sample)))
+            }
+            Statistic::SquaresX => Some(over(self.compute_deviation_x(group)?, n)),
+            Statistic::SquaresY => Some(over(self.compute_deviation_y(group)?, n)),
+            Statistic::ProductsXy => Some(over(self.compute_codeviation_xy(group)?, n)),
             Statistic::Correlation => self.compute_correlation(group)?,
             Statistic::Slope | Statistic::Intercept | Statistic::Determination => {
                 self.fit_line(group)?
@@ -262,9 +266,11 @@ impl Moments {
         if x || y || self.counts[group] < 2 {
             return Ok(None);
         }
-        let (Some(xx), Some(yy), Some(xy)) =
-            (self.spread_x(group)?, self.spread_y(group)?, self.spread_xy(group)?)
-        else {
+        let (Some(xx), Some(yy), Some(xy)) = (
+            self.compute_deviation_x(group)?,
+            self.compute_deviation_y(group)?,
+            self.compute_codeviation_xy(group)?,
+        ) else {
             return Ok(Some(f64::NAN));
         };
         if xx.is_zero() || yy.is_zero() {
@@ -277,13 +283,13 @@ impl Moments {
     /// Returns a coefficient of the regression line, or NULL (`None`) if all `x` are equal. The coefficient
     /// of determination is 1 if all `y` are equal, as in the SQL standard.
     fn fit_line(&self, group: usize) -> Result<Option<f64>> {
-        let (xx, xy) = (self.spread_x(group)?, self.spread_xy(group)?);
+        let (xx, xy) = (self.compute_deviation_x(group)?, self.compute_codeviation_xy(group)?);
         let one = |spread: &Option<Whole>| spread.as_ref().is_some_and(Whole::is_zero);
         if self.counts[group] < 2 || one(&xx) {
             return Ok(None);
         }
         if self.statistic == Statistic::Determination {
-            let yy = self.spread_y(group)?;
+            let yy = self.compute_deviation_y(group)?;
             let (Some(xx), Some(yy), Some(xy)) = (xx, &yy, xy) else {
                 return Ok((!one(&yy)).then_some(f64::NAN));
             };
@@ -454,8 +460,12 @@ impl GroupStates for Moments {
             return Ok(Arc::new(UInt64Array::from_iter_values(counts)));
         }
         match (self.statistic, self.numbers) {
-            (Statistic::Sum, Exact::Signed) => return self.integer_sums::<Int64Type>(groups),
-            (Statistic::Sum, Exact::Unsigned) => return self.integer_sums::<UInt64Type>(groups),
+            (Statistic::Sum, Exact::Signed) => {
+                return self.compute_integer_sums::<Int64Type>(groups);
+            }
+            (Statistic::Sum, Exact::Unsigned) => {
+                return self.compute_integer_sums::<UInt64Type>(groups);
+            }
             _ => {}
         }
         let found = (0..groups).map(|group| self.compute_statistic(group));

@@ -34,7 +34,7 @@ impl NestedExtremes {
         Self { data_type: data_type.clone(), wanted, chunks: Vec::new(), best: Vec::new() }
     }
 
-    fn best_values(&self, groups: usize) -> Result<ArrayRef> {
+    fn collect_best_values(&self, groups: usize) -> Result<ArrayRef> {
         let null = new_null_array(&self.data_type, 1);
         let mut sources: Vec<&dyn Array> = self.chunks.iter().map(|c| c.as_ref()).collect();
         sources.push(null.as_ref());
@@ -47,7 +47,7 @@ impl NestedExtremes {
     }
 
     fn merge_chunks(&mut self) -> Result<()> {
-        let values = self.best_values(self.best.len())?;
+        let values = self.collect_best_values(self.best.len())?;
         for (row, best) in self.best.iter_mut().enumerate() {
             *best = best.map(|_| (0, row));
         }
@@ -114,11 +114,11 @@ impl GroupStates for NestedExtremes {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.best_values(groups)?])
+        Ok(vec![self.collect_best_values(groups)?])
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        self.best_values(groups)
+        self.collect_best_values(groups)
     }
 
     fn forget(&mut self, groups: usize) -> Result<()> {

@@ -116,7 +116,7 @@ impl<T: ArrowPrimitiveType> fmt::Debug for Quantiles<T> {
     }
 }
 
-fn values_of<T: ArrowPrimitiveType>(values: &[ArrayRef]) -> Result<&PrimitiveArray<T>> {
+fn downcast_values<T: ArrowPrimitiveType>(values: &[ArrayRef]) -> Result<&PrimitiveArray<T>> {
     values.first().and_then(|values| values.as_primitive_opt::<T>()).ok_or_else(|| {
         let found: Vec<_> = values.iter().map(|values| values.data_type()).collect();
         Error::invalid(format!(
@@ -132,7 +132,7 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
     }
 
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
-        let values = values_of::<T>(values)?;
+        let values = downcast_values::<T>(values)?;
         if let Some(last) = groups.iter().max() {
             self.group_values(*last);
         }
@@ -143,7 +143,7 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
     }
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let values = values_of::<T>(values)?;
+        let values = downcast_values::<T>(values)?;
         let all = self.group_values(0);
         match values.null_count() {
             0 => all.extend_from_slice(values.values()),
@@ -158,7 +158,7 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
 
     fn retract_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         let mut gone: HashMap<u64, usize> = HashMap::new();
-        for value in values_of::<T>(values)?.iter().flatten() {
+        for value in downcast_values::<T>(values)?.iter().flatten() {
             *gone.entry(value.into().to_bits()).or_default() += 1;
         }
         self.group_values(0).retain(|value| match gone.get_mut(&(*value).into().to_bits()) {
@@ -181,7 +181,7 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
         })?;
         for (values, group) in lists.iter().zip(groups) {
             if let Some(values) = values {
-                let values = values_of::<T>(std::slice::from_ref(&values))?;
+                let values = downcast_values::<T>(std::slice::from_ref(&values))?;
                 self.group_values(*group).extend(values.iter().flatten());
             }
         }

@@ -25,13 +25,13 @@ pub(super) fn make_accumulator(
     stock: &Arc<AggregateUDF>,
     args: AccumulatorArgs<'_>,
 ) -> Result<Box<dyn Accumulator>> {
-    let truths = match stock.name() {
+    let is_all = match stock.name() {
         "bool_and" => Some(true),
         "bool_or" => Some(false),
         _ => None,
     };
-    if let Some(all) = truths {
-        return Ok(Box::new(CountedTruths { all, ..CountedTruths::default() }));
+    if let Some(all) = is_all {
+        return Ok(Box::new(CountedBooleans { all, ..CountedBooleans::default() }));
     }
     let call = AggregateCall::new(Arc::clone(stock), &args);
     let own = stock.create_sliding_accumulator(args)?;
@@ -57,33 +57,33 @@ pub(super) fn replay_frames(
 
 /// Accumulator of `bool_and` and `bool_or`; the numbers of true and false values give the result.
 #[derive(Debug, Default)]
-struct CountedTruths {
+struct CountedBooleans {
     /// Whether all values must be true (`bool_and`), or at least one (`bool_or`).
     all: bool,
-    truths: usize,
-    falsehoods: usize,
+    num_true: usize,
+    num_false: usize,
 }
 
 /// Returns the numbers of values that are true and that are false.
-fn count_truths(values: &[ArrayRef]) -> (usize, usize) {
+fn count_booleans(values: &[ArrayRef]) -> (usize, usize) {
     let Some(values) = values.first().and_then(|values| values.as_boolean_opt()) else {
         return (0, 0);
     };
     (values.true_count(), values.false_count())
 }
 
-impl Accumulator for CountedTruths {
+impl Accumulator for CountedBooleans {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let (truths, falsehoods) = count_truths(values);
-        self.truths = self.truths.saturating_add(truths);
-        self.falsehoods = self.falsehoods.saturating_add(falsehoods);
+        let (num_true, num_false) = count_booleans(values);
+        self.num_true = self.num_true.saturating_add(num_true);
+        self.num_false = self.num_false.saturating_add(num_false);
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let (truths, falsehoods) = count_truths(values);
-        self.truths = self.truths.saturating_sub(truths);
-        self.falsehoods = self.falsehoods.saturating_sub(falsehoods);
+        let (num_true, num_false) = count_booleans(values);
+        self.num_true = self.num_true.saturating_sub(num_true);
+        self.num_false = self.num_false.saturating_sub(num_false);
         Ok(())
     }
 
@@ -92,9 +92,9 @@ impl Accumulator for CountedTruths {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let value = match (self.truths, self.falsehoods) {
+        let value = match (self.num_true, self.num_false) {
             (0, 0) => None,
-            (truths, falsehoods) => Some(if self.all { falsehoods == 0 } else { truths > 0 }),
+            (num_true, num_false) => Some(if self.all { num_false == 0 } else { num_true > 0 }),
         };
         Ok(ScalarValue::Boolean(value))
     }

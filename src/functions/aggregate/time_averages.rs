@@ -51,11 +51,11 @@ struct OverTimes {
 }
 
 fn is_over_times(fields: &[FieldRef]) -> bool {
-    fields.first().is_some_and(|field| time_type(field.data_type()).is_some())
+    fields.first().is_some_and(|field| find_time_type(field.data_type()).is_some())
 }
 
 /// Returns the type in which values of type `t` are aggregated; `None` if `t` is no type of times.
-fn time_type(t: &DataType) -> Option<DataType> {
+fn find_time_type(t: &DataType) -> Option<DataType> {
     match t {
         DataType::Timestamp(..) | DataType::Duration(_) => Some(t.clone()),
         DataType::Date32 => Some(DataType::Timestamp(TimeUnit::Microsecond, None)),
@@ -115,8 +115,8 @@ impl AggregateUDFImpl for OverTimes {
     fn coerce_types(&self, types: &[DataType]) -> DfResult<Vec<DataType>> {
         let quantile = self.stock.name() == "percentile_cont";
         match types {
-            [of] if !quantile && let Some(time) = time_type(of) => Ok(vec![time]),
-            [of, _] if quantile && let Some(time) = time_type(of) => {
+            [of] if !quantile && let Some(time) = find_time_type(of) => Ok(vec![time]),
+            [of, _] if quantile && let Some(time) = find_time_type(of) => {
                 Ok(vec![time, DataType::Float64])
             }
             types => coerce_arguments(self.stock.as_ref(), types),
@@ -124,14 +124,14 @@ impl AggregateUDFImpl for OverTimes {
     }
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        match types.first().and_then(time_type) {
+        match types.first().and_then(find_time_type) {
             Some(time) => Ok(time),
             None => self.stock.return_type(types),
         }
     }
 
     fn return_field(&self, fields: &[FieldRef]) -> DfResult<FieldRef> {
-        match fields.first().and_then(|field| time_type(field.data_type())) {
+        match fields.first().and_then(|field| find_time_type(field.data_type())) {
             Some(time) => Ok(Arc::new(Field::new(self.name(), time, true))),
             None => self.stock.return_field(fields),
         }

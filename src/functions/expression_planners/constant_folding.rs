@@ -12,7 +12,7 @@ use serrate_core::internal::times::cast_time;
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::date_arithmetic::may_have_hours;
-use crate::functions::expression_planners::times_of_day::unit_of;
+use crate::functions::expression_planners::times_of_day::find_unit;
 use crate::kernels::elementwise::{Op, OperandType, Types};
 use crate::kernels::zones::may_change;
 
@@ -149,7 +149,7 @@ fn is_plain_cast(from: &DataType, to: &DataType) -> bool {
         }
         (text, Boolean | Date32 | Date64) if text.is_string() => true,
         (text, to) if text.is_string() => {
-            to.is_string() || is_plain_number(to) || to.is_decimal() || unit_of(to).is_some()
+            to.is_string() || is_plain_number(to) || to.is_decimal() || find_unit(to).is_some()
         }
         // A float is not cast to a decimal here, because a rule casts the digits of its text.
         (from, to) if from.is_integer() && (to.is_decimal() || to.is_string()) => true,
@@ -158,7 +158,7 @@ fn is_plain_cast(from: &DataType, to: &DataType) -> bool {
         (Date32, Timestamp(Microsecond, None)) | (Timestamp(_, None), Date32) => true,
         // A cast to a coarser unit rounds down, unlike Arrow's.
         (Timestamp(unit, zone), Timestamp(to, to_zone)) => zone == to_zone && to >= unit,
-        (from, to) => unit_of(from).is_some() && unit_of(to) >= unit_of(from),
+        (from, to) => find_unit(from).is_some() && find_unit(to) >= find_unit(from),
     }
 }
 
@@ -205,7 +205,7 @@ fn is_plain_number(t: &DataType) -> bool {
 }
 
 /// Returns a constant as a literal of type `to`; `None` if `e` is no constant or not exact in `to`.
-pub(super) fn exact_constant(e: &Expr, to: &DataType) -> Option<Expr> {
+pub(super) fn find_exact_constant(e: &Expr, to: &DataType) -> Option<Expr> {
     let Expr::Literal(value, _) =
         is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty()))??
     else {

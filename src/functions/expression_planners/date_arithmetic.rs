@@ -58,7 +58,10 @@ pub(super) fn plan_days(
     schema: &DFSchema,
 ) -> Option<Expr> {
     let cast = |e: &Expr, t: &DataType, leaf| {
-        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(leaf)))
+        Expr::Cast(Cast::new(
+            Box::new(e.clone()),
+            NestedListType::from_type(t).make_plain_leaf(leaf),
+        ))
     };
     let is_date = |t: &DataType| *leaf_type(t) == DataType::Date32;
     let is_number = |t: &DataType| leaf_type(t).is_integer();
@@ -94,7 +97,10 @@ pub(super) fn dates_with_times(
     };
     let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
     let cast = |e: &Expr, t: &DataType, times| {
-        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(times)))
+        Expr::Cast(Cast::new(
+            Box::new(e.clone()),
+            NestedListType::from_type(t).make_plain_leaf(times),
+        ))
     };
     match (times_like(left), times_like(right)) {
         (_, Some(times)) if is_date(left) => {
@@ -116,7 +122,10 @@ pub(super) fn dates_with_hours(
 ) -> Option<(Expr, Expr)> {
     let to_times = |e: &Expr, t: &DataType| {
         let times = DataType::Timestamp(TimeUnit::Microsecond, None);
-        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(times)))
+        Expr::Cast(Cast::new(
+            Box::new(e.clone()),
+            NestedListType::from_type(t).make_plain_leaf(times),
+        ))
     };
     let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
     if is_date(left) && may_have_hours(&expr.right, leaf_type(right), schema) {

@@ -25,7 +25,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, li
 use super::chain;
 use super::span_product::plan_span_operation;
 use super::text_positions::plan_characters;
-use super::unsigned::{plan_quotient, signed_index, signed_operand, takes_unsigned};
+use super::unsigned::{make_signed_index, make_signed_operand, plan_quotient, takes_unsigned};
 use crate::array::list_depth;
 use crate::functions::expression_planners::constant_folding::narrow_constant;
 use crate::functions::expression_planners::date_arithmetic::{
@@ -92,7 +92,7 @@ impl ExprPlanner for ListOperators {
                 plan_filter(expr.left, expr.right, schema).map(PlannerResult::Planned)
             }
             BinaryOperator::Custom(word) if word == SIGNED => {
-                Ok(PlannerResult::Planned(signed_operand(expr.left, schema)))
+                Ok(PlannerResult::Planned(make_signed_operand(expr.left, schema)))
             }
             BinaryOperator::Custom(word) if word == ON_LISTS => {
                 Ok(PlannerResult::Planned(replace_list_call(expr.left, schema)))
@@ -125,7 +125,7 @@ impl ExprPlanner for ListOperators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
         let RawFieldAccessExpr { field_access, expr } = access;
-        let signed = |index: Box<Expr>| Box::new(signed_index(*index, schema));
+        let signed = |index: Box<Expr>| Box::new(make_signed_index(*index, schema));
         let data_type = expr.get_type(schema);
         if let Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) = data_type
             && let Some(characters) = plan_characters(&expr, &field_access)

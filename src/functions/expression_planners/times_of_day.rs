@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use crate::array::{leaf_type, list_depth};
-use crate::functions::expression_planners::constant_folding::exact_constant;
+use crate::functions::expression_planners::constant_folding::find_exact_constant;
 use crate::functions::expression_planners::word_operators::is_distinction;
 use crate::functions::lists::NestedListType;
 
@@ -32,16 +32,16 @@ pub(super) fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawB
             None => expr,
         };
     }
-    let Some(of_right) = unit_of(&right) else { return expr };
+    let Some(of_right) = find_unit(&right) else { return expr };
     let Ok(left) = expr.left.get_type(schema) else { return expr };
-    let Some(of_left) = unit_of(&left) else { return expr };
+    let Some(of_left) = find_unit(&left) else { return expr };
     let cast = |e: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(e), to));
     match of_left.cmp(&of_right) {
-        Ordering::Less => match exact_constant(&expr.right, &left) {
+        Ordering::Less => match find_exact_constant(&expr.right, &left) {
             Some(right) => RawBinaryExpr { right, ..expr },
             None => RawBinaryExpr { left: cast(expr.left, right), ..expr },
         },
-        Ordering::Greater => match exact_constant(&expr.left, &right) {
+        Ordering::Greater => match find_exact_constant(&expr.left, &right) {
             Some(left) => RawBinaryExpr { left, ..expr },
             None => RawBinaryExpr { right: cast(expr.right, left), ..expr },
         },
@@ -50,7 +50,7 @@ pub(super) fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawB
 }
 
 /// Returns the unit of a time of day; `None` for other types.
-pub(super) fn unit_of(t: &DataType) -> Option<TimeUnit> {
+pub(super) fn find_unit(t: &DataType) -> Option<TimeUnit> {
     match t {
         DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
         _ => None,
@@ -61,12 +61,12 @@ pub(super) fn unit_of(t: &DataType) -> Option<TimeUnit> {
 /// if there is only one unit, or if a value is not a time of day.
 pub(super) fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let first = values.first()?.get_type(schema).ok()?;
-    if !first.is_null() && unit_of(&first).is_none() {
+    if !first.is_null() && find_unit(&first).is_none() {
         return None;
     }
     let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
-    let finest = types.iter().max_by_key(|t| unit_of(t))?.clone();
-    let is_clock = |t: &DataType| t.is_null() || unit_of(t).is_some();
+    let finest = types.iter().max_by_key(|t| find_unit(t))?.clone();
+    let is_clock = |t: &DataType| t.is_null() || find_unit(t).is_some();
     let is_kept = |t: &DataType| t.is_null() || *t == finest;
     if !types.iter().all(is_clock) || types.iter().all(is_kept) {
         return None;
@@ -82,9 +82,9 @@ pub(super) fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Exp
 /// unchanged. Returns `None` if there is at most one unit.
 pub(super) fn unify_elements(values: &[&Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
-    let clocks = types.iter().map(leaf_type).filter(|t| unit_of(t).is_some());
-    let finest = clocks.max_by_key(|t| unit_of(t))?.clone();
-    let is_coarser = |t: &DataType| unit_of(leaf_type(t)).is_some() && *leaf_type(t) != finest;
+    let clocks = types.iter().map(leaf_type).filter(|t| find_unit(t).is_some());
+    let finest = clocks.max_by_key(|t| find_unit(t))?.clone();
+    let is_coarser = |t: &DataType| find_unit(leaf_type(t)).is_some() && *leaf_type(t) != finest;
     if !types.iter().any(is_coarser) {
         return None;
     }

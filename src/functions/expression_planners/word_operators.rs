@@ -13,7 +13,7 @@ use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::constant_folding::{
     fold_list, is_constant, narrow_constant,
 };
-use crate::functions::{facts_of, find_scalar};
+use crate::functions::{find_facts, find_scalar};
 use crate::kernels::elementwise::Op;
 
 pub(super) fn is_distinction(op: &BinaryOperator) -> bool {
@@ -63,7 +63,7 @@ pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<E
     if function.args.is_empty() {
         return plan_err!("{name}() FILTER (WHERE ..) has no list to filter; pass a list");
     }
-    let pairs = facts_of(&function.func).pairs;
+    let pairs = find_facts(&function.func).pairs;
     let is_below = |list: &Expr| {
         // A mask of inner lists keeps the lengths of outer lists, so a list of fewer levels still matches.
         list.get_type(schema).is_ok_and(|t| list_depth(&t) < list_depth(&found))

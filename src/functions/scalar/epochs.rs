@@ -19,7 +19,7 @@ use super::documents::{DocumentationText, document};
 /// Returns `epoch_ms`, `epoch_us` and `epoch_ns`: the number of units from 1970 to a date or
 /// timestamp, rounded down. For an integer, `epoch_ms` returns the time that is this number of
 /// milliseconds after 1970.
-pub(super) fn epoch_functions() -> [ScalarUDF; 3] {
+pub(super) fn build_epoch_functions() -> [ScalarUDF; 3] {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond};
     [Millisecond, Microsecond, Nanosecond]
         .map(|unit| ScalarUDF::new_from_impl(EpochFunction { unit }))

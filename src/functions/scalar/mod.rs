@@ -19,20 +19,20 @@ use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
     let single = [
-        rounding::finite_round(),
+        rounding::build_finite_round(),
         date_diff::date_diff(),
         date_diff::date_sub(),
-        log::exact_log(),
-        mode::mode_of_elements(),
+        log::build_exact_log(),
+        mode::build_mode_of_elements(),
         regexp_extract::regexp_extract(),
         regexp_replace::regexp_replace(),
-        strftime::strftime_function(),
+        strftime::build_strftime_function(),
         string_split::string_split(),
     ];
     let mut functions = Vec::from(single);
-    functions.extend(rounding::wide_ceilings());
+    functions.extend(rounding::build_wide_ceilings());
     functions.extend(bit_functions::bit_functions());
-    functions.extend(epochs::epoch_functions());
+    functions.extend(epochs::build_epoch_functions());
     functions.extend(regexp_lists::regexp_lists());
     functions
 }

@@ -15,7 +15,7 @@ use crate::functions::nested_comparison::compare_nested;
 use crate::functions::{call_on_arrays, declare};
 use crate::kernels::reduce::{self, Reduction};
 
-use serrate_core::internal::canonical_floats;
+use serrate_core::internal::to_canonical_floats;
 
 use super::documents::{DocumentationText, document};
 use super::list_types;
@@ -24,7 +24,7 @@ const NAME: &str = "mode_of_elements";
 
 /// Returns `mode_of_elements(list)`, to which `mode(x)` expands: the most frequent element, or the
 /// least of several such elements. Elements that are lists or structs are compared as a whole.
-pub(super) fn mode_of_elements() -> ScalarUDF {
+pub(super) fn build_mode_of_elements() -> ScalarUDF {
     ScalarUDF::new_from_impl(ElementMode)
 }
 
@@ -86,7 +86,7 @@ fn find_modes(lists: &ArrayRef) -> Result<ArrayRef> {
 fn find_nested_modes(lists: &ArrayRef) -> Result<ArrayRef> {
     let lists = lists.as_list::<i32>();
     // Values that are equal become identical, so that the result does not depend on the order of the elements.
-    let elements = &canonical_floats(lists.values())?;
+    let elements = &to_canonical_floats(lists.values())?;
     let compare = compare_nested(elements, elements)?;
     let mut sorted: Vec<usize> = Vec::new();
     let bounds = lists.offsets().windows(2).enumerate();

@@ -19,7 +19,7 @@ use crate::functions::{are_scalars, delegate, to_columnar};
 ///
 /// DataFusion 55 fails for 999.99 as DECIMAL(5, 2), because it computes 1000 in the same type. Obsolete once
 /// the test `stock_ceilings_of_decimals_still_fail` fails.
-pub(super) fn wide_ceilings() -> [ScalarUDF; 2] {
+pub(super) fn build_wide_ceilings() -> [ScalarUDF; 2] {
     [math::ceil(), math::floor()].map(|stock| ScalarUDF::new_from_impl(Wider { stock }))
 }
 
@@ -27,7 +27,7 @@ pub(super) fn wide_ceilings() -> [ScalarUDF; 2] {
 ///
 /// DataFusion 55 multiplies by a power of ten, which may be infinite: `round(1.5, 400)` is NaN. Obsolete once
 /// the test `stock_rounds_to_many_places_are_still_nan` fails.
-pub(super) fn finite_round() -> ScalarUDF {
+pub(super) fn build_finite_round() -> ScalarUDF {
     ScalarUDF::new_from_impl(RoundFunction { stock: math::round() })
 }
 

@@ -21,14 +21,14 @@ const NAME: &str = "strftime";
 /// may be in either order. A timestamp with a zone is formatted in its zone.
 ///
 /// DataFusion's `to_char` has the directives of the crate chrono, and takes ten times as long.
-pub(super) fn strftime_function() -> ScalarUDF {
+pub(super) fn build_strftime_function() -> ScalarUDF {
     ScalarUDF::new_from_impl(Strftime)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Strftime;
 
-fn time_type(t: &DataType) -> Option<DataType> {
+fn find_time_type(t: &DataType) -> Option<DataType> {
     match t {
         DataType::Timestamp(..) => Some(t.clone()),
         DataType::Date32 | DataType::Date64 => Some(DataType::Timestamp(TimeUnit::Second, None)),
@@ -44,11 +44,11 @@ impl ScalarUDFImpl for Strftime {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let is_format = |t: &DataType| t.is_string() || t.is_null();
         match types {
-            [time, format] if is_format(format) && time_type(time).is_some() => {
-                Ok(time_type(time).into_iter().chain([DataType::Utf8]).collect())
+            [time, format] if is_format(format) && find_time_type(time).is_some() => {
+                Ok(find_time_type(time).into_iter().chain([DataType::Utf8]).collect())
             }
-            [format, time] if is_format(format) && time_type(time).is_some() => {
-                Ok([DataType::Utf8].into_iter().chain(time_type(time)).collect())
+            [format, time] if is_format(format) && find_time_type(time).is_some() => {
+                Ok([DataType::Utf8].into_iter().chain(find_time_type(time)).collect())
             }
             types => plan_err!(
                 "{NAME} takes a date or timestamp and a format, as in {NAME}(t, '%Y-%m-%d'), but found {}",

@@ -32,14 +32,14 @@ use object_store::{ObjectMeta, ObjectStore};
 use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::delegate_source;
 use crate::sql::sources::exact::find_unheld;
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 use serrate_core::internal::panic_text;
 
-fn damaged_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
+fn make_damage_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     exec_datafusion_err!(
         "{}: the file is damaged, because it has an invalid length, offset or type ({}); restore it, or \
          create it again",
-        shown_location(file),
+        format_location(file),
         panic_text(panic)
     )
 }
@@ -47,7 +47,7 @@ fn damaged_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
 /// Adds the file name to an error of a file reader. Leaves other errors (a cast in a filter, say) unchanged.
 fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
     if let Some(message) = find_unheld(&error.strip_backtrace()) {
-        return exec_datafusion_err!("{}: {message}", shown_location(file));
+        return exec_datafusion_err!("{}: {message}", format_location(file));
     }
     let of_reader = match error.find_root() {
         DataFusionError::ParquetError(_)
@@ -66,7 +66,7 @@ fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
     };
     let text = error.strip_backtrace();
     match of_reader && !text.contains(file.as_ref()) {
-        true => exec_datafusion_err!("{}: {text}", shown_location(file)),
+        true => exec_datafusion_err!("{}: {text}", format_location(file)),
         false => error,
     }
 }
@@ -74,7 +74,7 @@ fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
 fn contain_panic<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(read) => read.map_err(|e| add_file_name(file, e)),
-        Err(panic) => Err(damaged_error(file, panic.as_ref())),
+        Err(panic) => Err(make_damage_error(file, panic.as_ref())),
     }
 }
 
@@ -87,7 +87,7 @@ pub(in crate::sql) async fn catch_panics<T>(
 ) -> Result<T> {
     match AssertUnwindSafe(read).catch_unwind().await {
         Ok(read) => read.map_err(|e| add_file_name(file, e)),
-        Err(panic) => Err(damaged_error(file, panic.as_ref())),
+        Err(panic) => Err(make_damage_error(file, panic.as_ref())),
     }
 }
 
@@ -108,7 +108,7 @@ pub(in crate::sql) async fn infer_guarded(
         let schema = catch_panics(&object.location, format.infer_schema(state, store, one)).await;
         schema.map_err(|e| match e.strip_backtrace() {
             text if text.contains(object.location.as_ref()) => e,
-            text => exec_datafusion_err!("{}: {text}", shown_location(&object.location)),
+            text => exec_datafusion_err!("{}: {text}", format_location(&object.location)),
         })?;
     }
     // Each file is readable alone, so the error is that the schemas of the files do not match.
@@ -284,13 +284,13 @@ impl Morsel for GuardedMorsel {
         let stream = match catch_unwind(AssertUnwindSafe(|| inner.into_stream())) {
             Ok(stream) => stream,
             Err(panic) => {
-                let error = damaged_error(&file, panic.as_ref());
+                let error = make_damage_error(&file, panic.as_ref());
                 return futures::stream::once(async { Err(error) }).boxed();
             }
         };
         let batches = AssertUnwindSafe(stream).catch_unwind().map(move |next| match next {
             Ok(batch) => batch.map_err(|e| add_file_name(&file, e)),
-            Err(panic) => Err(damaged_error(&file, panic.as_ref())),
+            Err(panic) => Err(make_damage_error(&file, panic.as_ref())),
         });
         batches.boxed()
     }

@@ -12,7 +12,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
-use serrate_core::internal::canonical_floats;
+use serrate_core::internal::to_canonical_floats;
 
 use crate::sql::exec::pass_through;
 
@@ -42,7 +42,7 @@ impl DistinctRows {
 
     /// Returns the rows of a batch that differ from all rows before them.
     fn keep_new(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let columns = batch.columns().iter().map(canonical_floats);
+        let columns = batch.columns().iter().map(to_canonical_floats);
         let columns: Vec<ArrayRef> = columns.collect::<serrate_core::Result<_>>()?;
         let encoded = self.converter.convert_columns(&columns)?;
         let mut is_new = Vec::with_capacity(batch.num_rows());

@@ -52,7 +52,7 @@ impl Holders {
 }
 
 impl ProcessPool {
-    pub(crate) fn shared_pool() -> Arc<dyn MemoryPool> {
+    pub(crate) fn find_shared_pool() -> Arc<dyn MemoryPool> {
         static POOL: LazyLock<Arc<ProcessPool>> = LazyLock::new(Arc::default);
         Arc::clone(&POOL) as Arc<dyn MemoryPool>
     }

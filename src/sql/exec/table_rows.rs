@@ -26,7 +26,7 @@ use datafusion::physical_plan::{
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 
-use crate::functions::nullable_elements;
+use crate::functions::make_elements_nullable;
 use crate::sql::exec::{pass_through, same_statistics};
 
 /// Returns the rows of its input, in source order if they have one. Columns that the statement does
@@ -174,7 +174,7 @@ fn as_nullable(field: &FieldRef) -> FieldRef {
     Arc::new(match field.extension_type_name() {
         Some(_) => field,
         None => {
-            let data_type = nullable_elements(field.data_type());
+            let data_type = make_elements_nullable(field.data_type());
             field.with_data_type(data_type)
         }
     })

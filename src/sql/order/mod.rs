@@ -117,7 +117,7 @@ type OrderedPlan = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
 fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
-        return Ok(Ok(ordered_scan(plan, scan)));
+        return Ok(Ok(make_ordered_scan(plan, scan)));
     }
     if let Some(repartition) = plan.downcast_ref::<RepartitionExec>() {
         return match repartition.partitioning() {
@@ -143,7 +143,7 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         // An aggregate without group keys over one partition returns one row, which has no order to lose. A
         // plan that is not optimized yet may have several partitions below an aggregate that requires one.
-        let one = one || single_input(plan);
+        let one = one || has_single_input(plan);
         return Ok(if aggregate.group_expr().is_empty() && one {
             Ok(Arc::clone(plan))
         } else {
@@ -165,14 +165,14 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
         let same = child.output_partitioning().partition_count()
             == plan.output_partitioning().partition_count();
         let kept = plan.maintains_input_order().first().copied().unwrap_or(false);
-        vec![kept && (same || single_input(plan))]
+        vec![kept && (same || has_single_input(plan))]
     } else {
         vec![false]
     };
     if !through.iter().any(|t| *t) {
         return Ok(Err(plan.name().into()));
     }
-    let single = single_input(plan);
+    let single = has_single_input(plan);
     let mut ordered: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(children.len());
     for (child, through) in children.into_iter().zip(through) {
         ordered.push(if through {
@@ -202,7 +202,7 @@ fn has_window_keys(window: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Whether a node has one input and requires it in a single partition.
-fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
+fn has_single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let required = plan.input_distribution_requirements().into_per_child();
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
@@ -212,7 +212,10 @@ fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
 pub(in crate::sql) struct FileRank(pub(in crate::sql) usize);
 
 /// Returns a scan of the same files, sorted by rank, name and start, with consecutive files in each partition.
-fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn ExecutionPlan> {
+fn make_ordered_scan(
+    plan: &Arc<dyn ExecutionPlan>,
+    scan: &DataSourceExec,
+) -> Arc<dyn ExecutionPlan> {
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else {
         return Arc::clone(plan);
     };

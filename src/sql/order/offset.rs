@@ -14,7 +14,7 @@ use datafusion::physical_plan::{
 };
 
 use super::SourceOrderExec;
-use crate::sql::sources::parquet::window_scan;
+use crate::sql::sources::parquet::make_window_scan;
 use crate::sql::sources::table_provider::TableSource;
 
 /// Physical optimizer rule, after [`SourceOrder`](super::SourceOrder): makes scans read only the
@@ -63,7 +63,7 @@ fn skip_rows(
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         if let Some(files) = scan.data_source().downcast_ref::<FileScanConfig>() {
-            let window = window_scan(files, skip, fetch);
+            let window = make_window_scan(files, skip, fetch);
             return Ok(window
                 .map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>));
         }

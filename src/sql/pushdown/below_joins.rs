@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::array::list_depth;
-use crate::functions::{cannot_fail, facts_of, is_fixed_slice, is_ours};
+use crate::functions::{cannot_fail, find_facts, is_fixed_slice, is_ours};
 use crate::sql::rules::logical_rule;
 use crate::sql::workarounds::expression_parts::map_named;
 
@@ -48,12 +48,12 @@ impl OptimizerRule for BelowJoins {
             keeps_all_rows(join.join_type, false).then(|| Arc::clone(join.right.schema())),
         ];
         let join = join.clone();
-        let bare = bare_lists(&plan);
+        let bare = find_bare_lists(&plan);
         let mut made: [Vec<(Expr, Column)>; 2] = Default::default();
         let mut changed = false;
         let above = map_named(plan.clone(), |e| {
             e.transform_down(|e| {
-                let Some(side) = side_of(&e, &sides, &bare)? else {
+                let Some(side) = find_side(&e, &sides, &bare)? else {
                     return Ok(Transformed::no(e));
                 };
                 let known = made[side].iter().find(|(known, _)| *known == e);
@@ -116,7 +116,7 @@ fn keeps_all_rows(join: JoinType, left: bool) -> bool {
 }
 
 /// Returns the join input (0 or 1) to which a call can move, or `None` if it must stay above the join.
-fn side_of(
+fn find_side(
     e: &Expr,
     sides: &[Option<Arc<DFSchema>>; 2],
     bare: &HashSet<Column>,
@@ -147,7 +147,7 @@ fn side_of(
             // An elementwise result is as large as its input, so only calls that shrink a list move.
             let small = match e.get_type(schema.as_ref()) {
                 Ok(t) => {
-                    list_depth(&t) == 0 || facts_of(&call.func).shrinks || is_fixed_slice(call)
+                    list_depth(&t) == 0 || find_facts(&call.func).shrinks || is_fixed_slice(call)
                 }
                 Err(_) => false,
             };
@@ -158,7 +158,7 @@ fn side_of(
 }
 
 /// Returns the columns that a plan outputs as they are, without a function around them.
-fn bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
+fn find_bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
     plan.expressions()
         .into_iter()
         .filter_map(|e| match e.unalias() {

@@ -103,9 +103,9 @@ fn as_known(
     };
     let of = |name: &str| call(&mask, name).and_then(|a| <[_; 2]>::try_from(a).ok());
     let found = match (of("ragged_eq"), of("ragged_isin")) {
-        (Some([a, b]), _) => literal_value(&a, &b, schema)
+        (Some([a, b]), _) => find_literal_value(&a, &b, schema)
             .map(|v| (a.clone(), v))
-            .or_else(|| literal_value(&b, &a, schema).map(|v| (b.clone(), v)))
+            .or_else(|| find_literal_value(&b, &a, schema).map(|v| (b.clone(), v)))
             .map(|(list, v)| (array_has_udf(), list, v)),
         (_, Some([list, among])) => {
             collect_literals(&list, &among, schema).map(|v| (array_has_any_udf(), list, v))
@@ -121,7 +121,7 @@ fn as_known(
 
 /// Returns the element type of a one-level list column if `ragged_any(x == v)` and `array_has(x,
 /// v)` give the same result for elements of this type. Returns `None` for any other expression.
-fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
+fn find_comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
     let column = list.downcast_ref::<Column>()?;
     let data_type = schema.fields().get(column.index())?.data_type();
     let leaf = leaf_type(data_type);
@@ -146,12 +146,12 @@ fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
     (there.cast_to(&value.data_type()).ok()? == *value).then_some(there)
 }
 
-fn literal_value(
+fn find_literal_value(
     list: &Arc<dyn PhysicalExpr>,
     value: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
 ) -> Option<ScalarValue> {
-    cast_literal(value.downcast_ref::<Literal>()?.value(), &comparable_leaf(list, schema)?)
+    cast_literal(value.downcast_ref::<Literal>()?.value(), &find_comparable_leaf(list, schema)?)
 }
 
 fn collect_literals(
@@ -160,7 +160,7 @@ fn collect_literals(
     schema: &Schema,
 ) -> Option<ScalarValue> {
     let ScalarValue::List(among) = among.downcast_ref::<Literal>()?.value() else { return None };
-    let leaf = comparable_leaf(list, schema)?;
+    let leaf = find_comparable_leaf(list, schema)?;
     if among.len() != 1 || among.is_null(0) {
         return None;
     }

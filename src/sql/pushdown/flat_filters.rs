@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::functions::{facts_of, find_scalar};
+use crate::functions::{find_facts, find_scalar};
 use crate::sql::rules::logical_rule;
 use crate::sql::workarounds::expression_parts::map_named;
 
@@ -32,15 +32,15 @@ impl OptimizerRule for FlatFilters {
 }
 
 fn flatten_reduced(e: Expr) -> Result<Transformed<Expr>> {
-    let Some(filter) = reduction_argument(&e).and_then(as_compress) else {
+    let Some(filter) = find_reduction_argument(&e).and_then(as_compress) else {
         return Ok(Transformed::no(e));
     };
     e.map_children(|_| Ok(Transformed::yes(filter.clone())))
 }
 
-fn reduction_argument(e: &Expr) -> Option<&Expr> {
+fn find_reduction_argument(e: &Expr) -> Option<&Expr> {
     match e {
-        Expr::ScalarFunction(call) if facts_of(&call.func).whole_row => {
+        Expr::ScalarFunction(call) if find_facts(&call.func).whole_row => {
             match call.args.as_slice() {
                 [of] => Some(of),
                 _ => None,
@@ -110,7 +110,7 @@ fn is_only_reduced(expressions: &[Expr], column: &Column) -> Result<bool> {
     let (mut reductions, mut others) = (false, false);
     for expression in expressions {
         expression.apply(|e| {
-            if matches!(reduction_argument(e), Some(Expr::Column(of)) if of == column) {
+            if matches!(find_reduction_argument(e), Some(Expr::Column(of)) if of == column) {
                 reductions = true;
                 return Ok(TreeNodeRecursion::Jump);
             }

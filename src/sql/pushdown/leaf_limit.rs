@@ -52,7 +52,7 @@ impl PhysicalOptimizerRule for LeafBatches {
             if let Some(scan) = node.downcast_ref::<DataSourceExec>()
                 && let Some(per_row) = leaves_per_row(scan)?
             {
-                rows = rows.min(rows_per_batch(leaves, per_row));
+                rows = rows.min(compute_rows_per_batch(leaves, per_row));
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
@@ -159,7 +159,7 @@ fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
     reads || plan.schema().fields().iter().any(|f| is_long(f))
 }
 
-fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
+fn compute_rows_per_batch(leaves: usize, per_row: f64) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -184,7 +184,7 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
                 .collect(),
         };
         let statistics = config.statistics();
-        let estimate = largest_column(schema, &read, &statistics).or_else(|| {
+        let estimate = find_largest_column(schema, &read, &statistics).or_else(|| {
             estimate_from_files(schema, &read, config, *statistics.num_rows.get_value()?)
         });
         // Whether the size of the values of column `i` is known. If not, the estimate for Parquet
@@ -208,7 +208,7 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
     if statistics.num_rows.get_value().is_none() {
         return Ok(Some(UNKNOWN_PER_ROW));
     }
-    Ok(largest_column(&schema, &all, statistics.as_ref()))
+    Ok(find_largest_column(&schema, &all, statistics.as_ref()))
 }
 
 /// Minimum estimate of leaves per row for a list column of Parquet with values of unknown size.
@@ -244,7 +244,7 @@ fn estimate_from_files(
     Some(bytes as f64 / LEAF_ON_DISK / lists as f64 / rows as f64)
 }
 
-fn largest_column(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Option<f64> {
+fn find_largest_column(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Option<f64> {
     let rows = *statistics.num_rows.get_value()?;
     if rows == 0 {
         return None;

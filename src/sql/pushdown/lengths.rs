@@ -60,7 +60,7 @@ impl OptimizerRule for LengthsBelow {
         // Calls in a projection directly above the scan are kept: DataFusion pushes them down.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
-        let columns = looked_at(&plan, base)?;
+        let columns = find_read_columns(&plan, base)?;
         if direct || columns.is_empty() {
             return Ok(Transformed::no(plan));
         }
@@ -258,11 +258,11 @@ fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
 /// Whether each output row of a plan is a row of its input, with columns of the input.
 fn passes_rows(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_))
-        || projected_columns(plan).is_some()
+        || find_projected_columns(plan).is_some()
 }
 
 /// Returns the columns of a projection that only selects columns, or `None` for any other plan.
-fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
+fn find_projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let columns = projection.expr.iter().map(|e| match e {
         Expr::Column(column) => Some(column),
@@ -294,13 +294,13 @@ fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
 }
 
 /// Returns the list columns of the scan for which the plan reads lengths only, and no values.
-fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
+fn find_read_columns(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
         // A projection that only selects columns does not read values; nodes above the projection may.
-        let passed_on = !std::ptr::eq(node, plan) && projected_columns(node).is_some();
+        let passed_on = !std::ptr::eq(node, plan) && find_projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {
                 if let Some(column) = find_length_column(e) {
@@ -370,7 +370,7 @@ fn rebuild_over(
     made: &mut Vec<(Expr, Column)>,
     config: &dyn OptimizerConfig,
 ) -> Result<LogicalPlan> {
-    if let (Some(chosen), [below]) = (projected_columns(input), &input.inputs()[..]) {
+    if let (Some(chosen), [below]) = (find_projected_columns(input), &input.inputs()[..]) {
         let kept = chosen.into_iter().filter(|c| !columns.contains(c)).cloned();
         let above = kept.chain(made.iter().map(|(_, column)| column.clone()));
         let above: Vec<Expr> = above.map(Expr::Column).collect();

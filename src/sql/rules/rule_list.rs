@@ -17,6 +17,7 @@ use crate::sql::sources::asof::{AsOfOrder, AsOfProjections};
 use crate::sql::sources::parquet::ParquetLists;
 use crate::sql::statement::from_alone::FromAlone;
 use crate::sql::statement::hints::ListHints;
+use crate::sql::workarounds::boolean_casts::BooleanCasts;
 use crate::sql::workarounds::cast_groups::CastGroups;
 use crate::sql::workarounds::cast_statistics::CastStatistics;
 use crate::sql::workarounds::changes::PlainChanges;
@@ -28,6 +29,7 @@ use crate::sql::workarounds::decimals::StableDecimals;
 use crate::sql::workarounds::dependencies::UnnestDependencies;
 use crate::sql::workarounds::dictionary_casts::DictionaryCasts;
 use crate::sql::workarounds::dictionary_keys::DictionaryKeys;
+use crate::sql::workarounds::distinct_recursions::DistinctRecursions;
 use crate::sql::workarounds::duration_windows::DurationWindows;
 use crate::sql::workarounds::empty_queries::EmptyQueries;
 use crate::sql::workarounds::equations::PlainEquations;
@@ -49,7 +51,6 @@ use crate::sql::workarounds::nested_order::NestedOrder;
 use crate::sql::workarounds::partition_constants::PartitionConstants;
 use crate::sql::workarounds::query_values::QueryValues;
 use crate::sql::workarounds::range_frames::RangeFrames;
-use crate::sql::workarounds::recursions::DistinctRecursions;
 use crate::sql::workarounds::rows_in::RowsIn;
 use crate::sql::workarounds::scan_order::OrderedScanLimits;
 use crate::sql::workarounds::shared_rows::SharedOnce;
@@ -62,7 +63,6 @@ use crate::sql::workarounds::text_to_time_casts::TimeTexts;
 use crate::sql::workarounds::texts::OneText;
 use crate::sql::workarounds::times::ExactTimes;
 use crate::sql::workarounds::topk::{SortedDistinct, WholeFloatGroups};
-use crate::sql::workarounds::truths::NumberTruths;
 use crate::sql::workarounds::unions::FlatUnions;
 use crate::sql::workarounds::unique_partitions::UniquePartitions;
 use crate::sql::workarounds::volatile_between::VolatileBetween;
@@ -282,7 +282,7 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_groups_above_joins_still_lose_rows"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(NumberTruths)),
+        step: RuleStep::AfterCoercion(|| Arc::new(BooleanCasts)),
         without: "`WHERE CAST(i AS BOOLEAN)` makes `i` a constant for ORDER BY and windows",
         upstream: &[],
         until: RemovalCondition::Fails("stock_truths_of_integers_are_still_one"),

@@ -9,7 +9,7 @@ use object_store::path::Path;
 
 use crate::sql::sources::exact::find_unheld;
 use crate::sql::sources::exact_file_casts::ExactCasts;
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// Converts batches of one file to columns of a table as a Parquet scan does: finds columns by name, casts
 /// them without loss, and fills a column that the file lacks with NULL.
@@ -30,7 +30,7 @@ impl FileAdapter {
         wanted: &SchemaRef,
         read: &SchemaRef,
     ) -> Result<Self> {
-        let adapter = adapter_factory(wanted).make_adapter(read);
+        let adapter = new_adapter_factory(wanted).make_adapter(read);
         let adapter = adapter.map_err(|e| name_file(file, &e))?;
         Ok(Self { file: file.clone(), wanted: Arc::clone(wanted), adapter })
     }
@@ -43,18 +43,18 @@ impl FileAdapter {
     /// alone to find the one that fails; if none does, adds only the name of the file.
     fn name_column(&self, batch: &RecordBatch, error: &DataFusionError) -> DataFusionError {
         if let Some(message) = find_unheld(&error.strip_backtrace()) {
-            return exec_datafusion_err!("{}: {message}", shown_location(&self.file));
+            return exec_datafusion_err!("{}: {message}", format_location(&self.file));
         }
         if error.strip_backtrace().contains("the column '") {
             return name_file(&self.file, error);
         }
         for field in self.wanted.fields() {
             let one = Arc::new(Schema::new(vec![Arc::clone(field)]));
-            let adapter = adapter_factory(&one).make_adapter(&batch.schema());
+            let adapter = new_adapter_factory(&one).make_adapter(&batch.schema());
             if let Err(e) = adapter.and_then(|a| a.adapt_batch(batch)) {
                 return exec_datafusion_err!(
                     "{}: the column '{}' cannot be converted to {}, its type in the table; declare another type: {}",
-                    shown_location(&self.file),
+                    format_location(&self.file),
                     field.name(),
                     field.data_type(),
                     e.strip_backtrace()
@@ -65,18 +65,19 @@ impl FileAdapter {
     }
 }
 
-fn adapter_factory(wanted: &SchemaRef) -> BatchAdapterFactory {
-    BatchAdapterFactory::new(Arc::clone(wanted)).with_adapter_factory(ExactCasts::shared_factory())
+fn new_adapter_factory(wanted: &SchemaRef) -> BatchAdapterFactory {
+    BatchAdapterFactory::new(Arc::clone(wanted))
+        .with_adapter_factory(ExactCasts::new_shared_factory())
 }
 
 /// Returns the message of an error for a file with several columns of one name.
-pub(in crate::sql) fn repeated_column(file: &Path, name: &str) -> String {
+pub(in crate::sql) fn describe_repeated_column(file: &Path, name: &str) -> String {
     format!(
         "{}: the file has several columns named '{name}', which a table cannot tell apart; write the file with other names",
-        shown_location(file)
+        format_location(file)
     )
 }
 
 fn name_file(file: &Path, error: &DataFusionError) -> DataFusionError {
-    exec_datafusion_err!("{}: {}", shown_location(file), error.strip_backtrace())
+    exec_datafusion_err!("{}: {}", format_location(file), error.strip_backtrace())
 }

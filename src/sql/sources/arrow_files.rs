@@ -13,7 +13,7 @@ use object_store::{
     PutResult, RenameOptions,
 };
 
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 use serrate_core::internal::arrow_ipc::Checker;
 
 /// An object store that checks the sizes and offsets in Arrow files and streams, because DataFusion's readers
@@ -30,8 +30,8 @@ impl CheckedArrow {
     }
 }
 
-fn damaged_error(location: &Path, message: impl fmt::Display) -> object_store::Error {
-    let source = format!("{}: the file is damaged: {message}", shown_location(location)).into();
+fn make_damage_error(location: &Path, message: impl fmt::Display) -> object_store::Error {
+    let source = format!("{}: the file is damaged: {message}", format_location(location)).into();
     object_store::Error::Generic { store: "Arrow file", source }
 }
 
@@ -64,14 +64,18 @@ impl ObjectStore for CheckedArrow {
         if let GetResultPayload::File(file, _) = &answer.payload {
             let mut file = file;
             let checked = Checker::try_new(file).map(|mut checker| checker.check());
-            let checked = checked.map_err(|e| damaged_error(location, e))?;
-            file.rewind().map_err(|e| damaged_error(location, e))?;
-            return checked.map(|()| answer).map_err(|message| damaged_error(location, message));
+            let checked = checked.map_err(|e| make_damage_error(location, e))?;
+            file.rewind().map_err(|e| make_damage_error(location, e))?;
+            return checked
+                .map(|()| answer)
+                .map_err(|message| make_damage_error(location, message));
         }
         let (meta, range) = (answer.meta.clone(), answer.range.clone());
         let attributes = answer.attributes.clone();
         let bytes = answer.bytes().await?;
-        Checker::of_bytes(&bytes).check().map_err(|message| damaged_error(location, message))?;
+        Checker::from_message_bytes(&bytes)
+            .check()
+            .map_err(|message| make_damage_error(location, message))?;
         let payload = GetResultPayload::Stream(stream::iter([Ok(bytes)]).boxed());
         Ok(GetResult { payload, meta, range, attributes })
     }
@@ -83,7 +87,7 @@ impl ObjectStore for CheckedArrow {
     ) -> object_store::Result<Vec<Bytes>> {
         let size = self.inner.head(location).await?.size;
         if let Some(outside) = ranges.iter().find(|r| r.start > r.end || r.end > size) {
-            return Err(damaged_error(
+            return Err(make_damage_error(
                 location,
                 format!(
                     "the block from byte {} to byte {} is not within the {size} bytes of the file; create the file again",
@@ -94,8 +98,8 @@ impl ObjectStore for CheckedArrow {
         let blocks = self.inner.get_ranges(location, ranges).await?;
         // DataFusion's reader requests one message per range, so each block is checked as one message.
         for block in &blocks {
-            let checked = Checker::of_bytes(block).check_stream();
-            checked.map_err(|message| damaged_error(location, message))?;
+            let checked = Checker::from_message_bytes(block).check_stream();
+            checked.map_err(|message| make_damage_error(location, message))?;
         }
         Ok(blocks)
     }

@@ -16,9 +16,9 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use crate::sql::exec::guard::catch_panics;
-use crate::sql::sources::adapt::{FileAdapter, repeated_column};
+use crate::sql::sources::adapt::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// A scan of Arrow files and streams that finds columns by name. DataFusion's source reads all files of a
 /// table as files or all as streams, and reads columns at their positions in the table, whatever the columns
@@ -120,7 +120,7 @@ fn find_columns(file: &Path, wanted: &SchemaRef, schema: &SchemaRef) -> Result<V
         let mut places = (0..schema.fields().len()).filter(named);
         columns.extend(places.next());
         if places.next().is_some() {
-            return exec_err!("{}", repeated_column(file, field.name()));
+            return exec_err!("{}", describe_repeated_column(file, field.name()));
         }
     }
     Ok(columns)
@@ -168,7 +168,7 @@ async fn read_schema(
     let damaged = || {
         exec_datafusion_err!(
             "{}: the file is damaged, because its schema lies outside the file; create it again",
-            shown_location(&meta.location)
+            format_location(&meta.location)
         )
     };
     let read = async |start: u64, end: u64| -> Result<Bytes> {

@@ -23,7 +23,7 @@ use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocki
 use crate::cohorts::{Cohort, CohortColumn, Criteria};
 use crate::config::SerrateOptions;
 use crate::io::meds_torch::MedsFolder;
-use crate::sql::sources::{describe_table, local_path};
+use crate::sql::sources::{describe_table, to_local_path};
 
 pub(in crate::sql) const NAME: &str = "meds_cohort";
 
@@ -34,7 +34,7 @@ const BLOCK: usize = 256;
 
 /// Creates the table for a call of `meds_cohort`. The only named argument is `predicates`, a file of
 /// predicates that replace those of the configuration.
-pub(in crate::sql) fn cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
+pub(in crate::sql) fn make_cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
     let mut predicates = None;
     let one_text = |what: &str, value: &SqlExpr| match unquote_text(value) {
@@ -70,12 +70,12 @@ pub(in crate::sql) fn cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn Table
             paths.len()
         );
     };
-    let config = local_path(config)?;
-    let predicates = predicates.as_deref().map(local_path).transpose()?;
+    let config = to_local_path(config)?;
+    let predicates = predicates.as_deref().map(to_local_path).transpose()?;
     let criteria = Criteria::read(&config, predicates.as_deref())?;
-    let columns = criteria.result_columns();
-    let schema = criteria.result_schema(&columns);
-    let cohort = Arc::new(Cohort::new(MedsFolder::open(local_path(data)?)?, criteria));
+    let columns = criteria.list_result_columns();
+    let schema = criteria.make_result_schema(&columns);
+    let cohort = Arc::new(Cohort::new(MedsFolder::open(to_local_path(data)?)?, criteria));
     Ok(Arc::new(CohortTable { cohort, columns, schema }))
 }
 
@@ -104,7 +104,7 @@ impl TableProvider for CohortTable {
         };
         let settings = SerrateOptions::of(state.config_options());
         Ok(DataSourceExec::from_data_source(CohortSource {
-            schema: self.cohort.criteria.result_schema(&columns),
+            schema: self.cohort.criteria.make_result_schema(&columns),
             cohort: Arc::clone(&self.cohort),
             columns: columns.into(),
             partitions: divide_shards(self.cohort.folder.num_shards(), state),

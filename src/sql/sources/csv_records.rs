@@ -69,7 +69,7 @@ impl Records {
     }
 
     /// Returns the state after a byte outside quotes that opens no quotes.
-    fn state_after(&self, byte: u8) -> RecordState {
+    fn find_state_after(&self, byte: u8) -> RecordState {
         if byte == self.delimiter {
             RecordState::StartField
         } else if self.is_end(byte) {
@@ -102,7 +102,7 @@ impl Records {
             RecordState::StartRecord | RecordState::StartField if byte == self.quote => {
                 RecordState::InQuotes
             }
-            _ => self.state_after(byte),
+            _ => self.find_state_after(byte),
         };
         let was_in_record =
             !matches!(self.state, RecordState::StartRecord | RecordState::InComment);
@@ -152,7 +152,7 @@ impl Records {
             if self.state != RecordState::InQuotes
                 && let Some(last) = left.get(at.saturating_sub(1))
             {
-                self.state = self.state_after(*last);
+                self.state = self.find_state_after(*last);
             }
             left = left.get(at..).unwrap_or_default();
         }

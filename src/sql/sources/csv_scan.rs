@@ -18,14 +18,16 @@ use futures::{StreamExt, stream};
 use object_store::path::Path;
 use regex::Regex;
 
-use crate::sql::sources::adapt::{FileAdapter, repeated_column};
+use crate::sql::sources::adapt::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::csv_records::RangeStarts;
 use crate::sql::sources::csv_schema::{
     find_repeated, has_names, list_names, parse_null_regex, read_header,
 };
-use crate::sql::sources::exact::{InexactConversion, TextRules, convert_exact, unheld_message};
+use crate::sql::sources::exact::{
+    InexactConversion, TextRules, convert_exact, format_unheld_message,
+};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// A scan of CSV files that finds columns by each file's header and loses no part of a value, unlike DataFusion's
 /// source (`stock_csv_files_are_still_read_by_position`, apache/datafusion#4918).
@@ -112,14 +114,14 @@ fn arrange_fields(
     for (place, name) in places.iter().zip(header) {
         let Some(taken) = place.and_then(|at| seen.get_mut(at)) else { continue };
         if std::mem::replace(taken, true) {
-            return exec_err!("{}", repeated_column(file, name));
+            return exec_err!("{}", describe_repeated_column(file, name));
         }
     }
     let common = places.iter().flatten().count();
     let refuse = |remedy: &str| {
         exec_err!(
             "{}: the header has {}, but the columns of the table are {}; {remedy}",
-            shown_location(file),
+            format_location(file),
             list_names(header.iter()),
             list_names(names.iter().copied())
         )
@@ -136,7 +138,7 @@ fn arrange_fields(
         return Ok(Arc::new(Schema::new(places.iter().enumerate().map(field).collect::<Vec<_>>())));
     }
     if let Some(name) = find_repeated(header).filter(|_| header.len() != names.len()) {
-        return exec_err!("{}", repeated_column(file, name));
+        return exec_err!("{}", describe_repeated_column(file, name));
     }
     let is_in_place = |(at, place): (usize, &Option<usize>)| place.is_none_or(|p| p == at);
     match places.iter().enumerate().all(is_in_place) {
@@ -215,7 +217,7 @@ impl CsvOpener {
         let fields = fields.fields().iter().map(|field| {
             let data_type = match &reader.options.null_regex {
                 Some(_) => DataType::Utf8,
-                None => type_read(field.data_type(), reader.is_declared),
+                None => choose_read_type(field.data_type(), reader.is_declared),
             };
             field.as_ref().clone().with_data_type(data_type).with_nullable(true)
         });
@@ -236,7 +238,7 @@ impl CsvOpener {
 /// Returns the type in which DataFusion reads a column: text if its reader would drop a part of a value, such as the
 /// time of day of a date (`stock_dates_still_lose_the_time_of_day`) or a digit of a decimal. A column whose type was
 /// inferred as float is read as text, too, because it may have integers that no float represents.
-fn type_read(data_type: &DataType, is_declared: bool) -> DataType {
+fn choose_read_type(data_type: &DataType, is_declared: bool) -> DataType {
     match data_type {
         DataType::Float64 if !is_declared => DataType::Utf8,
         t if t.is_decimal() => DataType::Utf8,
@@ -261,7 +263,7 @@ fn set_nulls(batch: &RecordBatch, pattern: &Regex) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &rows)?)
 }
 
-/// Converts columns that were read as text (see [`type_read`]) to the types of the table.
+/// Converts columns that were read as text (see [`choose_read_type`]) to the types of the table.
 fn to_types(
     file: &Path,
     batch: &RecordBatch,
@@ -272,12 +274,12 @@ fn to_types(
         convert_exact(column, field.data_type(), rules).map_err(|inexact| {
             let (name, data_type) = (field.name(), field.data_type());
             let message = match inexact {
-                InexactConversion::Value { text, .. } => unheld_message(name, data_type, &text, ""),
+                InexactConversion::Value { text, .. } => format_unheld_message(name, data_type, &text, ""),
                 InexactConversion::Failed(e) => {
                     format!("the column '{name}' cannot be read as {data_type}; declare another type: {e}")
                 }
             };
-            exec_datafusion_err!("{}: {message}", shown_location(file))
+            exec_datafusion_err!("{}: {message}", format_location(file))
         })
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;

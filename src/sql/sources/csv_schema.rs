@@ -15,10 +15,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use regex::Regex;
 
-use crate::sql::sources::adapt::repeated_column;
+use crate::sql::sources::adapt::describe_repeated_column;
 use crate::sql::sources::csv_records::Records;
 use crate::sql::sources::listing::merge_schemas;
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// Returns the options for reading a format, with the session's setting for headers. `null_value`, which
 /// DataFusion's reader ignores, becomes a `null_regex` of this text alone, unless there is a `null_regex`.
@@ -120,12 +120,12 @@ fn check_headers(objects: &[ObjectMeta], schemas: &[SchemaRef]) -> Result<()> {
         if !seen.is_empty() && !header.is_empty() && is_strange {
             return plan_err!(
                 "{}: the header has {}, none of which is a column of the other files; read the file as a separate table, or set has_header to false if the files have no header",
-                shown_location(&object.location),
+                format_location(&object.location),
                 list_names(header.into_iter())
             );
         }
         if let Some(name) = find_repeated(header.iter().copied()) {
-            return plan_err!("{}", repeated_column(&object.location, name));
+            return plan_err!("{}", describe_repeated_column(&object.location, name));
         }
         seen.extend(header.iter().map(|name| name.as_str()));
     }
@@ -196,16 +196,16 @@ async fn read_start(
             break;
         }
     }
-    let (schema, _) = csv_format(options)?.infer_schema(start.as_slice(), Some(records)).map_err(|e| {
+    let (schema, _) = make_csv_format(options)?.infer_schema(start.as_slice(), Some(records)).map_err(|e| {
         exec_datafusion_err!(
             "{}: the first records of the CSV file cannot be read; correct them or the options of the table: {e}",
-            shown_location(&meta.location)
+            format_location(&meta.location)
         )
     })?;
     Ok(Arc::new(schema))
 }
 
-fn csv_format(options: &CsvOptions) -> Result<Format> {
+fn make_csv_format(options: &CsvOptions) -> Result<Format> {
     let mut format = Format::default()
         .with_header(options.has_header == Some(true))
         .with_delimiter(options.delimiter)

@@ -11,7 +11,7 @@ use datafusion::error::Result;
 
 use crate::array::{Layout, leaf_type};
 use crate::table::RaggedTable;
-use serrate_core::internal::{lists_as, own_extent, own_nulls, own_offsets};
+use serrate_core::internal::{lists_as, trim_extent, trim_nulls, trim_offsets};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct BatchSize {
@@ -20,7 +20,7 @@ pub(in crate::sql) struct BatchSize {
     pub(in crate::sql) leaves: usize,
 }
 
-pub(in crate::sql) fn deepest_axis(table: &RaggedTable, columns: &[usize]) -> usize {
+pub(in crate::sql) fn find_deepest_axis(table: &RaggedTable, columns: &[usize]) -> usize {
     columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
 }
 
@@ -68,7 +68,7 @@ pub(in crate::sql) fn cut_batches(
     rows: Range<usize>,
     size: BatchSize,
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send {
-    let axes = deepest_axis(&table, &columns);
+    let axes = find_deepest_axis(&table, &columns);
     cut_ranges(Arc::clone(&table), axis, rows, size).map(move |rows| {
         let cut = RowCut::new(&table, rows?, axes)?;
         cut.cut_batch(&columns, &schema, |column, data_type| {
@@ -101,19 +101,19 @@ fn cut_ranges(
 }
 
 /// Leaf type without values, which stores only validity.
-const HOLLOW: DataType = DataType::FixedSizeBinary(0);
+const LEAFLESS: DataType = DataType::FixedSizeBinary(0);
 
-/// Replaces primitive, boolean and string leaves of a list type with leaves without values ([`HOLLOW`]).
-pub(in crate::sql) fn hollow_type(data_type: &DataType) -> DataType {
+/// Replaces primitive, boolean and string leaves of a list type with leaves without values ([`LEAFLESS`]).
+pub(in crate::sql) fn to_leafless_type(data_type: &DataType) -> DataType {
     let open = |field: &FieldRef| {
-        Arc::new(field.as_ref().clone().with_data_type(hollow_type(field.data_type())))
+        Arc::new(field.as_ref().clone().with_data_type(to_leafless_type(field.data_type())))
     };
     match data_type {
         DataType::List(field) => DataType::List(open(field)),
         DataType::LargeList(field) => DataType::LargeList(open(field)),
         DataType::FixedSizeList(field, size) => DataType::FixedSizeList(open(field), *size),
-        DataType::Boolean | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => HOLLOW,
-        leaf if leaf.is_primitive() => HOLLOW,
+        DataType::Boolean | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => LEAFLESS,
+        leaf if leaf.is_primitive() => LEAFLESS,
         leaf => leaf.clone(),
     }
 }
@@ -132,14 +132,14 @@ impl RowCut {
         let windows = table.windows(rows)?;
         let layouts = (table.axes().iter().zip(&windows).take(axes))
             .map(|(axis, lists)| match axis.layout().slice(lists.start, lists.len()) {
-                Layout::Ragged(offsets) => Layout::Ragged(own_offsets(&offsets.rebased())),
+                Layout::Ragged(offsets) => Layout::Ragged(trim_offsets(&offsets.rebased())),
                 uniform @ Layout::Uniform { .. } => uniform,
             })
             .collect();
         Ok(Self { windows, layouts })
     }
 
-    /// Returns the cut's rows of a column as `data_type`: the column's type or its [`hollow_type`].
+    /// Returns the cut's rows of a column as `data_type`: the column's type or its [`to_leafless_type`].
     fn cut_array(
         &self,
         table: &RaggedTable,
@@ -153,16 +153,16 @@ impl RowCut {
             all if window.len() == all.len() => Arc::clone(all),
             some => some.slice(window.start, window.len()),
         };
-        let leaves = if *leaf_type(data_type) == HOLLOW && *values.data_type() != HOLLOW {
-            let nulls = values.nulls().map(own_nulls);
-            let data = ArrayData::builder(HOLLOW).len(values.len()).nulls(nulls);
+        let leaves = if *leaf_type(data_type) == LEAFLESS && *values.data_type() != LEAFLESS {
+            let nulls = values.nulls().map(trim_nulls);
+            let data = ArrayData::builder(LEAFLESS).len(values.len()).nulls(nulls);
             make_array(data.add_buffer(Buffer::default()).build()?)
         } else {
-            own_extent(&values)
+            trim_extent(&values)
         };
         let nulls = |(nulls, lists): (&Option<NullBuffer>, &Range<usize>)| {
             let part = nulls.as_ref()?.slice(lists.start, lists.len());
-            (part.null_count() > 0).then(|| own_nulls(&part))
+            (part.null_count() > 0).then(|| trim_nulls(&part))
         };
         let levels = column.list_nulls().iter().zip(&self.windows).map(nulls);
         Ok(lists_as(self.layouts.iter().zip(levels), leaves, data_type)?)
@@ -184,7 +184,7 @@ impl RowCut {
 }
 
 /// A [`RowCut`] that caches two arrays per column: index 0 has the array with leaf values, and
-/// index 1 the array without them (`HOLLOW` leaves). Each array is created on first use.
+/// index 1 the array without them (`LEAFLESS` leaves). Each array is created on first use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: RowCut,
@@ -204,7 +204,7 @@ impl WithArrays {
         column: usize,
         data_type: &DataType,
     ) -> Result<ArrayRef> {
-        let kept = &self.arrays[column][usize::from(*leaf_type(data_type) == HOLLOW)];
+        let kept = &self.arrays[column][usize::from(*leaf_type(data_type) == LEAFLESS)];
         if let Some(array) = kept.get() {
             return Ok(Arc::clone(array));
         }
@@ -323,7 +323,7 @@ pub(in crate::sql) mod tests {
     }
 
     #[test]
-    fn hollow_lists_are_as_long_and_null_where_the_others_are() {
+    fn leafless_lists_are_as_long_and_null_where_the_others_are() {
         let values: ArrayRef =
             Arc::new(Int64Array::from(vec![Some(1), None, Some(3), None, Some(5)]));
         let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true, false, true, true, false]));
@@ -340,22 +340,22 @@ pub(in crate::sql) mod tests {
         for rows in [0..3, 1..3, 2..3, 1..1] {
             let cut = WithArrays::new(&table, rows.clone()).unwrap();
             for (column, field) in schema.fields().iter().enumerate() {
-                let of = hollow_type(field.data_type());
-                assert_eq!(*leaf_type(&of), HOLLOW);
-                let (whole, hollow) = (
+                let of = to_leafless_type(field.data_type());
+                assert_eq!(*leaf_type(&of), LEAFLESS);
+                let (whole, leafless) = (
                     cut.find_array(&table, column, field.data_type()),
                     cut.find_array(&table, column, &of),
                 );
-                let (whole, hollow) = (whole.unwrap(), hollow.unwrap());
-                hollow.to_data().validate_full().unwrap();
-                let (whole, hollow) = (whole.as_list::<i32>(), hollow.as_list::<i32>());
-                assert_eq!(whole.offsets(), hollow.offsets());
-                assert_eq!(whole.values().len(), hollow.values().len());
+                let (whole, leafless) = (whole.unwrap(), leafless.unwrap());
+                leafless.to_data().validate_full().unwrap();
+                let (whole, leafless) = (whole.as_list::<i32>(), leafless.as_list::<i32>());
+                assert_eq!(whole.offsets(), leafless.offsets());
+                assert_eq!(whole.values().len(), leafless.values().len());
                 let nulls = |list: &ListArray| {
                     let values = list.values();
                     (0..values.len()).map(|i| values.is_null(i)).collect::<Vec<_>>()
                 };
-                assert_eq!(nulls(whole), nulls(hollow));
+                assert_eq!(nulls(whole), nulls(leafless));
             }
         }
     }

@@ -2,7 +2,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 
 use crate::sql::sources::listing::ListedFile;
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// Formats whose files always have a header.
 const WITH_HEADERS: [&str; 4] = ["nrt", "safetensors", "parquet", "arrow"];
@@ -17,7 +17,7 @@ pub(in crate::sql) fn refuse_empty(files: &[ListedFile], format: &str) -> Result
         None => Ok(()),
         Some(file) => plan_err!(
             "{} has 0 bytes, but every .{format} file has a header, so the file is probably incomplete; create it again",
-            shown_location(&file.meta.location)
+            format_location(&file.meta.location)
         ),
     }
 }

@@ -69,7 +69,7 @@ pub(in crate::sql) fn convert_exact(
 }
 
 /// Returns the message for a value that the type of a column cannot hold.
-pub(in crate::sql) fn unheld_message(
+pub(in crate::sql) fn format_unheld_message(
     column: &str,
     data_type: &DataType,
     value: &str,
@@ -80,7 +80,7 @@ pub(in crate::sql) fn unheld_message(
     let cut = if end < value.len() { ".." } else { "" };
     let value = value.get(..end).unwrap_or_default();
     let mut leaf = data_type;
-    while let Some(inner) = inner_type(leaf) {
+    while let Some(inner) = find_inner_type(leaf) {
         leaf = inner;
     }
     let remedy = match leaf {
@@ -98,7 +98,7 @@ pub(in crate::sql) fn unheld_message(
 const UNHELD: &str = "the column '";
 const UNHELD_END: &str = " in CREATE EXTERNAL TABLE";
 
-/// Finds the message that [`unheld_message`] writes in the text of an error. Parquet's readers convert an error of a
+/// Finds the message that [`format_unheld_message`] writes in the text of an error. Parquet's readers convert an error of a
 /// pushed-down condition to text, so only the text identifies the error.
 pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
     let start = error.find(UNHELD)?;
@@ -108,7 +108,7 @@ pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
     message.contains("which cannot hold").then_some(message)
 }
 
-fn inner_type(data_type: &DataType) -> Option<&DataType> {
+fn find_inner_type(data_type: &DataType) -> Option<&DataType> {
     match data_type {
         DataType::List(f) | DataType::LargeList(f) | DataType::FixedSizeList(f, _) => {
             Some(f.data_type())
@@ -138,7 +138,7 @@ pub(in crate::sql) fn holds_all(from: &DataType, to: &DataType) -> bool {
             t >= s && digits(*q, *t) >= digits(*p, *s)
         }
         (Timestamp(a, _), Timestamp(b, _)) => a == b,
-        (from, to) => match (integer_bits(from), integer_bits(to)) {
+        (from, to) => match (find_integer_bits(from), find_integer_bits(to)) {
             (Some((true, a)), Some((true, b))) | (Some((false, a)), Some((false, b))) => a <= b,
             (Some((false, a)), Some((true, b))) => a < b,
             (Some((_, bits)), None) => match to {
@@ -153,7 +153,7 @@ pub(in crate::sql) fn holds_all(from: &DataType, to: &DataType) -> bool {
 }
 
 /// Returns whether an integer type is signed, and its width in bits; `None` for any other type.
-pub(in crate::sql) fn integer_bits(t: &DataType) -> Option<(bool, u32)> {
+pub(in crate::sql) fn find_integer_bits(t: &DataType) -> Option<(bool, u32)> {
     Some(match t {
         DataType::Int8 => (true, 8),
         DataType::Int16 => (true, 16),
@@ -183,18 +183,18 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
         }
         (_, Dictionary(_, values)) => {
             let (converted, unheld) = convert_marked(array, values, rules)?;
-            Ok((cast_with_options(&converted, to, &strict_options())?, unheld))
+            Ok((cast_with_options(&converted, to, &new_strict_options())?, unheld))
         }
         (List(_), List(field)) => convert_list::<i32>(array, field, rules),
         (LargeList(_), LargeList(field)) => convert_list::<i64>(array, field, rules),
         (LargeList(from) | FixedSizeList(from, _), List(_)) => convert_marked(
-            &cast_with_options(array, &List(Arc::clone(from)), &strict_options())?,
+            &cast_with_options(array, &List(Arc::clone(from)), &new_strict_options())?,
             to,
             rules,
         ),
         (List(from) | FixedSizeList(from, _), LargeList(_)) => {
             let large = LargeList(Arc::clone(from));
-            convert_marked(&cast_with_options(array, &large, &strict_options())?, to, rules)
+            convert_marked(&cast_with_options(array, &large, &new_strict_options())?, to, rules)
         }
         (FixedSizeList(from, n), FixedSizeList(field, m))
             if n == m && from.data_type() == field.data_type() && field.is_nullable() =>
@@ -207,9 +207,9 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
             Ok((Arc::new(list), None))
         }
         (FixedSizeList(from, _), FixedSizeList(field, _)) => {
-            let lists = cast_with_options(array, &List(Arc::clone(from)), &strict_options())?;
+            let lists = cast_with_options(array, &List(Arc::clone(from)), &new_strict_options())?;
             let (lists, unheld) = convert_marked(&lists, &List(Arc::clone(field)), rules)?;
-            Ok((cast_with_options(&lists, to, &strict_options())?, unheld))
+            Ok((cast_with_options(&lists, to, &new_strict_options())?, unheld))
         }
         (Struct(_), Struct(fields)) => {
             let (converted, unheld) = convert_struct(array.as_struct(), fields, rules)?;
@@ -221,11 +221,11 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
     }
 }
 
-fn strict_options() -> CastOptions<'static> {
+fn new_strict_options() -> CastOptions<'static> {
     CastOptions { safe: false, ..CastOptions::default() }
 }
 
-fn lenient_options() -> CastOptions<'static> {
+fn new_lenient_options() -> CastOptions<'static> {
     CastOptions { safe: true, ..CastOptions::default() }
 }
 
@@ -247,12 +247,12 @@ fn convert_list<O: OffsetSizeTrait>(
     let values = values.slice(first, last.saturating_sub(first));
     let (values, unheld) = convert_marked(&values, field.data_type(), rules)?;
     let list = GenericListArray::try_new(Arc::clone(field), offsets, values, nulls)?;
-    let unheld = unheld.and_then(|unheld| lists_with(&unheld, list.offsets(), &list));
+    let unheld = unheld.and_then(|unheld| build_lists_with(&unheld, list.offsets(), &list));
     Ok((Arc::new(list), unheld))
 }
 
 /// Returns a mask of the valid lists that contain a marked element, or `None` if there are none.
-fn lists_with<O: OffsetSizeTrait>(
+fn build_lists_with<O: OffsetSizeTrait>(
     elements: &BooleanBuffer,
     offsets: &OffsetBuffer<O>,
     lists: &dyn Array,
@@ -330,22 +330,22 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
     let (entries, unheld) = convert_struct(&renamed, fields, rules)?;
     let (offsets, nulls) = (array.offsets().clone(), array.nulls().cloned());
     let map = MapArray::try_new(Arc::clone(field), offsets, entries, nulls, sorted)?;
-    let unheld = unheld.and_then(|unheld| lists_with(&unheld, map.offsets(), &map));
+    let unheld = unheld.and_then(|unheld| build_lists_with(&unheld, map.offsets(), &map));
     Ok((Arc::new(map), unheld))
 }
 
 /// Casts values. Marks values that do not fit and, unless the cast may round, values that change.
 fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     let from = array.data_type();
-    let converted = cast_with_options(array, to, &lenient_options())?;
+    let converted = cast_with_options(array, to, &new_lenient_options())?;
     let mut unheld = BooleanBufferBuilder::new(array.len());
     if is_rounding(from, to) {
         // A number that becomes infinite is marked, too.
-        let became_infinite = |row: usize| match (finite_at(array, row), finite_at(&converted, row))
-        {
-            (Some(before), Some(after)) => before && !after,
-            (_, after) => after == Some(false) && !from.is_floating(),
-        };
+        let became_infinite =
+            |row: usize| match (read_finite_at(array, row), read_finite_at(&converted, row)) {
+                (Some(before), Some(after)) => before && !after,
+                (_, after) => after == Some(false) && !from.is_floating(),
+            };
         for row in 0..array.len() {
             unheld.append(array.is_valid(row) && (converted.is_null(row) || became_infinite(row)));
         }
@@ -357,8 +357,8 @@ fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
         }
         return Ok((converted, drop_unset(unheld.finish())));
     }
-    let back = cast_with_options(&converted, from, &lenient_options())?;
-    let changed = neq(&without_negative_zeros(array)?, &back)?;
+    let back = cast_with_options(&converted, from, &new_lenient_options())?;
+    let changed = neq(&remove_negative_zeros(array)?, &back)?;
     for row in 0..array.len() {
         unheld.append(array.is_valid(row) && (changed.is_null(row) || changed.value(row)));
     }
@@ -389,7 +389,7 @@ fn is_reversible(from: &DataType, to: &DataType) -> bool {
 }
 
 /// Returns whether a float is finite; `None` for other types and for NULL.
-fn finite_at(array: &ArrayRef, row: usize) -> Option<bool> {
+fn read_finite_at(array: &ArrayRef, row: usize) -> Option<bool> {
     if array.is_null(row) {
         return None;
     }
@@ -402,7 +402,7 @@ fn finite_at(array: &ArrayRef, row: usize) -> Option<bool> {
 }
 
 /// Replaces -0.0 with 0.0, because a cast to an integer and back to a float loses the sign.
-fn without_negative_zeros(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+fn remove_negative_zeros(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     match array.data_type() {
         DataType::Float16 => {
             add(array, &Scalar::new(Float16Array::from(vec![half::f16::from_f32(0.0)])))
@@ -570,7 +570,7 @@ fn is_exact_float(text: &str, number: f64) -> bool {
 }
 
 /// Returns the number of digits after the point of a text, without trailing zeros.
-fn fraction_digits(text: &str) -> usize {
+fn count_fraction_digits(text: &str) -> usize {
     let Some((_, fraction)) = text.rsplit_once('.') else { return 0 };
     let end = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
     fraction.get(..end).unwrap_or_default().trim_end_matches('0').len()
@@ -589,7 +589,7 @@ fn parse_date(text: &str, rules: TextRules) -> Option<i32> {
     let time = string_to_datetime(&Tz::from_str("+00:00").ok()?, text).ok()?;
     let is_midnight = time.timestamp() == i64::from(days).checked_mul(86_400)?
         && time.timestamp_subsec_nanos() == 0
-        && fraction_digits(text) == 0;
+        && count_fraction_digits(text) == 0;
     is_midnight.then_some(days)
 }
 
@@ -605,7 +605,7 @@ fn parse_time(text: &str, unit: TimeUnit, zone: Tz, rules: TextRules) -> Option<
         TimeUnit::Microsecond => (6, time.timestamp_micros()),
         TimeUnit::Nanosecond => (9, time.timestamp_nanos_opt()?),
     };
-    (fraction_digits(text) <= places).then_some(value)
+    (count_fraction_digits(text) <= places).then_some(value)
 }
 
 /// Parses a time of day with at most `places` digits after the point.
@@ -615,7 +615,7 @@ where
     T::Native: TryFrom<i128>,
 {
     match T::parse(text) {
-        Some(time) => (fraction_digits(text) <= places).then_some(time),
+        Some(time) => (count_fraction_digits(text) <= places).then_some(time),
         None if rules.numeric_times => parse_integer(text),
         None => None,
     }

@@ -19,7 +19,7 @@ use datafusion::physical_expr_adapter::{
 };
 
 use crate::sql::sources::exact::{
-    InexactConversion, TextRules, convert_exact, holds_all, unheld_message,
+    InexactConversion, TextRules, convert_exact, format_unheld_message, holds_all,
 };
 
 /// Adapts expressions to each file as DataFusion does, with two differences. A value that the type
@@ -37,7 +37,7 @@ static EXACT_CASTS: LazyLock<Arc<dyn PhysicalExprAdapterFactory>> =
     LazyLock::new(|| Arc::new(ExactCasts));
 
 impl ExactCasts {
-    pub(in crate::sql) fn shared_factory() -> Arc<dyn PhysicalExprAdapterFactory> {
+    pub(in crate::sql) fn new_shared_factory() -> Arc<dyn PhysicalExprAdapterFactory> {
         Arc::clone(&EXACT_CASTS)
     }
 
@@ -129,8 +129,8 @@ impl ExactAdapter {
             let from = find_field(&in_file, name);
             column = format!("{column}.{name}");
             nullable |= to.is_nullable();
-            in_table = struct_fields(Some(&to));
-            in_file = struct_fields(from.as_ref());
+            in_table = find_struct_fields(Some(&to));
+            in_file = find_struct_fields(from.as_ref());
             found = Some((to, from));
         }
         let Some((to, from)) = found else { return Ok(None) };
@@ -162,7 +162,7 @@ fn find_field(fields: &Fields, name: &str) -> Option<FieldRef> {
     fields.iter().find(|field| field.name() == name).cloned()
 }
 
-fn struct_fields(field: Option<&FieldRef>) -> Fields {
+fn find_struct_fields(field: Option<&FieldRef>) -> Fields {
     match field.map(|field| field.data_type()) {
         Some(DataType::Struct(fields)) => fields.clone(),
         _ => Fields::empty(),
@@ -222,7 +222,7 @@ impl PhysicalExpr for ExactCast {
                 values.data_type()
             )),
             Err(InexactConversion::Value { text, .. }) => {
-                Err(exec_datafusion_err!("{}", unheld_message(&self.column, to, &text, "")))
+                Err(exec_datafusion_err!("{}", format_unheld_message(&self.column, to, &text, "")))
             }
         }
     }

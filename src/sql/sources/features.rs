@@ -21,12 +21,12 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::from::unquote_text;
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
-use crate::functions::local_codes;
+use crate::functions::find_local_codes;
 use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
 use crate::io::meds::{Labels, Vocabulary};
 use crate::io::meds_torch::MedsFolder;
 use crate::kernels::between::Closure;
-use crate::sql::sources::{describe_table, local_path, select_columns};
+use crate::sql::sources::{describe_table, select_columns, to_local_path};
 
 pub(in crate::sql) const NAME: &str = "meds_features";
 
@@ -41,7 +41,7 @@ const BLOCK: usize = 256;
 
 /// Creates the table for `meds_features`. Named arguments: `codes`, `prefixes`, `vocabulary` (a file or
 /// folder of codes), `windows`, `aggregates`, `closed` and `form` (`columns`, `list`, `sparse` or `names`).
-pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
+pub(in crate::sql) fn make_features_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
     let (mut codes, mut prefixes) = (Vec::new(), Vec::new());
     let (mut vocabulary, mut form) = (None, "columns".to_owned());
@@ -88,9 +88,9 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
             paths.len()
         );
     };
-    let folder = MedsFolder::open(local_path(data)?)?;
-    let labels = local_path(labels)?;
-    let keys = feature_keys(&folder, codes, prefixes, vocabulary.as_deref())?;
+    let folder = MedsFolder::open(to_local_path(data)?)?;
+    let labels = to_local_path(labels)?;
+    let keys = find_feature_keys(&folder, codes, prefixes, vocabulary.as_deref())?;
     let parse_all = || -> crate::Result<FeatureSpec> {
         let windows = windows.iter().map(|w| w.parse()).collect::<crate::Result<_>>()?;
         let aggregates = aggregates.iter().map(|a| a.parse()).collect::<crate::Result<_>>()?;
@@ -116,14 +116,14 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
 }
 
 /// Returns the codes of `vocabulary`, then `codes`, then `prefixes`; if none is given, all codes.
-pub(crate) fn feature_keys(
+pub(crate) fn find_feature_keys(
     folder: &MedsFolder,
     codes: Vec<String>,
     prefixes: Vec<String>,
     vocabulary: Option<&str>,
 ) -> crate::Result<Vec<FeatureKey>> {
     let mut keys: Vec<FeatureKey> = match vocabulary {
-        Some(path) => FeatureSpec::keys_of(&Vocabulary::read(local_codes(path)?)?),
+        Some(path) => FeatureSpec::keys_of(&Vocabulary::read(find_local_codes(path)?)?),
         None if codes.is_empty() && prefixes.is_empty() => {
             FeatureSpec::keys_of(folder.vocabulary()?)
         }

@@ -20,7 +20,7 @@ use object_store::ObjectStore;
 use object_store::path::Path;
 
 use crate::sql::sources::delegate_source;
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// The columns that a scan reads from each of its files, and how it reads them.
 #[derive(Clone)]
@@ -148,6 +148,6 @@ pub(in crate::sql) fn name_file(file: &Path, error: DataFusionError) -> DataFusi
     let is_memory = matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
     match is_memory || text.contains(file.as_ref()) {
         true => error,
-        false => exec_datafusion_err!("{}: {text}", shown_location(file)),
+        false => exec_datafusion_err!("{}: {text}", format_location(file)),
     }
 }

@@ -7,7 +7,7 @@ use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 
-pub(in crate::sql) fn sink_of(plan: &Arc<dyn ExecutionPlan>) -> Result<&dyn DataSink> {
+pub(in crate::sql) fn find_sink(plan: &Arc<dyn ExecutionPlan>) -> Result<&dyn DataSink> {
     match plan.downcast_ref::<DataSinkExec>() {
         Some(plan) => Ok(plan.sink()),
         None => internal_err!(

@@ -25,7 +25,7 @@ use object_store::{GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
 use serde_json::Value;
 
 use crate::sql::sources::json_scan::ListReader;
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// Makes a JSON format infer the schema from all records, unless the statement sets their number.
 /// The reader ignores fields that are not in the schema and fractions in columns of integers, so a
@@ -82,7 +82,7 @@ pub(in crate::sql) async fn infer_records(
         fields = unite_fields(&fields, &of_file).map_err(|difference| {
             plan_datafusion_err!(
                 "{}: {difference}; write the column with one type, or read this file as a separate table",
-                shown_location(&object.location)
+                format_location(&object.location)
             )
         })?;
     }
@@ -126,7 +126,7 @@ async fn infer_file(
         .await
         .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?;
     drop(running);
-    inferred.map_err(|e| plan_datafusion_err!("{}: {e}", shown_location(&object.location)))
+    inferred.map_err(|e| plan_datafusion_err!("{}: {e}", format_location(&object.location)))
 }
 
 /// Removes NULL from lists, because Arrow's inference treats NULL in a list as a scalar
@@ -217,8 +217,8 @@ pub(in crate::sql) async fn are_arrays(
     match (find(true), find(false)) {
         (Some(list), Some(lines)) => plan_err!(
             "{} is a list of records, but {} has one record per line; convert one of them, because all files of a table must have the same form",
-            shown_location(&list.location),
-            shown_location(&lines.location)
+            format_location(&list.location),
+            format_location(&lines.location)
         ),
         (list, _) => Ok(list.is_some()),
     }

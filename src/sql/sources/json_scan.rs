@@ -20,9 +20,11 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{GetResultPayload, ObjectStoreExt};
 
-use crate::sql::sources::exact::{InexactConversion, TextRules, convert_exact, unheld_message};
+use crate::sql::sources::exact::{
+    InexactConversion, TextRules, convert_exact, format_unheld_message,
+};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// A scan of JSON files. DataFusion's reader truncates a number in a column of integers
 /// (`stock_late_fields_of_json_are_still_lost`), and drops digits of decimals and seconds.
@@ -71,7 +73,7 @@ impl FileOpener for JsonOpener {
                 let exact = to_types(&batch, &wanted, rules, is_start.then_some(before));
                 before = before.saturating_add(batch.num_rows());
                 exact.map_err(|message| {
-                    exec_datafusion_err!("{}: {message}", shown_location(&location))
+                    exec_datafusion_err!("{}: {message}", format_location(&location))
                 })
             });
             Ok(batches.boxed())
@@ -82,8 +84,10 @@ impl FileOpener for JsonOpener {
 impl JsonOpener {
     /// Returns a builder of a reader that returns numbers as text.
     fn text_builder(&self) -> ReaderBuilder {
-        let schema =
-            Arc::new(Schema::new(fields_read(self.wanted.columns.fields(), self.reader.rules)));
+        let schema = Arc::new(Schema::new(choose_read_fields(
+            self.wanted.columns.fields(),
+            self.reader.rules,
+        )));
         ReaderBuilder::new(schema)
             .with_batch_size(self.wanted.batch_size)
             .with_coerce_primitive(true)
@@ -178,7 +182,7 @@ impl<R: Read> BufRead for ListReader<R> {
 }
 
 /// Returns the type in which DataFusion reads a column: text for numbers and times that its reader would truncate.
-fn type_read(data_type: &DataType, rules: TextRules) -> DataType {
+fn choose_read_type(data_type: &DataType, rules: TextRules) -> DataType {
     match data_type {
         DataType::Float64 if rules.exact_floats => DataType::Utf8,
         t if t.is_integer() || t.is_decimal() => DataType::Utf8,
@@ -187,25 +191,25 @@ fn type_read(data_type: &DataType, rules: TextRules) -> DataType {
         | DataType::Time32(_)
         | DataType::Time64(_)
         | DataType::Interval(_) => DataType::Utf8,
-        DataType::List(of) => DataType::List(Arc::new(field_read(of, rules))),
-        DataType::LargeList(of) => DataType::LargeList(Arc::new(field_read(of, rules))),
+        DataType::List(of) => DataType::List(Arc::new(choose_read_field(of, rules))),
+        DataType::LargeList(of) => DataType::LargeList(Arc::new(choose_read_field(of, rules))),
         DataType::Map(entries, sorted) => {
-            DataType::Map(Arc::new(field_read(entries, rules)), *sorted)
+            DataType::Map(Arc::new(choose_read_field(entries, rules)), *sorted)
         }
-        DataType::Struct(fields) => DataType::Struct(fields_read(fields, rules)),
+        DataType::Struct(fields) => DataType::Struct(choose_read_fields(fields, rules)),
         other => other.clone(),
     }
 }
 
-fn field_read(field: &Field, rules: TextRules) -> Field {
-    field.clone().with_data_type(type_read(field.data_type(), rules))
+fn choose_read_field(field: &Field, rules: TextRules) -> Field {
+    field.clone().with_data_type(choose_read_type(field.data_type(), rules))
 }
 
-fn fields_read(fields: &Fields, rules: TextRules) -> Fields {
-    fields.iter().map(|field| Arc::new(field_read(field, rules))).collect()
+fn choose_read_fields(fields: &Fields, rules: TextRules) -> Fields {
+    fields.iter().map(|field| Arc::new(choose_read_field(field, rules))).collect()
 }
 
-/// Converts columns that were read as text (see [`type_read`]). `before` is the number of rows of the file before the
+/// Converts columns that were read as text (see [`choose_read_type`]). `before` is the number of rows of the file before the
 /// batch, or `None` if rows are not counted. The error is a message without the name of the file.
 fn to_types(
     batch: &RecordBatch,
@@ -217,7 +221,12 @@ fn to_types(
         convert_exact(column, field.data_type(), rules).map_err(|inexact| match inexact {
             InexactConversion::Value { row, text } => {
                 let place = before.map(|before| format!(" (row {})", before.saturating_add(row)));
-                unheld_message(field.name(), field.data_type(), &text, &place.unwrap_or_default())
+                format_unheld_message(
+                    field.name(),
+                    field.data_type(),
+                    &text,
+                    &place.unwrap_or_default(),
+                )
             }
             InexactConversion::Failed(e) => read_failure(field, &e),
         })

@@ -24,9 +24,9 @@ use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 use crate::memory::Charge;
 use crate::sql::sources::cuts::rows_within;
-use crate::sql::sources::{describe_table, local_path, select_columns};
+use crate::sql::sources::{describe_table, select_columns, to_local_path};
 use serrate_core::internal::meds::Needed;
-use serrate_core::internal::own_extent;
+use serrate_core::internal::trim_extent;
 
 /// Table function `meds('DIR')`.
 ///
@@ -48,7 +48,7 @@ impl TableFunctionImpl for MedsFunction {
                     | ScalarValue::Utf8View(Some(path)),
                     _,
                 ),
-            ] => Ok(Arc::new(MedsTable::open(local_path(path)?)?)),
+            ] => Ok(Arc::new(MedsTable::open(to_local_path(path)?)?)),
             others => plan_err!(
                 "meds takes one string, the folder of a MEDS data set, such as meds('tests/data/synthea-meds'); found meds({})",
                 others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -92,7 +92,7 @@ impl TableProvider for MedsTable {
         let partitions = divide_shards(self.folder.num_shards(), state);
         let settings = SerrateOptions::of(state.config_options());
         let options = Arc::new(MedsReadOptions {
-            columns: Some(further_columns(
+            columns: Some(find_further_columns(
                 &self.schema,
                 schema.fields().iter().map(|f| f.name().as_str()),
             )),
@@ -129,7 +129,7 @@ pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
 }
 
 /// Returns the names of the file columns, beyond the standard ones, that the given table columns require.
-pub(in crate::sql) fn further_columns<'a>(
+pub(in crate::sql) fn find_further_columns<'a>(
     all: &SchemaRef,
     wanted: impl IntoIterator<Item = &'a str>,
 ) -> Vec<String> {
@@ -183,7 +183,7 @@ pub(crate) struct MedsScan {
 }
 
 #[cfg(feature = "cluster")]
-fn shard_names(folder: &MedsFolder) -> Vec<String> {
+fn list_shard_names(folder: &MedsFolder) -> Vec<String> {
     match folder {
         MedsFolder::Meds(data) => data.shards().map(|s| s.name().to_owned()).collect(),
         MedsFolder::Cohort(cohort) => cohort.shards().iter().map(|s| s.name().to_owned()).collect(),
@@ -203,7 +203,7 @@ impl MedsSource {
         }
         Ok(MedsScan {
             root: access::canonicalize(self.folder.root())?,
-            shards: shard_names(&self.folder),
+            shards: list_shard_names(&self.folder),
             has_checks: matches!(self.folder, MedsFolder::Meds(_)),
             columns: self.options.columns.clone(),
             shared_subjects: self.options.shared_subjects,
@@ -216,7 +216,7 @@ impl MedsSource {
     /// Creates the source in a worker process. The folder must have the shards that the scan names.
     pub(in crate::sql) fn from_scan(scan: MedsScan) -> Result<Self> {
         let folder = MedsFolder::open(&scan.root)?;
-        let shards = shard_names(&folder);
+        let shards = list_shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
                 "{}: this worker has {} shards, but the query was planned for {} shards, whose names differ; give every machine the same files",
@@ -291,7 +291,7 @@ impl MedsSource {
                 .fields()
                 .iter()
                 .map(|f| match batch.column_by_name(f.name()) {
-                    Some(column) => Ok(own_extent(column)),
+                    Some(column) => Ok(trim_extent(column)),
                     None => plan_err!(
                         "the shard {} lacks the column {:?}, but all shards of a data set must \
                      have the same columns; add the column to the shard",

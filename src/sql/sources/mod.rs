@@ -128,7 +128,7 @@ macro_rules! delegate_source {
 pub(in crate::sql) use delegate_source;
 
 /// Returns the local path of the data at `path`; for the URL of an object store, that of a copy.
-fn local_path(path: &str) -> crate::Result<Cow<'_, Path>> {
+fn to_local_path(path: &str) -> crate::Result<Cow<'_, Path>> {
     access::localize(path, &[]).map_err(|e| crate::Error::io(path, e))
 }
 

@@ -21,7 +21,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 
-use crate::sql::sources::inner_sink::sink_of;
+use crate::sql::sources::inner_sink::find_sink;
 
 /// Value in a folder name that represents NULL, as Hive, Spark, pyarrow and DuckDB write it.
 pub(in crate::sql) const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -196,7 +196,7 @@ struct FolderSink {
 
 impl FolderSink {
     fn inner_sink(&self) -> Result<&dyn DataSink> {
-        sink_of(&self.writer)
+        find_sink(&self.writer)
     }
 }
 

@@ -52,7 +52,7 @@ pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     }
     Some(TableFactor::UNNEST {
         alias: alias.clone(),
-        array_exprs: plain_arguments(args)?,
+        array_exprs: find_plain_arguments(args)?,
         with_offset: false,
         with_offset_alias: None,
         with_ordinality,
@@ -65,7 +65,7 @@ fn is_unnest(name: &ObjectName) -> bool {
         .is_some_and(|i| i.quote_style.is_none() && i.value.eq_ignore_ascii_case("unnest")))
 }
 
-fn plain_arguments(args: &[FunctionArg]) -> Option<Vec<Expr>> {
+fn find_plain_arguments(args: &[FunctionArg]) -> Option<Vec<Expr>> {
     args.iter()
         .map(|arg| match arg {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(e.clone()),

@@ -24,7 +24,7 @@ pub fn decode_runs(
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 ) -> Result<(SchemaRef, Vec<RecordBatch>)> {
-    let plain = plain_schema(&schema);
+    let plain = to_plain_schema(&schema);
     if plain == schema {
         return Ok((schema, batches));
     }
@@ -35,35 +35,37 @@ pub fn decode_runs(
 
 /// Replaces run-end encoded types, also in lists and structs, with the types of their values, and
 /// decimal types of a negative scale with those of scale 0.
-pub(in crate::sql) fn plain_schema(schema: &SchemaRef) -> SchemaRef {
-    let fields = plain_fields(schema.fields());
+pub(in crate::sql) fn to_plain_schema(schema: &SchemaRef) -> SchemaRef {
+    let fields = to_plain_fields(schema.fields());
     match fields == *schema.fields() {
         true => Arc::clone(schema),
         false => Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
     }
 }
 
-fn plain_fields(fields: &Fields) -> Fields {
-    fields.iter().map(plain_field).collect()
+fn to_plain_fields(fields: &Fields) -> Fields {
+    fields.iter().map(to_plain_field).collect()
 }
 
-fn plain_field(field: &FieldRef) -> FieldRef {
+fn to_plain_field(field: &FieldRef) -> FieldRef {
     let with_type = |plain: DataType| field.as_ref().clone().with_data_type(plain);
     Arc::new(match field.data_type() {
         DataType::RunEndEncoded(_, values) => {
-            let values = plain_field(values);
+            let values = to_plain_field(values);
             // The values of runs, not the column itself, are NULL.
             let nullable = field.is_nullable() || values.is_nullable();
             with_type(values.data_type().clone()).with_nullable(nullable)
         }
-        DataType::List(item) => with_type(DataType::List(plain_field(item))),
-        DataType::LargeList(item) => with_type(DataType::LargeList(plain_field(item))),
+        DataType::List(item) => with_type(DataType::List(to_plain_field(item))),
+        DataType::LargeList(item) => with_type(DataType::LargeList(to_plain_field(item))),
         DataType::FixedSizeList(item, size) => {
-            with_type(DataType::FixedSizeList(plain_field(item), *size))
+            with_type(DataType::FixedSizeList(to_plain_field(item), *size))
         }
-        DataType::Map(entries, sorted) => with_type(DataType::Map(plain_field(entries), *sorted)),
-        DataType::Struct(fields) => with_type(DataType::Struct(plain_fields(fields))),
-        other => match whole_decimal(other) {
+        DataType::Map(entries, sorted) => {
+            with_type(DataType::Map(to_plain_field(entries), *sorted))
+        }
+        DataType::Struct(fields) => with_type(DataType::Struct(to_plain_fields(fields))),
+        other => match to_whole_decimal(other) {
             Some(whole) => with_type(whole),
             None => return Arc::clone(field),
         },
@@ -71,7 +73,7 @@ fn plain_field(field: &FieldRef) -> FieldRef {
 }
 
 /// Returns the type of scale 0 that holds all values of a decimal type with a negative scale.
-fn whole_decimal(data_type: &DataType) -> Option<DataType> {
+fn to_whole_decimal(data_type: &DataType) -> Option<DataType> {
     let (DataType::Decimal32(precision, scale)
     | DataType::Decimal64(precision, scale)
     | DataType::Decimal128(precision, scale)

@@ -16,7 +16,9 @@ use crate::array::list_depth;
 use crate::dense::{DType, DenseOptions, DenseTensor, Side, TableDenseOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::whole_file::{OutputOptions, collect_rows, local_target, make_folder};
+use crate::sql::sources::whole_file::{
+    OutputOptions, collect_rows, find_local_target, make_folder,
+};
 use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 
@@ -55,7 +57,7 @@ impl WrittenFormat for SafetensorsFormat {
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (target, schema) =
-            (local_target(conf, "SAFETENSORS")?, Arc::clone(conf.output_schema()));
+            (find_local_target(conf, "SAFETENSORS")?, Arc::clone(conf.output_schema()));
         let options = self.output.clone();
         let write = TargetSink::new(
             "SafetensorsSink(file=",
@@ -89,7 +91,7 @@ fn to_tensors(
             ragged.push(i);
             continue;
         }
-        let mut tensor = fixed_tensor(field, column)?;
+        let mut tensor = make_fixed_tensor(field, column)?;
         if !keep && tensor.dtype().is_integer() {
             tensor = tensor.cast(DType::I64)?;
         }
@@ -113,7 +115,7 @@ fn to_tensors(
 }
 
 /// Returns a FixedSizeList column as a tensor `[rows, ..]` in the shape of its extension type.
-fn fixed_tensor(field: &Field, column: &ArrayRef) -> Result<DenseTensor> {
+fn make_fixed_tensor(field: &Field, column: &ArrayRef) -> Result<DenseTensor> {
     let tensor = DenseTensor::try_from_arrow(column).map_err(|e| {
         crate::Error::invalid(format!(
             "column {:?} cannot be written as a tensor; cast it to numbers or leave it out: {e}",

@@ -140,7 +140,7 @@ impl SessionStores {
     /// Returns the store that OPTIONS of a statement opened for the bucket of a URL.
     pub(in crate::sql) fn find_given(&self, url: &Url) -> Option<Arc<dyn ObjectStore>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = open.get(bucket_of(url)).filter(|found| found.options.is_some())?;
+        let found = open.get(find_bucket_name(url)).filter(|found| found.options.is_some())?;
         Some(Arc::clone(&found.store))
     }
 
@@ -150,17 +150,17 @@ impl SessionStores {
         let Some(kind) = StoreKind::from_url(url) else { return Ok(None) };
         check_url(url)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = open.get(bucket_of(url)) {
+        if let Some(found) = open.get(find_bucket_name(url)) {
             return Ok(Some(Arc::clone(&found.store)));
         }
         let store = open_store(kind, url, &StoreOptions::new())?;
         let opened = OpenStore { store: Arc::clone(&store), options: None };
-        open.insert(bucket_of(url).to_owned(), opened);
+        open.insert(find_bucket_name(url).to_owned(), opened);
         Ok(Some(store))
     }
 
     fn open_with(&self, kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<()> {
-        let bucket = bucket_of(url);
+        let bucket = find_bucket_name(url);
         let is_credential = |name: &str| CREDENTIALS.iter().any(|part| name.contains(part));
         let mut public = options.clone();
         public.retain(|name, _| !is_credential(name));
@@ -221,7 +221,7 @@ impl ObjectStoreRegistry for CloudRegistry {
     }
 }
 
-fn bucket_of(url: &Url) -> &str {
+fn find_bucket_name(url: &Url) -> &str {
     &url[..Position::BeforePath]
 }
 
@@ -295,7 +295,7 @@ pub(in crate::sql) fn take_options(
                 kind.option_prefix()
             );
         }
-        access::check_store().map_err(|e| crate::Error::io(bucket_of(&url), e))?;
+        access::check_store().map_err(|e| crate::Error::io(find_bucket_name(&url), e))?;
         let given = ours.iter().map(|(_, name, value)| (name.clone(), value.clone())).collect();
         match state.config().get_extension::<SessionStores>() {
             Some(stores) => stores.open_with(kind, &url, &given)?,
@@ -368,7 +368,8 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
                 let key: ClientConfigKey = parse_name(kind, name)?;
                 client = client.with_config(key, value);
             }
-            let builder = HttpBuilder::new().with_url(bucket_of(url)).with_client_options(client);
+            let builder =
+                HttpBuilder::new().with_url(find_bucket_name(url)).with_client_options(client);
             builder.with_retry(retry).build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
         }
     };
@@ -378,7 +379,7 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
             let apart = Duration::from_nanos(u64::from(step));
             Ok(Arc::new(CloudStore {
                 inner,
-                by: StoreName { kind, root: bucket_of(url).to_owned() },
+                by: StoreName { kind, root: find_bucket_name(url).to_owned() },
                 apart,
             }))
         }
@@ -391,7 +392,7 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
                 true => "the value of an option is not valid",
                 false => text.as_str(),
             };
-            plan_err!("cannot open {}: {why}; {}", bucket_of(url), kind.give_advice())
+            plan_err!("cannot open {}: {why}; {}", find_bucket_name(url), kind.give_advice())
         }
     }
 }
@@ -467,8 +468,8 @@ impl StoreName {
     /// left out, because they have several lines, and may contain signatures.
     fn explain_error(&self, e: StoreError) -> StoreError {
         let text = e.to_string();
-        let code = text_between(&text, "<Code>", "</Code>").unwrap_or_default();
-        let status = text_between(&text, "status code: ", ":").unwrap_or_default().trim();
+        let code = find_text_between(&text, "<Code>", "</Code>").unwrap_or_default();
+        let status = find_text_between(&text, "status code: ", ":").unwrap_or_default().trim();
         let answer = format!("{status} {code}");
         let answer = answer.trim();
         match e {
@@ -559,7 +560,7 @@ fn is_answer_to_list(text: &str) -> bool {
 }
 
 /// Returns the text between two others.
-fn text_between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
+fn find_text_between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(start)?;
     Some(rest.split_once(end).map_or(rest, |(found, _)| found))
 }

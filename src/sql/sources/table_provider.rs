@@ -19,8 +19,8 @@ use futures::stream;
 use super::range_partitions::{read_ranges, write_limit};
 use crate::config::SerrateOptions;
 use crate::sql::sources::cuts::{
-    BatchSize, CutCache, CutPlan, cut_batches, deepest_axis, elements_before, hollow_type,
-    rows_within,
+    BatchSize, CutCache, CutPlan, cut_batches, elements_before, find_deepest_axis, rows_within,
+    to_leafless_type,
 };
 use crate::sql::sources::{describe_table, select_columns};
 use crate::table::RaggedTable;
@@ -199,12 +199,12 @@ pub(in crate::sql) struct TableSource {
 impl TableSource {
     /// Returns the source for a query that needs only list lengths. It limits batches by rows
     /// alone, not by leaves, and uses one thread for few lists. If `without_leaves` is true,
-    /// columns have the types of [`hollow_type`].
+    /// columns have the types of [`to_leafless_type`].
     pub(in crate::sql) fn reduce_to_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {
             let of = |field: &FieldRef| {
-                let data_type = hollow_type(field.data_type());
+                let data_type = to_leafless_type(field.data_type());
                 Arc::new(field.as_ref().clone().with_data_type(data_type))
             };
             let fields: Fields = self.schema.fields().iter().map(of).collect();
@@ -266,7 +266,7 @@ impl DataSource for TableSource {
             rows: context.session_config().batch_size(),
             leaves: SerrateOptions::of(context.session_config().options()).leaf_batch_size,
         };
-        let axis = if self.of_lengths { 0 } else { deepest_axis(&self.table, &columns) };
+        let axis = if self.of_lengths { 0 } else { find_deepest_axis(&self.table, &columns) };
         let plan = CutPlan { rows: rows.clone(), axis, size };
         // The batches of a scan with a limit, or of a scan of only some rows of the table, are not cached.
         let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();

@@ -17,7 +17,7 @@ use crate::dense::{Side, Size};
 use crate::loader::{BatchFolder, Form, Loader, LoaderOptions, Sampling};
 use crate::sql::exec::spool::Spool;
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::whole_file::local_folder;
+use crate::sql::sources::whole_file::find_local_folder;
 use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 use serrate_core::internal::check_target;
@@ -247,7 +247,7 @@ impl WrittenFormat for BatchesFormat {
         conf: &FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let target = local_folder(conf, "BATCHES")?;
+        let target = find_local_folder(conf, "BATCHES")?;
         check_target(&target, self.options.overwrite)?;
         let (schema, options) = (Arc::clone(conf.output_schema()), self.options.clone());
         let sink = TargetSink::new(

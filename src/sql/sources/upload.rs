@@ -106,7 +106,7 @@ fn divide_copy(copy: &CopyTo, session: &dyn Session) -> Result<Option<(CopyTo, U
     let beside = disks.into_iter().next().unwrap_or_else(std::env::temp_dir);
     let beside = std::path::absolute(&beside).map_err(|e| crate::Error::io(&beside, e))?;
     let stem = Lease::draw_stem();
-    let file = beside.join(Lease::data_name(&stem)).join(name);
+    let file = beside.join(Lease::format_data_name(&stem)).join(name);
     let Ok(url) = Url::from_file_path(&file) else {
         return plan_err!(
             "cannot write {} through the temporary file {}, whose path is not absolute; set datafusion.runtime.temp_directory to an absolute path",

@@ -68,7 +68,9 @@ impl UrlTableFactory for PathTables {
             return Ok(None);
         };
         let files = match FileSet::new(vec![path.clone()], None).list_files(&state).await {
-            Ok(files) if files.is_empty() && looks_like_path => return Err(missing_file(url)),
+            Ok(files) if files.is_empty() && looks_like_path => {
+                return Err(make_missing_file_error(url));
+            }
             Ok(files) if files.is_empty() => return Ok(None),
             Ok(files) => files,
             Err(e) if looks_like_path => return Err(explain_error(url, &e)),
@@ -222,7 +224,7 @@ pub(in crate::sql) fn replace_paths(state: &SessionState, mut plan: LogicalPlan)
 }
 
 /// Returns the path of an object for display. Local files get the leading slash, which locations lack.
-pub(in crate::sql) fn shown_location(location: &Location) -> String {
+pub(in crate::sql) fn format_location(location: &Location) -> String {
     match LocalFileSystem::new().path_to_filesystem(location) {
         Ok(path) if access::exists(&path) => path.display().to_string(),
         _ => location.to_string(),
@@ -230,13 +232,13 @@ pub(in crate::sql) fn shown_location(location: &Location) -> String {
 }
 
 /// Returns the error for a missing file, for which [`crate::Error::is_not_found`] is true.
-pub(in crate::sql) fn missing_file(path: &str) -> DataFusionError {
+pub(in crate::sql) fn make_missing_file_error(path: &str) -> DataFusionError {
     let why = "the file does not exist, or no file matches the pattern";
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
 }
 
 /// Returns a URL without user and password, which errors must not show.
-fn without_user(url: &str) -> Cow<'_, str> {
+fn remove_user(url: &str) -> Cow<'_, str> {
     let Some((scheme, rest)) = url.split_once("://") else { return Cow::Borrowed(url) };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match host.rsplit_once('@') {
@@ -250,5 +252,5 @@ fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
         DataFusionError::External(e) => e.to_string(),
         e => e.strip_backtrace(),
     };
-    DataFusionError::Plan(format!("cannot read '{}': {why}", without_user(url)))
+    DataFusionError::Plan(format!("cannot read '{}': {why}", remove_user(url)))
 }

@@ -39,21 +39,21 @@ use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan, infer_objects};
 use crate::sql::sources::csv_scan::{CsvReader, CsvScan};
 use crate::sql::sources::csv_schema::{check_options, infer_csv_schema, resolve_options};
-use crate::sql::sources::inner_sink::sink_of;
+use crate::sql::sources::inner_sink::find_sink;
 use crate::sql::sources::json;
 use crate::sql::sources::json_scan::{JsonReader, JsonScan};
 use crate::sql::sources::json_sink::write_nulls;
 use crate::sql::sources::partition_folders::Folders;
-use crate::sql::sources::run_ends::plain_schema;
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::run_ends::to_plain_schema;
+use crate::sql::sources::urls::format_location;
 use crate::sql::sources::whole_file::{
-    OutputOptions, ensure_batch, is_copy, is_copy_to_folder, make_folder, single_file,
+    OutputOptions, ensure_batch, find_single_file, is_copy, is_copy_to_folder, make_folder,
 };
 use serrate_core::internal::Lease;
-use serrate_core::internal::arrow_ipc::{as_schema, without_dictionaries};
+use serrate_core::internal::arrow_ipc::{as_schema, remove_dictionaries};
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
-use serrate_core::internal::json::{lists_as_json, schema_of_texts};
-use serrate_core::internal::spans::{schema_of_span_texts, spans_as_texts};
+use serrate_core::internal::json::{convert_lists_to_json, make_text_schema};
+use serrate_core::internal::spans::{convert_spans_to_texts, make_span_text_schema};
 
 /// Creates [`WholeFileFormat`]s over the formats of another factory.
 #[derive(Debug)]
@@ -205,18 +205,18 @@ impl FileFormat for WholeFileFormat {
             return self.inner.infer_schema(state, store, objects).await;
         }
         if let Some(short) = objects.iter().find(|object| object.size < 8) {
-            let shown = shown_location(&short.location);
+            let shown = format_location(&short.location);
             return exec_err!(
                 "{shown}: the file has {} bytes, but an Arrow file or stream has at least 8; create it again",
                 short.size
             );
         }
         if let Some(schema) = infer_objects(store, objects).await? {
-            return Ok(plain_schema(&schema));
+            return Ok(to_plain_schema(&schema));
         }
         let checked: Arc<dyn ObjectStore> = Arc::new(CheckedArrow::new(Arc::clone(store)));
         let schema = infer_guarded(self.inner.as_ref(), state, &checked, objects).await?;
-        Ok(plain_schema(&schema))
+        Ok(to_plain_schema(&schema))
     }
 
     async fn infer_stats(
@@ -296,7 +296,7 @@ impl WholeFileFormat {
         mut conf: FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let target = single_file(&conf);
+        let target = find_single_file(&conf);
         if target.is_none() && self.overwrite {
             return plan_err!(
                 "the option 'overwrite' of {} applies only to COPY to one local file; name a file or \
@@ -307,10 +307,10 @@ impl WholeFileFormat {
         let schema = Arc::clone(conf.output_schema());
         let texts = match self.is_arrow() {
             true => Arc::clone(&schema),
-            false => schema_of_span_texts(&schema),
+            false => make_span_text_schema(&schema),
         };
         let quotes = match conf.table_partition_cols.is_empty() {
-            true => self.csv_quotes(&texts),
+            true => self.find_csv_quotes(&texts),
             // Partition columns become names of folders, which are not quoted.
             false => None,
         };
@@ -339,7 +339,7 @@ impl WholeFileFormat {
         let whole = match target {
             Some(target) => {
                 access::check_new(&target, self.overwrite)?;
-                let (stem, url) = temporary_target(&conf, &target)?;
+                let (stem, url) = make_temporary_target(&conf, &target)?;
                 conf.table_paths = vec![url];
                 Some(WholeFile { target, stem, overwrite: self.overwrite })
             }
@@ -347,7 +347,7 @@ impl WholeFileFormat {
         };
         // Only the sink of this plan is used, so the input of the plan is empty.
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
-        let unquoted = quotes.as_ref().and_then(|_| self.without_quotes());
+        let unquoted = quotes.as_ref().and_then(|_| self.remove_quotes());
         let writer: &dyn FileFormat = match &unquoted {
             Some(csv) => csv,
             None => self.inner.as_ref(),
@@ -384,7 +384,7 @@ impl WholeFileFormat {
 
     /// Returns how to quote fields before the CSV writer, or `None` if the writer quotes them
     /// itself: if no column has text, or an option does not allow quoted values.
-    fn csv_quotes(&self, schema: &SchemaRef) -> Option<CsvQuotes> {
+    fn find_csv_quotes(&self, schema: &SchemaRef) -> Option<CsvQuotes> {
         let options = self.inner.downcast_ref::<CsvFormat>()?.options();
         // A number or time may contain such a delimiter. Only the CSV writer can quote these fields.
         let unusual = options.delimiter.is_ascii_alphanumeric()
@@ -415,7 +415,7 @@ impl WholeFileFormat {
         Some(CsvQuotes { delimiter: options.delimiter, quote: options.quote, escape, null })
     }
 
-    fn without_quotes(&self) -> Option<CsvFormat> {
+    fn remove_quotes(&self) -> Option<CsvFormat> {
         let mut options = self.inner.downcast_ref::<CsvFormat>()?.options().clone();
         options.quote_style = CsvQuoteStyle::Never;
         Some(CsvFormat::default().with_options(options))
@@ -425,9 +425,9 @@ impl WholeFileFormat {
     fn convert_schema(&self, schema: &SchemaRef) -> SchemaRef {
         let nested = || schema.fields().iter().any(|f| f.data_type().is_nested());
         if self.is_arrow() {
-            without_dictionaries(schema)
+            remove_dictionaries(schema)
         } else if self.inner.is::<CsvFormat>() && nested() {
-            schema_of_texts(schema)
+            make_text_schema(schema)
         } else {
             Arc::clone(schema)
         }
@@ -458,7 +458,10 @@ fn check_escape(options: &CsvOptions) -> Result<()> {
 
 /// Draws a random name for a temporary folder in the folder of the target. Returns this name without its
 /// extension, and the URL of a file in the temporary folder with the name of the target.
-fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
+fn make_temporary_target(
+    conf: &FileSinkConfig,
+    target: &Path,
+) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
         return internal_err!(
@@ -466,7 +469,7 @@ fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, Lis
         );
     };
     let mut url = url.get_url().clone();
-    let folder = Lease::data_name(&stem);
+    let folder = Lease::format_data_name(&stem);
     match url.path_segments_mut() {
         Ok(mut path) => path.pop().push(&folder).push(&file.to_string_lossy()),
         Err(()) => {
@@ -522,7 +525,7 @@ impl WholeFile {
         let folder = lease.data();
         access::create_dir_all(&folder).map_err(io)?;
         let (data, of_query) = watch_errors(data);
-        let written = sink_of(&plan)?.write_all(data, &context).await;
+        let written = find_sink(&plan)?.write_all(data, &context).await;
         let rows = written.map_err(|e| match of_query.load(Ordering::Relaxed) {
             true => e,
             false => name_target(&target, &e),
@@ -577,7 +580,7 @@ impl FormatSink {
         let batches = data.map(move |batch| {
             let batch = batch?;
             Ok(match texts {
-                true => lists_as_json(&batch)?,
+                true => convert_lists_to_json(&batch)?,
                 false => as_schema(&batch, &written)?,
             })
         });
@@ -585,7 +588,7 @@ impl FormatSink {
     }
 
     fn convert_spans(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
-        let batches = data.map(|batch| Ok(spans_as_texts(&batch?)?));
+        let batches = data.map(|batch| Ok(convert_spans_to_texts(&batch?)?));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.texts), batches))
     }
 }
@@ -633,7 +636,7 @@ impl DataSink for FormatSink {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        sink_of(&self.plan).ok()?.metrics()
+        find_sink(&self.plan).ok()?.metrics()
     }
 
     async fn write_all(
@@ -644,7 +647,7 @@ impl DataSink for FormatSink {
         let data = self.convert_stream(data);
         let Some(whole) = self.whole.clone() else {
             let data = if self.even_empty { ensure_batch(data) } else { data };
-            return sink_of(&self.plan)?.write_all(data, context).await;
+            return find_sink(&self.plan)?.write_all(data, context).await;
         };
         // If the write were part of this future, a drop of the future would leave behind tasks that
         // create files in the removed temporary folder. So a separate task writes and always runs

@@ -3,7 +3,7 @@
 use crate::access;
 use crate::memory::{Charge, Charged};
 use crate::sql::exec::spool::count_own_bytes;
-use crate::sql::sources::inner_sink::sink_of;
+use crate::sql::sources::inner_sink::find_sink;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ impl OutputOptions {
 }
 
 /// Returns the folder that a COPY writes, or an error for remote targets and INSERT.
-pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
+pub(in crate::sql) fn find_local_folder(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!(
             "COPY to {format} writes one folder, but {} targets are given; name one folder",
@@ -112,7 +112,7 @@ pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Resul
 }
 
 /// Returns the file that a COPY writes, or an error for folders, remote targets and INSERT.
-pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
+pub(in crate::sql) fn find_local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     if !is_copy(conf) {
         return plan_err!(
             "INSERT is not supported for {format}, because a file cannot be appended to; write a new file with COPY .. TO 'file'"
@@ -149,7 +149,7 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
 }
 
 /// Returns the one local file that a COPY writes; `None` for INSERT, folders and object stores.
-pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
+pub(in crate::sql) fn find_single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     let [url] = conf.table_paths.as_slice() else { return None };
     let file = conf.file_output_mode.single_file_output(url) && !url.is_collection();
     if !is_copy(conf) || !file || !conf.table_partition_cols.is_empty() || url.scheme() != "file" {
@@ -199,7 +199,7 @@ struct AnyFileSink {
 
 impl AnyFileSink {
     fn inner_sink(&self) -> Result<&dyn DataSink> {
-        sink_of(&self.plan)
+        find_sink(&self.plan)
     }
 }
 

@@ -24,7 +24,7 @@ const TWIN: &str = "__serrate_twin";
 
 /// Whether a statement is a SELECT in which an alias may be the name of another column.
 pub(super) fn may_have_twins(statement: &Statement) -> bool {
-    let Some(query) = query_of(statement) else { return false };
+    let Some(query) = find_query(statement) else { return false };
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let mut used = HashSet::new();
     add_identifiers(&select.projection, &mut used);
@@ -40,7 +40,7 @@ pub(super) fn may_have_twins(statement: &Statement) -> bool {
     })
 }
 
-fn query_of(statement: &Statement) -> Option<&Query> {
+fn find_query(statement: &Statement) -> Option<&Query> {
     let Statement::Statement(inner) = statement else { return None };
     match inner.as_ref() {
         SqlStatement::Query(query) => Some(query),

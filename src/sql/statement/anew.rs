@@ -88,13 +88,13 @@ pub(super) fn keep_view(
 ) {
     if let Some(kept) = KeptStatements::from_state(state) {
         let definition = definition.to_owned();
-        let created = CreatedView { definition, statement, home: home_of(state) };
+        let created = CreatedView { definition, statement, home: find_home(state) };
         let mut views = kept.views.lock().unwrap_or_else(PoisonError::into_inner);
         views.insert(resolve_name(state, name).to_string(), created);
     }
 }
 
-fn home_of(state: &SessionState) -> (String, String) {
+fn find_home(state: &SessionState) -> (String, String) {
     let catalog = &state.config_options().catalog;
     (catalog.default_catalog.clone(), catalog.default_schema.clone())
 }
@@ -176,7 +176,7 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
 }
 
 /// Returns the number of a parameter such as `$2`, or else `None`. Breaks at a named parameter.
-fn parameter_of(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
+fn find_parameter(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {
             Value::Placeholder(name) => {
@@ -195,7 +195,7 @@ fn parameter_of(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
 fn count_parameters(statement: &SqlStatement) -> Option<usize> {
     let mut count = 0;
     let visited = visit_expressions(statement, |expr| {
-        count = parameter_of(expr)?.map_or(count, |number| count.max(number));
+        count = find_parameter(expr)?.map_or(count, |number| count.max(number));
         ControlFlow::Continue(())
     });
     visited.is_continue().then_some(count)
@@ -303,8 +303,8 @@ struct Binding<'a> {
 
 impl Binding<'_> {
     /// Returns the argument for a parameter, with its declared type. `None` for other expressions.
-    fn argument_of(&self, expr: &SqlExpr) -> Option<SqlExpr> {
-        let ControlFlow::Continue(Some(number)) = parameter_of(expr) else { return None };
+    fn find_argument(&self, expr: &SqlExpr) -> Option<SqlExpr> {
+        let ControlFlow::Continue(Some(number)) = find_parameter(expr) else { return None };
         let at = number.checked_sub(1)?;
         let argument = self.arguments.get(at)?.clone();
         Some(match self.types.get(at) {
@@ -327,7 +327,7 @@ impl VisitorMut for Binding<'_> {
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let offset = offset.as_mut().map(|offset| &mut offset.value);
             for expr in limit.iter_mut().chain(offset) {
-                if let Some(argument) = self.argument_of(expr) {
+                if let Some(argument) = self.find_argument(expr) {
                     *expr = argument;
                 }
             }
@@ -336,7 +336,7 @@ impl VisitorMut for Binding<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
-        if let Some(argument) = self.argument_of(expr) {
+        if let Some(argument) = self.find_argument(expr) {
             // An integer in ORDER BY or GROUP BY would be the position of a column.
             *expr = match is_integer(&argument) {
                 true => cast_to(argument, DataType::BigInt(None)),
@@ -374,17 +374,17 @@ async fn refresh_each(
     done: &mut HashSet<String>,
 ) -> Result<()> {
     let Some(kept) = KeptStatements::from_state(state) else { return Ok(()) };
-    for reference in tables_of(state, statement)? {
+    for reference in find_used_tables(state, statement)? {
         let Some(found) = find_view(state, &reference).await? else { continue };
         let name = resolve_name(state, &reference).to_string();
         let Some(created) = kept.find_created(&name, &found.definition) else { continue };
         if !done.insert(name) || is_recursive(state, &kept, &reference).await? {
             continue;
         }
-        let planned = match created.home == home_of(state) {
+        let planned = match created.home == find_home(state) {
             true => run_deep(plan_here(ctx, created.statement, done)).await,
             false => {
-                let ctx = SessionContext::new_with_state(state_at(state, &created.home));
+                let ctx = SessionContext::new_with_state(make_state_at(state, &created.home));
                 run_deep(plan_here(&ctx, created.statement, done)).await
             }
         };
@@ -401,14 +401,14 @@ async fn refresh_each(
     Ok(())
 }
 
-fn state_at(state: &SessionState, (catalog, schema): &(String, String)) -> SessionState {
+fn make_state_at(state: &SessionState, (catalog, schema): &(String, String)) -> SessionState {
     let mut state = state.clone();
     let options = &mut state.config_mut().options_mut().catalog;
     (options.default_catalog, options.default_schema) = (catalog.clone(), schema.clone());
     state
 }
 
-fn tables_of(state: &SessionState, statement: &Statement) -> Result<Vec<TableReference>> {
+fn find_used_tables(state: &SessionState, statement: &Statement) -> Result<Vec<TableReference>> {
     if let Statement::Statement(inner) = statement {
         match inner.as_ref() {
             SqlStatement::CreateView(view) => {
@@ -477,8 +477,8 @@ async fn is_recursive(
     while let Some((name, reference, state)) = next.pop() {
         let Some(found) = find_view(&state, &reference).await? else { continue };
         let Some(created) = kept.find_created(&name, &found.definition) else { continue };
-        let state = state_at(&state, &created.home);
-        for table in tables_of(&state, &created.statement)? {
+        let state = make_state_at(&state, &created.home);
+        for table in find_used_tables(&state, &created.statement)? {
             let name = resolve_name(&state, &table).to_string();
             if name == target {
                 return Ok(true);

@@ -15,9 +15,9 @@ use futures::future::BoxFuture;
 use super::plan_here;
 use crate::sql::statement::depth::run_deep;
 use crate::sql::statement::forms::BY_NAME;
-use crate::sql::statement::position_columns::table_reference;
+use crate::sql::statement::position_columns::to_table_reference;
 
-/// Writes out the columns of `INSERT INTO t BY NAME SELECT ..`, which `known_forms` has marked.
+/// Writes out the columns of `INSERT INTO t BY NAME SELECT ..`, which `rewrite_known_forms` has marked.
 ///
 /// # Errors
 /// If the table lacks a column of the query, or if the statement has VALUES, whose columns have no names.
@@ -51,7 +51,7 @@ async fn find_columns(
     let (plan, _) = run_deep(plan_here(ctx, query, refreshed)).await?;
     let mut names: Vec<String> =
         plan.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let provider = match table_reference(table) {
+    let provider = match to_table_reference(table) {
         Some(reference) => ctx.table_provider(reference).await.ok(),
         None => None,
     };

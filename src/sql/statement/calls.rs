@@ -12,12 +12,15 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::sql::sources::from::{is_table_function, to_plain_name};
 use crate::sql::statement::counterparts::{LIST_PREFIXES, find_counterpart};
-use crate::sql::statement::hints::top_level;
-use crate::sql::statement::shorthands::{shorthand_arities, shorthand_names};
+use crate::sql::statement::hints::split_top_level;
+use crate::sql::statement::shorthands::{list_shorthand_arities, list_shorthand_names};
 
 /// Returns the known names that are similar to `name`, or equal but for a prefix such as `ragged_`,
 /// best first. Similar names share prefix and first letter, and differ in one or two letters.
-pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(crate) fn find_similar_names<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Vec<&'a str> {
     let name = name.to_lowercase();
     let sorted = |text: &str| {
         let mut chars: Vec<char> = text.chars().collect();
@@ -72,7 +75,7 @@ fn split_prefix(name: &str) -> (&str, &str) {
 
 /// Finds calls of shorthands with arguments that the shorthand does not take. Returns, by the name
 /// of the shorthand, a description of the first such call.
-pub(in crate::sql) fn unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
+pub(in crate::sql) fn find_unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
     let mut found = Calls::default();
     visit_statement(statement, &mut found);
     found.0
@@ -105,7 +108,7 @@ impl Visitor for Calls {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         if let Expr::Function(call) = expr
             && let Some(name) = to_plain_name(&call.name)
-            && !shorthand_arities(&name).is_empty()
+            && !list_shorthand_arities(&name).is_empty()
         {
             let count = match &call.args {
                 FunctionArguments::List(list) => list.args.len(),
@@ -147,7 +150,7 @@ fn explain_unknown_function(
     unexpanded: &BTreeMap<String, String>,
 ) -> Option<String> {
     let (name, _) = message.strip_prefix("Invalid function '")?.split_once('\'')?;
-    let arities = shorthand_arities(name);
+    let arities = list_shorthand_arities(name);
     if let (Some(given), [_, ..]) = (unexpanded.get(name), arities.as_slice()) {
         if ["arg_max", "max_by", "argmax", "arg_min", "min_by", "argmin"].contains(&name) {
             return Some(format!(
@@ -187,10 +190,10 @@ fn explain_unknown_function(
         .chain(state.higher_order_functions().keys())
         .map(String::as_str)
         .collect();
-    for name in shorthand_names() {
+    for name in list_shorthand_names() {
         known.insert(name);
     }
-    let similar = similar_names(name, known.into_iter());
+    let similar = find_similar_names(name, known.into_iter());
     Some(match similar.is_empty() {
         true => format!(
             "there is no function {name}; docs/functions and the shell command .functions list all functions"
@@ -237,7 +240,7 @@ fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
 
 /// Returns up to four signatures with the given number of arguments, else the documented syntax.
 fn list_signatures(name: &str, given: &str, candidates: &str, state: &SessionState) -> String {
-    let documented = documentation_of(name, state).map(|doc| doc.syntax_example.clone());
+    let documented = find_documentation(name, state).map(|doc| doc.syntax_example.clone());
     let listed: Vec<&str> =
         candidates.lines().map(str::trim).filter(|line| line.starts_with(name)).collect();
     let is_typed = |form: &&str| {
@@ -245,12 +248,12 @@ fn list_signatures(name: &str, given: &str, candidates: &str, state: &SessionSta
     };
     let types = |form: &str| {
         let types = form.split_once('(').and_then(|(_, types)| types.strip_suffix(')'));
-        top_level(types.unwrap_or_default()).len()
+        split_top_level(types.unwrap_or_default()).len()
     };
     let fitting: Vec<&str> = listed
         .iter()
         .copied()
-        .filter(|form| is_typed(form) && types(form) == top_level(given).len())
+        .filter(|form| is_typed(form) && types(form) == split_top_level(given).len())
         .collect();
     match (fitting.len(), documented) {
         (1..=4, _) => fitting.join(" or "),
@@ -259,7 +262,7 @@ fn list_signatures(name: &str, given: &str, candidates: &str, state: &SessionSta
     }
 }
 
-fn documentation_of<'a>(name: &str, state: &'a SessionState) -> Option<&'a Documentation> {
+fn find_documentation<'a>(name: &str, state: &'a SessionState) -> Option<&'a Documentation> {
     let scalar = state.scalar_functions().get(name).and_then(|f| f.documentation());
     let aggregate = || state.aggregate_functions().get(name).and_then(|f| f.documentation());
     let window = || state.window_functions().get(name).and_then(|f| f.documentation());
@@ -291,7 +294,7 @@ mod tests {
             "list_remove",
             "today",
         ];
-        let similar = |name: &str| similar_names(name, known.into_iter());
+        let similar = |name: &str| find_similar_names(name, known.into_iter());
         assert_eq!(similar("ragged_meann"), ["ragged_mean"]);
         assert_eq!(similar("ragged_maen"), ["ragged_mean"]);
         assert_eq!(similar("MODE"), ["ragged_mode"]);

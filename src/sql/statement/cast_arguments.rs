@@ -16,7 +16,7 @@ use crate::functions;
 use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::coalesce_of;
-use crate::sql::statement::set_names::{add_identifiers, is_name, unused_name, without_casts};
+use crate::sql::statement::set_names::{add_identifiers, find_unused_name, is_name, remove_casts};
 
 /// Maximum bytes of a call whose casts are compared: copying a very deep call overflows the stack.
 const LONGEST_CALL: usize = 1_000;
@@ -101,7 +101,7 @@ fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
     let mut sorted: Vec<(String, Expr)> = Vec::new();
     let _ = visit_expressions(order, |e| {
         if !is_name(e) && e.to_string().len() <= LONGEST_CALL {
-            sorted.push((planned_name(e), e.clone()));
+            sorted.push((find_planned_name(e), e.clone()));
         }
         ControlFlow::<()>::Continue(())
     });
@@ -114,9 +114,9 @@ fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
         if !has_cast(expr) {
             continue;
         }
-        let name = planned_name(expr);
+        let name = find_planned_name(expr);
         if sorted.iter().any(|(other, key)| *other == name && key != expr) {
-            let alias = unused_name(&expr.to_string(), &mut used, &avoided);
+            let alias = find_unused_name(&expr.to_string(), &mut used, &avoided);
             let alias = Ident::with_quote('"', alias);
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
@@ -140,7 +140,7 @@ fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
     let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Vec::new() };
     let mut keys: Vec<&Expr> = groups
         .iter()
-        .flat_map(keys_within)
+        .flat_map(list_keys_within)
         .map(|key| resolve_key(key, &select.projection))
         .collect();
     if keys.len() < 2 {
@@ -154,7 +154,7 @@ fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
         if key.to_string().len() > LONGEST_CALL {
             continue;
         }
-        let others = known.entry(planned_name(key)).or_default();
+        let others = known.entry(find_planned_name(key)).or_default();
         if others.contains(&key) {
             continue;
         }
@@ -168,7 +168,7 @@ fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
 }
 
 /// Returns the keys in an element of GROUP BY: the element itself or the members of its sets.
-fn keys_within(group: &Expr) -> Vec<&Expr> {
+fn list_keys_within(group: &Expr) -> Vec<&Expr> {
     match group {
         Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
             sets.iter().flatten().collect()
@@ -201,8 +201,8 @@ fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
 
 /// Approximates the name that DataFusion gives an expression, which omits casts, parentheses and,
 /// in lists of constants, quotes.
-fn planned_name(e: &Expr) -> String {
-    without_casts(e).to_string().to_lowercase().replace(['\'', '(', ')'], "")
+fn find_planned_name(e: &Expr) -> String {
+    remove_casts(e).to_string().to_lowercase().replace(['\'', '(', ')'], "")
 }
 
 fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> ControlFlow<()> {
@@ -213,14 +213,14 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
     if written.len() > LONGEST_CALL {
         return ControlFlow::Continue(());
     }
-    let calls = known.entry(planned_name(e)).or_default();
+    let calls = known.entry(find_planned_name(e)).or_default();
     let at = calls.iter().position(|call| *call == written).unwrap_or_else(|| {
         calls.push(written);
         calls.len().saturating_sub(1)
     });
     if let Expr::Function(call) = e
         && at > 0
-        && let Some(part) = first_part(call).cloned()
+        && let Some(part) = find_first_part(call).cloned()
     {
         let wrapped = (0..at).fold(part.clone(), |part, _| coalesce_of([part]));
         // DISTINCT requires that ORDER BY keys equal the argument, so equal keys are wrapped, too.
@@ -231,7 +231,7 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
                 equal.for_each(|key| key.expr = wrapped.clone());
             }
         }
-        if let Some(first) = first_part(call) {
+        if let Some(first) = find_first_part(call) {
             *first = wrapped;
         }
     }
@@ -251,7 +251,7 @@ pub(in crate::sql) fn is_aggregate(call: &Function) -> bool {
 }
 
 /// Returns the first expression in a call: an argument, the condition of FILTER, or a key of OVER.
-fn first_part(call: &mut Function) -> Option<&mut Expr> {
+fn find_first_part(call: &mut Function) -> Option<&mut Expr> {
     if let FunctionArguments::List(list) = &mut call.args
         && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = list.args.first_mut()
     {

@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::lateral_tables::table_name;
-use crate::sql::statement::position_columns::table_reference;
+use crate::sql::statement::position_columns::to_table_reference;
 
 /// Moves the WITH clause of `WITH .. INSERT | UPDATE | DELETE` into the queries that the statement
 /// contains, and replaces the alias in `DELETE FROM t AS alias` with the name of the table.
@@ -51,7 +51,7 @@ pub(in crate::sql) async fn write_out_defaults(
     else {
         return Ok(());
     };
-    let provider = match table_reference(name) {
+    let provider = match to_table_reference(name) {
         Some(reference) => ctx.table_provider(reference).await.ok(),
         None => None,
     };

@@ -11,7 +11,9 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, Select, SelectItem, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use crate::sql::statement::set_names::{add_identifiers, has_query, is_name, name_of, unused_name};
+use crate::sql::statement::set_names::{
+    add_identifiers, find_unused_name, has_query, is_name, name_of,
+};
 use crate::sql::statement::unnamed_queries::UNNAMED;
 
 /// Whether a SELECT of a statement has a computed column without an alias next to other columns.
@@ -71,7 +73,7 @@ impl VisitorMut for NameComputed {
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             if !is_name(expr) {
-                let name = unused_name(&display_written(expr), &mut used, &self.avoided);
+                let name = find_unused_name(&display_written(expr), &mut used, &self.avoided);
                 let expr = std::mem::replace(expr, Expr::value(Value::Null));
                 let alias = Ident::with_quote('"', name);
                 *item = SelectItem::ExprWithAlias { expr, alias };

@@ -149,10 +149,10 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             }
         }
         SqlStatement::CreateSchema { schema_name, if_not_exists, .. } => {
-            named_only(statement, "SCHEMA", *if_not_exists, schema_name)
+            refuse_all_but_name(statement, "SCHEMA", *if_not_exists, schema_name)
         }
         SqlStatement::CreateDatabase { db_name, if_not_exists, .. } => {
-            named_only(statement, "DATABASE", *if_not_exists, db_name)
+            refuse_all_but_name(statement, "DATABASE", *if_not_exists, db_name)
         }
         SqlStatement::Explain { query_plan, estimate, options, .. } => {
             let other = [
@@ -190,7 +190,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
 }
 
 /// Returns an error if CREATE SCHEMA or CREATE DATABASE contains more than a name.
-fn named_only(
+fn refuse_all_but_name(
     statement: &SqlStatement,
     what: &str,
     if_not_exists: bool,
@@ -599,7 +599,7 @@ pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<Da
 }
 
 /// Returns an error with an alternative if a text that the parser rejects has USING SAMPLE.
-pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
+pub(in crate::sql) fn refuse_using_sample(text: &str) -> Option<DataFusionError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
         .windows(2)
@@ -641,7 +641,7 @@ pub(in crate::sql) fn find_other_forms(
             "ASOF JOIN",
             "write SELECT DISTINCT ON (a.id) .. FROM a JOIN b ON a.k = b.k AND a.t >= b.t ORDER BY a.id, b.t DESC for the latest row of b, or ragged_asof(x, time, at) for lists",
         )),
-        // `known_forms` may have quoted the name of the argument.
+        // `rewrite_known_forms` may have quoted the name of the argument.
         ["AT", "(", "VERSION" | "\"VERSION\"" | "TIMESTAMP" | "\"TIMESTAMP\"", "=>", ..] => Some((
             "AT (VERSION | TIMESTAMP => ..)",
             "tables and files have no versions; read the file or table with the rows that you need",

@@ -43,7 +43,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         let _ = statement.visit(&mut found);
         let mut known = Vec::with_capacity(found.places.len());
         for query in found.places {
-            known.push(table_columns(state, query).await);
+            known.push(list_table_columns(state, query).await);
         }
         let known = Some((known.into_iter(), false));
         let mut sets = Sets { scopes: Scopes::default(), places: Vec::new(), known };
@@ -57,7 +57,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
 }
 
 /// Plans a query and returns its columns, or `None` if it cannot be planned.
-async fn table_columns(state: &SessionState, query: Query) -> Option<Vec<TableColumn>> {
+async fn list_table_columns(state: &SessionState, query: Query) -> Option<Vec<TableColumn>> {
     let plan = plan_alone(state, query).await?;
     let columns = plan
         .schema()
@@ -142,12 +142,12 @@ fn has_set(select: &Select) -> bool {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
             find_call(expr).is_some()
         }
-        item => struct_name(item).is_some_and(|name| !is_table(name, &select.from)),
+        item => find_struct_name(item).is_some_and(|name| !is_table(name, &select.from)),
     })
 }
 
 /// Returns the name before a star without options, if it is a single name.
-fn struct_name(item: &SelectItem) -> Option<&Ident> {
+fn find_struct_name(item: &SelectItem) -> Option<&Ident> {
     let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) =
         item
     else {
@@ -202,7 +202,7 @@ fn replace_sets(select: &mut Select, columns: &[TableColumn]) -> Result<bool> {
             SelectItem::ExprWithAlias { expr, alias } => {
                 write_out_call(expr, Some(alias), columns)?
             }
-            item => struct_name(item).and_then(|name| write_out_fields(name, columns)),
+            item => find_struct_name(item).and_then(|name| write_out_fields(name, columns)),
         };
         match written {
             Some(written) => {

@@ -14,7 +14,7 @@ use crate::sql::sources::training::BATCHES;
 ///
 /// # Errors
 /// If an option of DuckDB has no counterpart.
-pub(in crate::sql) fn known_options<'a>(
+pub(in crate::sql) fn list_known_options<'a>(
     text: &'a str,
     dialect: &dyn Dialect,
 ) -> Result<Cow<'a, str>> {
@@ -32,8 +32,8 @@ pub(in crate::sql) fn known_options<'a>(
     for statement in tokens.split(|t| t.token == Token::SemiColon) {
         let Some((target, options)) = find_options(statement) else { continue };
         let [open, .., close] = options else { continue };
-        let start = byte_offset(text, open.span.start);
-        let end = byte_offset(text, close.span.end);
+        let start = find_byte_offset(text, open.span.start);
+        let end = find_byte_offset(text, close.span.end);
         let (Some(before), Some(replaced)) = (text.get(copied..start), text.get(start..end)) else {
             continue;
         };
@@ -41,7 +41,7 @@ pub(in crate::sql) fn known_options<'a>(
         let inner = options.iter().skip_while(|t| t.token != Token::LParen).copied();
         let inner: Vec<&TokenWithSpan> = inner.skip(1).collect();
         let inner = inner.split_last().map(|(_, inner)| inner).unwrap_or_default();
-        out.push_str(&rewrite_options(&plain_text(&target.token), inner)?);
+        out.push_str(&rewrite_options(&format_plain_text(&target.token), inner)?);
         // Keeps the line breaks of the replaced text, so that errors in later statements name the right lines.
         out.push_str(&"\n".repeat(replaced.matches('\n').count()));
         copied = end;
@@ -57,7 +57,7 @@ pub(in crate::sql) fn known_options<'a>(
 fn find_options<'a, 'b>(
     statement: &'a [&'b TokenWithSpan],
 ) -> Option<(&'b TokenWithSpan, &'a [&'b TokenWithSpan])> {
-    if keyword_of(statement.first()?) != Some(Keyword::COPY) {
+    if find_keyword(statement.first()?) != Some(Keyword::COPY) {
         return None;
     }
     let mut depth = 0usize;
@@ -66,28 +66,28 @@ fn find_options<'a, 'b>(
         match token.token {
             Token::LParen => depth = depth.saturating_add(1),
             Token::RParen => depth = depth.saturating_sub(1),
-            _ if depth == 0 && keyword_of(token) == Some(Keyword::TO) => to = Some(at),
+            _ if depth == 0 && find_keyword(token) == Some(Keyword::TO) => to = Some(at),
             _ => {}
         }
     }
     // The target is one token after TO.
     let target = statement.get(to?.checked_add(1)?)?;
     let rest = statement.get(to?.checked_add(2)?..)?;
-    let open = usize::from(keyword_of(rest.first()?) == Some(Keyword::WITH));
+    let open = usize::from(find_keyword(rest.first()?) == Some(Keyword::WITH));
     let options = rest.get(open..)?;
     let first = options.first()?;
     let last = options.last()?;
     (first.token == Token::LParen && last.token == Token::RParen).then_some((target, rest))
 }
 
-fn keyword_of(token: &TokenWithSpan) -> Option<Keyword> {
+fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
     }
 }
 
-fn byte_offset(text: &str, at: Location) -> usize {
+fn find_byte_offset(text: &str, at: Location) -> usize {
     let line = usize::try_from(at.line.saturating_sub(1)).unwrap_or(usize::MAX);
     let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
     let before: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
@@ -150,15 +150,16 @@ impl CopyClauses {
         };
         // An option of DataFusion, such as `format.has_header`, stays unchanged.
         if value.first().is_some_and(|t| t.token == Token::Period) {
-            let last = last_value(&written, value)?;
-            self.options.push(format!("{name}{} {last}", option_suffix(value)));
+            let last = find_last_value(&written, value)?;
+            self.options.push(format!("{name}{} {last}", format_option_suffix(value)));
             return Ok(());
         }
         let value = match value {
             [sign, value @ ..] if sign.token == Token::Eq => value,
             value => value,
         };
-        let text = || value.iter().map(|t| plain_text(&t.token)).collect::<Vec<_>>().join("");
+        let text =
+            || value.iter().map(|t| format_plain_text(&t.token)).collect::<Vec<_>>().join("");
         let one = || match value {
             [_] => Ok(text()),
             _ => plan_err!(
@@ -200,7 +201,7 @@ impl CopyClauses {
                     .iter()
                     .filter(|t| matches!(t.token, Token::Word(_) | Token::SingleQuotedString(_)))
                     // Removes quotes, which DataFusion's parser would keep as a part of the name.
-                    .map(|t| plain_text(&t.token))
+                    .map(|t| format_plain_text(&t.token))
                     .collect();
                 self.partitions = Some(columns.join(", "));
             }
@@ -230,8 +231,8 @@ impl CopyClauses {
                 );
             }
             _ => {
-                let last = last_value(&written, value)?;
-                self.options.push(format!("{name}{} {last}", option_suffix(value)));
+                let last = find_last_value(&written, value)?;
+                self.options.push(format!("{name}{} {last}", format_option_suffix(value)));
             }
         }
         Ok(())
@@ -295,14 +296,14 @@ impl CopyClauses {
 }
 
 /// Returns the part of an option's name after its first word: `.has_header` for `format.has_header 'true'`.
-fn option_suffix(value: &[&TokenWithSpan]) -> String {
+fn format_option_suffix(value: &[&TokenWithSpan]) -> String {
     let name = value.split_last().map_or(value, |(_, name)| name);
     name.iter().map(|t| t.token.to_string()).collect()
 }
 
-fn last_value(name: &str, value: &[&TokenWithSpan]) -> Result<String> {
+fn find_last_value(name: &str, value: &[&TokenWithSpan]) -> Result<String> {
     match value.last() {
-        Some(value) => Ok(quote_text(&plain_text(&value.token))),
+        Some(value) => Ok(quote_text(&format_plain_text(&value.token))),
         None => plan_err!(
             "the option {name} of COPY has no value; write its name and its value, as in (HEADER true)"
         ),
@@ -317,7 +318,7 @@ fn parse_flag(option: &str, value: &str) -> Result<bool> {
     }
 }
 
-fn plain_text(token: &Token) -> String {
+fn format_plain_text(token: &Token) -> String {
     match token {
         Token::SingleQuotedString(text)
         | Token::DoubleQuotedString(text)
@@ -393,7 +394,7 @@ mod tests {
     use super::*;
 
     fn rewrite(text: &str) -> String {
-        known_options(text, &DuckDbDialect {}).unwrap().into_owned()
+        list_known_options(text, &DuckDbDialect {}).unwrap().into_owned()
     }
 
     #[test]
@@ -441,7 +442,7 @@ mod tests {
             ("COPY t TO 'x.parquet' (HEADER)", "HEADER of COPY applies only"),
             ("COPY t TO 'x.csv' (HEADER maybe)", "HEADER of COPY is true or false, not 'maybe'"),
         ] {
-            let refused = known_options(written, &DuckDbDialect {});
+            let refused = list_known_options(written, &DuckDbDialect {});
             assert!(refused.unwrap_err().to_string().contains(named), "{written}");
         }
     }

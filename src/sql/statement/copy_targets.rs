@@ -104,19 +104,22 @@ pub(super) fn check_format(state: &SessionState, format: &str) -> Result<()> {
     {
         return Ok(());
     }
-    plan_err!("the format {format} is unknown; STORED AS accepts {}", known_formats(state))
+    plan_err!("the format {format} is unknown; STORED AS accepts {}", list_known_formats(state))
 }
 
 /// Returns an error if COPY writes one file and its name has the extension of another format: a reader
 /// chooses the format by the extension.
 pub(super) fn check_extension(copy: &CopyToStatement, format: &str) -> Result<()> {
-    let written = of_extension(format);
+    let written = find_format_of_extension(format);
     let path = std::path::Path::new(&copy.target);
     let named = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     let named = named.filter(|_| copy.partitioned_by.is_empty() && !copy.target.ends_with('/'));
     match named {
         // An extension that no format has, such as `.bak`, is accepted.
-        Some(named) if of_extension(&named).is_some_and(|of| written.is_some_and(|w| w != of)) => {
+        Some(named)
+            if find_format_of_extension(&named)
+                .is_some_and(|of| written.is_some_and(|w| w != of)) =>
+        {
             plan_err!(
                 "COPY writes the format {format} to {}, but its name has the extension .{named} of another format; use the extension .{}, or remove STORED AS {format}",
                 copy.target,
@@ -128,7 +131,7 @@ pub(super) fn check_extension(copy: &CopyToStatement, format: &str) -> Result<()
 }
 
 /// Returns the usual extension of files in a format that is named by STORED AS or by an extension.
-fn of_extension(name: &str) -> Option<&'static str> {
+fn find_format_of_extension(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {
         "nrt" => "nrt",
         "parquet" => "parquet",
@@ -141,7 +144,7 @@ fn of_extension(name: &str) -> Option<&'static str> {
 }
 
 /// Returns the names of the formats that STORED AS accepts, separated by commas.
-pub(in crate::sql) fn known_formats(state: &SessionState) -> String {
+pub(in crate::sql) fn list_known_formats(state: &SessionState) -> String {
     let mut known: Vec<&str> = state
         .table_factories()
         .keys()

@@ -16,7 +16,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::Token;
 
 use crate::sql::statement::predicates::call_function;
 
-pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
+pub(in crate::sql) fn find_parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
     match named {
         Named::DuckDB => Some(Box::new(SqlDialect(DuckDbDialect))),
         other => dialect_from_str(other),
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn operators_bind_as_in_duckdb() {
-        let ours = parser_dialect(Named::DuckDB).unwrap();
+        let ours = find_parser_dialect(Named::DuckDB).unwrap();
         for (text, meant) in PRECEDENCES {
             let [found, expected] = [text, meant].map(|text| parse_structure(ours.as_ref(), text));
             assert_eq!(found, expected, "{text}");
@@ -421,7 +421,7 @@ mod tests {
     /// Fails if a newer `DuckDbDialect` overrides a method that [`SqlDialect`] does not delegate.
     #[test]
     fn the_dialect_is_that_of_the_parser_but_for_precedence() {
-        let ours = parser_dialect(Named::DuckDB).unwrap();
+        let ours = find_parser_dialect(Named::DuckDB).unwrap();
         assert!(ours.is::<DuckDbDialect>());
         for text in [
             "SELECT * EXCLUDE (a) FROM t",

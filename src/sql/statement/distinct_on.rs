@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::order_aliases::{fold_names, may_differ};
 use crate::sql::statement::predicates::call_function;
-use crate::sql::statement::select_names::expression_at;
+use crate::sql::statement::select_names::find_expression_at;
 use crate::sql::statement::set_names::has_query;
 use crate::sql::statement::unnest_names::is_unnest;
 
@@ -60,7 +60,7 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
     let begins = keys.len() <= sorts.len()
         && keys.iter().zip(sorts).all(|(key, sort)| {
             let at_position = match key {
-                Expr::Value(_) => without_aliases(key, &select.projection),
+                Expr::Value(_) => remove_aliases(key, &select.projection),
                 _ => None,
             };
             fold_names(at_position.as_ref().unwrap_or(key)) == fold_names(&sort.expr)
@@ -70,12 +70,12 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
     }
     // A name within a key is a column, as in DuckDB.
     let keys = keys.iter().map(|key| match key {
-        Expr::Identifier(_) | Expr::Value(_) => without_aliases(key, &select.projection),
+        Expr::Identifier(_) | Expr::Value(_) => remove_aliases(key, &select.projection),
         key => is_clear(key, &select.projection).then(|| key.clone()),
     });
     let Some(partition_by) = keys.collect::<Option<Vec<Expr>>>() else { return };
     let sorts = sorts.iter().map(|sort| {
-        let expr = without_aliases(&sort.expr, &select.projection)?;
+        let expr = remove_aliases(&sort.expr, &select.projection)?;
         Some(OrderByExpr { expr, ..sort.clone() })
     });
     let Some(order_by) = sorts.collect::<Option<Vec<OrderByExpr>>>() else { return };
@@ -94,10 +94,10 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
 
 /// Returns an expression with the expressions of SELECT in place of its aliases and of a position; `None` if the
 /// position is unknown, or if the expression is not clear.
-fn without_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
+fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
     let written = match expr {
         Expr::Value(value) => match &value.value {
-            Value::Number(number, _) => expression_at(columns, number).ok()?,
+            Value::Number(number, _) => find_expression_at(columns, number).ok()?,
             _ => expr.clone(),
         },
         _ => {

@@ -13,8 +13,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::access;
-use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameter_names};
-use crate::sql::sources::from::{query_text, to_plain_name, unquote_text};
+use crate::functions::{BIN_COLUMNS, PAIR, TABLES, list_parameter_names};
+use crate::sql::sources::from::{find_query_text, to_plain_name, unquote_text};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::predicates::call_function;
 use crate::sql::statement::windows::multiply_bounds_of;
@@ -248,7 +248,7 @@ fn order_arguments(call: &mut Function) -> Result<()> {
         return Ok(());
     }
     let Some(function) = to_plain_name(&call.name) else { return Ok(()) };
-    let Some((names, required)) = parameter_names(&function) else { return Ok(()) };
+    let Some((names, required)) = list_parameter_names(&function) else { return Ok(()) };
     let mut placed: Vec<Option<FunctionArgExpr>> = vec![None; names.len()];
     let mut named = false;
     for (i, arg) in list.args.iter().enumerate() {
@@ -331,10 +331,10 @@ fn make_equality(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {
         // The operand is computed twice: the borrow checker rejects a borrow that only one branch returns.
-        if weak_operand(first).is_none() {
+        if find_weak_operand(first).is_none() {
             break;
         }
-        match weak_operand(first) {
+        match find_weak_operand(first) {
             Some(operand) => first = operand,
             None => return right,
         }
@@ -346,7 +346,7 @@ fn make_equality(left: Expr, mut right: Expr) -> Expr {
 }
 
 /// Returns the left operand of an operator that binds no tighter than `=` in the parser, else `None`.
-fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
+fn find_weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::BinaryOp { left, op, .. } => (!binds_stronger(op)).then_some(left.as_mut()),
         Expr::IsNull(e)
@@ -429,7 +429,7 @@ fn append_table(call: &mut Function) -> Result<()> {
         "SELECT array_agg(named_struct('{k}', {}, '{v}', {})) FROM ({}) AS looked_into",
         quoted(&key),
         quoted(&value),
-        query_text(from)
+        find_query_text(from)
     );
     let query = match crate::sql::sources::from::parse_query(&pairs) {
         Ok(query) => query,

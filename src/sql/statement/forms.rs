@@ -16,7 +16,10 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 ///
 /// MATERIALIZED does not change the rows: a query whose rows may differ between runs is computed
 /// once ([`share_ctes`](crate::sql::workarounds::shared_rows::share_ctes)), other queries may run again.
-pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
+pub(in crate::sql) fn rewrite_known_forms<'a>(
+    text: &'a str,
+    dialect: &dyn Dialect,
+) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let has_form =
         ["from", "materialized", "select", "insert", "=>"].iter().any(|word| lower.contains(word));
@@ -69,7 +72,7 @@ fn apply_edits(text: &str, edits: &[Edit]) -> String {
     out
 }
 
-fn keyword_of(token: &TokenWithSpan) -> Option<Keyword> {
+fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
@@ -83,16 +86,18 @@ pub(in crate::sql) const BY_NAME: &str = "INSERT BY NAME";
 fn mark_by_name(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     for (at, pair) in tokens.windows(2).enumerate() {
         let [insert, into] = pair else { continue };
-        if keyword_of(insert) != Some(Keyword::INSERT) || keyword_of(into) != Some(Keyword::INTO) {
+        if find_keyword(insert) != Some(Keyword::INSERT)
+            || find_keyword(into) != Some(Keyword::INTO)
+        {
             continue;
         }
         let mut rest = tokens[at.saturating_add(2)..].iter().skip_while(|token| {
-            keyword_of(token) != Some(Keyword::BY)
+            find_keyword(token) != Some(Keyword::BY)
                 && matches!(token.token, Token::Word(_) | Token::Period)
         });
         let (Some(by), Some(how)) = (rest.next(), rest.next()) else { continue };
         let Token::Word(word) = &how.token else { continue };
-        if keyword_of(by) != Some(Keyword::BY) || word.quote_style.is_some() {
+        if find_keyword(by) != Some(Keyword::BY) || word.quote_style.is_some() {
             continue;
         }
         let insert = match word.value.to_ascii_lowercase().as_str() {
@@ -100,8 +105,8 @@ fn mark_by_name(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
             "position" => "",
             _ => continue,
         };
-        edits.push(Edit { at: place_of(by), blank: "BY".len(), insert });
-        edits.push(Edit { at: place_of(how), blank: word.value.len(), insert: "" });
+        edits.push(Edit { at: find_token_place(by), blank: "BY".len(), insert });
+        edits.push(Edit { at: find_token_place(how), blank: word.value.len(), insert: "" });
     }
 }
 
@@ -110,17 +115,17 @@ fn quote_argument_names(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     for pair in tokens.windows(2) {
         if let [name, arrow] = pair
             && arrow.token == Token::RArrow
-            && keyword_of(name).is_some_and(|keyword| keyword != Keyword::NoKeyword)
+            && find_keyword(name).is_some_and(|keyword| keyword != Keyword::NoKeyword)
         {
             let end = (name.span.end.line, name.span.end.column);
-            for at in [place_of(name), end] {
+            for at in [find_token_place(name), end] {
                 edits.push(Edit { at, blank: 0, insert: "\"" });
             }
         }
     }
 }
 
-fn place_of(token: &TokenWithSpan) -> (u64, u64) {
+fn find_token_place(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
@@ -154,7 +159,7 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
             }
             _ => {}
         }
-        match keyword_of(token) {
+        match find_keyword(token) {
             Some(Keyword::SELECT) => {
                 *level = ClauseRead::Select;
             }
@@ -167,7 +172,7 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
             Some(Keyword::WHERE | Keyword::GROUP | Keyword::HAVING | Keyword::QUALIFY)
                 if *level == ClauseRead::From && !has_select(&tokens[at..]) =>
             {
-                edits.push(Edit { at: place_of(token), blank: 0, insert: "SELECT * " });
+                edits.push(Edit { at: find_token_place(token), blank: 0, insert: "SELECT * " });
                 *level = ClauseRead::Select;
             }
             _ => {}
@@ -184,7 +189,7 @@ fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
         Token::LParen | Token::RParen | Token::SemiColon => true,
         _ => {
             matches!(
-                keyword_of(before),
+                find_keyword(before),
                 Some(
                     Keyword::UNION
                         | Keyword::EXCEPT
@@ -205,7 +210,7 @@ fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
 fn follows_insert(tokens: &[&TokenWithSpan]) -> bool {
     let is_end = |token: &Token| matches!(token, Token::LParen | Token::RParen | Token::SemiColon);
     let mut before = tokens.iter().rev().take_while(|token| !is_end(&token.token));
-    before.any(|token| keyword_of(token) == Some(Keyword::INSERT))
+    before.any(|token| find_keyword(token) == Some(Keyword::INSERT))
 }
 
 fn has_select(tokens: &[&TokenWithSpan]) -> bool {
@@ -219,7 +224,7 @@ fn has_select(tokens: &[&TokenWithSpan]) -> bool {
             },
             Token::SemiColon => return false,
             _ if depth > 0 => {}
-            _ => match keyword_of(token) {
+            _ => match find_keyword(token) {
                 Some(Keyword::SELECT) => return true,
                 Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT) => return false,
                 _ => {}
@@ -230,7 +235,7 @@ fn has_select(tokens: &[&TokenWithSpan]) -> bool {
 }
 
 fn drop_materialized(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
-    let is = |token: &&TokenWithSpan, word: Keyword| keyword_of(token) == Some(word);
+    let is = |token: &&TokenWithSpan, word: Keyword| find_keyword(token) == Some(word);
     for (at, token) in tokens.iter().enumerate() {
         if !is(token, Keyword::AS) {
             continue;
@@ -241,7 +246,7 @@ fn drop_materialized(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
                     && is(materialized, Keyword::MATERIALIZED)
                     && open.token == Token::LParen =>
             {
-                edits.push(Edit { at: place_of(not), blank: "NOT".len(), insert: "" });
+                edits.push(Edit { at: find_token_place(not), blank: "NOT".len(), insert: "" });
                 edits.push(blank_materialized(materialized));
             }
             [_, materialized, open, ..]
@@ -258,10 +263,13 @@ fn drop_materialized(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
 fn enclose_first_query(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     for (at, four) in tokens.windows(4).enumerate() {
         let [word, list, query, select] = four else { continue };
-        if keyword_of(word) != Some(Keyword::IN)
+        if find_keyword(word) != Some(Keyword::IN)
             || list.token != Token::LParen
             || query.token != Token::LParen
-            || !matches!(keyword_of(select), Some(Keyword::SELECT | Keyword::WITH | Keyword::FROM))
+            || !matches!(
+                find_keyword(select),
+                Some(Keyword::SELECT | Keyword::WITH | Keyword::FROM)
+            )
         {
             continue;
         }
@@ -284,14 +292,14 @@ fn enclose_first_query(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
         if let Some(comma) = after.nth(1)
             && comma.token == Token::Comma
         {
-            edits.push(Edit { at: place_of(query), blank: 0, insert: "coalesce(" });
-            edits.push(Edit { at: place_of(comma), blank: 0, insert: ")" });
+            edits.push(Edit { at: find_token_place(query), blank: 0, insert: "coalesce(" });
+            edits.push(Edit { at: find_token_place(comma), blank: 0, insert: ")" });
         }
     }
 }
 
 fn blank_materialized(token: &TokenWithSpan) -> Edit {
-    Edit { at: place_of(token), blank: "MATERIALIZED".len(), insert: "" }
+    Edit { at: find_token_place(token), blank: "MATERIALIZED".len(), insert: "" }
 }
 
 /// Rewrites `FETCH FIRST 3 ROWS ONLY` to `LIMIT 3`.
@@ -326,7 +334,7 @@ pub(in crate::sql) fn limit_to_fetched(query: &mut Query) -> Result<()> {
 }
 
 /// Rewrites SEMI JOIN to LEFT SEMI JOIN, and ANTI JOIN to LEFT ANTI JOIN.
-pub(in crate::sql) fn semi_joins(from: &mut TableWithJoins) {
+pub(in crate::sql) fn rewrite_semi_joins(from: &mut TableWithJoins) {
     for join in &mut from.joins {
         let taken = std::mem::replace(&mut join.join_operator, JoinOperator::CrossApply);
         join.join_operator = match taken {

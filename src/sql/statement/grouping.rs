@@ -50,13 +50,13 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
                 name_positions(&mut parts, columns);
                 written.push(match parts.iter().all(|part| part.len() == 1) {
                     true => Expr::Cube(parts),
-                    false => Expr::GroupingSets(cube_sets(&parts)?),
+                    false => Expr::GroupingSets(list_cube_sets(&parts)?),
                 });
             }
             Expr::GroupingSets(parts) => {
                 let mut sets = Vec::with_capacity(parts.len());
                 for part in parts {
-                    sets.extend(sets_of(part)?);
+                    sets.extend(list_grouping_sets(part)?);
                 }
                 name_positions(&mut sets, columns);
                 written.push(Expr::GroupingSets(sets));
@@ -92,7 +92,7 @@ fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec
     let Some(set) = kept.iter_mut().find(|group| is_set(group)) else { return Ok(kept) };
     let sets = match set {
         Expr::Rollup(parts) => rollup_sets(parts),
-        Expr::Cube(parts) => cube_sets(parts)?,
+        Expr::Cube(parts) => list_cube_sets(parts)?,
         Expr::GroupingSets(sets) => std::mem::take(sets),
         _ => return Ok(kept),
     };
@@ -205,7 +205,7 @@ fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
 }
 
 /// Expands one element of GROUPING SETS to the equivalent list of grouping sets.
-fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
+fn list_grouping_sets(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
     match only {
         // Within GROUPING SETS, the parser returns ROLLUP and CUBE as function calls with these names.
@@ -229,7 +229,7 @@ fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
             let Some(parts) = parts.collect::<Option<Vec<_>>>() else { return Ok(vec![part]) };
             match rollup {
                 true => Ok(rollup_sets(&parts)),
-                false => cube_sets(&parts),
+                false => list_cube_sets(&parts),
             }
         }
         _ => Ok(vec![part]),
@@ -242,7 +242,7 @@ fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
 }
 
 /// Returns the grouping sets of `CUBE (parts)`: for every subset of the parts, the expressions of its parts.
-fn cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
+fn list_cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     let sets = u32::try_from(parts.len()).ok().and_then(|count| 1usize.checked_shl(count));
     let Some(sets) = sets.filter(|sets| *sets <= MOST_SETS) else {
         return plan_err!(

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::functions::{
-    COMPARISON, find_definition, find_precedence, is_chain, loosest_operator, write_literal,
-    written_call,
+    COMPARISON, find_definition, find_loosest_operator, find_precedence, is_chain, write_list_call,
+    write_literal,
 };
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
@@ -59,9 +59,9 @@ enum Qualifiers {
 fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     let old: Vec<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
     let mut new: Vec<String> =
-        (0..old.len()).map(|at| column_heading(&plan, at, Qualifiers::Omitted)).collect();
+        (0..old.len()).map(|at| find_column_heading(&plan, at, Qualifiers::Omitted)).collect();
     for at in find_shared(&new) {
-        new[at] = column_heading(&plan, at, Qualifiers::Named);
+        new[at] = find_column_heading(&plan, at, Qualifiers::Named);
     }
     // If two columns have the same name even with the names of tables, both keep DataFusion's names.
     for at in find_shared(&new) {
@@ -129,7 +129,7 @@ fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<L
 
 /// Returns the expression that defines column `at` of an aggregation. The grouping id, a column
 /// between the keys of grouping sets and the aggregates, has none.
-fn grouped_expr(aggregate: &Aggregate, at: usize) -> Option<&Expr> {
+fn find_grouped_expr(aggregate: &Aggregate, at: usize) -> Option<&Expr> {
     match aggregate.group_expr.as_slice() {
         [Expr::GroupingSet(sets)] => {
             let keys = sets.distinct_expr();
@@ -143,41 +143,41 @@ fn grouped_expr(aggregate: &Aggregate, at: usize) -> Option<&Expr> {
 }
 
 /// Returns the heading of column `at` of a plan: the expression that defines the column, or else its name.
-fn column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> String {
+fn find_column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
             projection.expr.get(at).map(|expr| format_expr(expr, &projection.input, tables))
         }
         LogicalPlan::Aggregate(aggregate) => {
-            grouped_expr(aggregate, at).map(|expr| format_expr(expr, &aggregate.input, tables))
+            find_grouped_expr(aggregate, at).map(|expr| format_expr(expr, &aggregate.input, tables))
         }
         LogicalPlan::Window(window) => {
             let before = window.input.schema().fields().len();
             match at.checked_sub(before) {
-                None => Some(column_heading(&window.input, at, tables)),
+                None => Some(find_column_heading(&window.input, at, tables)),
                 Some(at) => {
                     window.window_expr.get(at).map(|e| format_expr(e, &window.input, tables))
                 }
             }
         }
-        LogicalPlan::Filter(filter) => Some(column_heading(&filter.input, at, tables)),
-        LogicalPlan::Sort(sort) => Some(column_heading(&sort.input, at, tables)),
-        LogicalPlan::Limit(limit) => Some(column_heading(&limit.input, at, tables)),
-        LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at, tables)),
-        LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at, tables)),
+        LogicalPlan::Filter(filter) => Some(find_column_heading(&filter.input, at, tables)),
+        LogicalPlan::Sort(sort) => Some(find_column_heading(&sort.input, at, tables)),
+        LogicalPlan::Limit(limit) => Some(find_column_heading(&limit.input, at, tables)),
+        LogicalPlan::SubqueryAlias(alias) => Some(find_column_heading(&alias.input, at, tables)),
+        LogicalPlan::Distinct(Distinct::All(input)) => Some(find_column_heading(input, at, tables)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
             // A column of a union gets the heading of the first input's column only if both columns
             // have the same name.
             let own = plan.schema().field(at).name();
-            (input.schema().field(at).name() == own).then(|| column_heading(input, at, tables))
+            (input.schema().field(at).name() == own).then(|| find_column_heading(input, at, tables))
         }),
         LogicalPlan::Join(join) => {
             let left = join.left.schema().fields().len();
             match join.join_type {
                 JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
                     Some(match at.checked_sub(left) {
-                        None => column_heading(&join.left, at, tables),
-                        Some(at) => column_heading(&join.right, at, tables),
+                        None => find_column_heading(&join.left, at, tables),
+                        Some(at) => find_column_heading(&join.right, at, tables),
                     })
                 }
                 _ => None,
@@ -192,7 +192,7 @@ fn format_expr(expr: &Expr, input: &LogicalPlan, tables: Qualifiers) -> String {
     match expr {
         // DataFusion plans `count(*) FILTER (..)` as `count(1) FILTER (..)` with an alias.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
-            let plain = displayed_expr((*alias.expr).clone(), input, tables);
+            let plain = find_displayed_expr((*alias.expr).clone(), input, tables);
             let name = plain.map(|e| e.schema_name().to_string());
             match name.as_deref().and_then(|name| name.strip_prefix("count(1)")) {
                 Some(rest) => format!("count(*){rest}"),
@@ -202,11 +202,11 @@ fn format_expr(expr: &Expr, input: &LogicalPlan, tables: Qualifiers) -> String {
         Expr::Alias(alias) => format_alias(&alias.name, &alias.expr, input, tables)
             .unwrap_or_else(|| alias.name.clone()),
         Expr::Column(column) => match input.schema().maybe_index_of_column(column) {
-            Some(at) => column_heading(input, at, tables),
+            Some(at) => find_column_heading(input, at, tables),
             None => column.name.clone(),
         },
         other => {
-            let plain = displayed_expr(other.clone(), input, tables);
+            let plain = find_displayed_expr(other.clone(), input, tables);
             plain.map_or_else(|| other.schema_name().to_string(), |e| e.schema_name().to_string())
         }
     }
@@ -219,7 +219,7 @@ fn format_column(
     tables: Qualifiers,
 ) -> String {
     let name = match schema.maybe_index_of_column(column) {
-        Some(at) => column_heading(input, at, tables),
+        Some(at) => find_column_heading(input, at, tables),
         None => column.name.clone(),
     };
     match &column.relation {
@@ -231,11 +231,11 @@ fn format_column(
 }
 
 /// Rewrites an expression so that its `Display` shows columns and literals as in SQL, if possible.
-fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option<Expr> {
+fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
         let e = match &e {
-            Expr::HigherOrderFunction(map) => written_call(map).unwrap_or(e),
+            Expr::HigherOrderFunction(map) => write_list_call(map).unwrap_or(e),
             _ => e,
         };
         Ok(match e {
@@ -243,7 +243,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
             // the operators are literals.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
-                    if let Some(plain) = displayed_expr(operand.clone(), input, tables) {
+                    if let Some(plain) = find_displayed_expr(operand.clone(), input, tables) {
                         *operand = plain;
                     }
                 }
@@ -258,8 +258,8 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
                 Transformed::yes(Expr::OuterReferenceColumn(field, plain))
             }
             // The literal in `1.5::DECIMAL(3, 1)` is planned as the string '1.5', which keeps its digits.
-            Expr::Cast(cast) if decimal_text(&cast).is_some() => {
-                let digits = decimal_text(&cast).unwrap_or_default();
+            Expr::Cast(cast) if format_decimal_text(&cast).is_some() => {
+                let digits = format_decimal_text(&cast).unwrap_or_default();
                 Transformed::yes(Expr::Column(Column::new_unqualified(digits)))
             }
             // DataFusion displays the literal 1 as `Int64(1)`.
@@ -274,7 +274,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
 }
 
 /// If a cast converts a string of digits to a decimal, returns the digits.
-fn decimal_text(cast: &Cast) -> Option<String> {
+fn format_decimal_text(cast: &Cast) -> Option<String> {
     let Expr::Literal(value, _) = cast.expr.as_ref() else { return None };
     let digits = value.try_as_str().flatten()?;
     let is_number = digits.bytes().all(|b| b.is_ascii_digit() || b"-.".contains(&b));
@@ -286,16 +286,16 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
     let mut changed = false;
     let mut enclose = |operand: &mut Expr, outer: u8| {
-        if loose(expr_precedence(operand), outer) {
+        if loose(find_expr_precedence(operand), outer) {
             let name = format!("({})", operand.schema_name());
-            *operand = text_column(name);
+            *operand = make_text_column(name);
             changed = true;
         }
     };
     let above_comparison = COMPARISON.saturating_add(1);
     match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let own = operator_binding(*op);
+            let own = find_operator_binding(*op);
             enclose(left, own);
             // A right operand with the same operator comes from balancing a long `a AND b AND c`.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
@@ -312,7 +312,8 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         }
         Expr::InList(list) => {
             enclose(&mut list.expr, above_comparison);
-            list.list = vec![text_column(format!("({})", display_names(&list.list).join(", ")))];
+            list.list =
+                vec![make_text_column(format!("({})", display_names(&list.list).join(", ")))];
             changed = true;
         }
         Expr::IsNull(of)
@@ -328,7 +329,7 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
             enclose(of, u8::MAX);
             let of = of.schema_name().to_string();
             let of = if of.starts_with('-') { format!("({of})") } else { of };
-            return Ok(Transformed::yes(text_column(format!("-{of}"))));
+            return Ok(Transformed::yes(make_text_column(format!("-{of}"))));
         }
         Expr::ScalarFunction(call) => {
             let name = match call.name() {
@@ -339,7 +340,7 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
                 _ => None,
             };
             if let Some(name) = name {
-                return Ok(Transformed::yes(text_column(name)));
+                return Ok(Transformed::yes(make_text_column(name)));
             }
         }
         _ => {}
@@ -351,7 +352,7 @@ fn display_names(exprs: &[Expr]) -> Vec<String> {
     exprs.iter().map(|e| e.schema_name().to_string()).collect()
 }
 
-fn text_column(name: String) -> Expr {
+fn make_text_column(name: String) -> Expr {
     Expr::Column(Column::new_unqualified(name))
 }
 
@@ -359,7 +360,7 @@ fn text_column(name: String) -> Expr {
 fn slice_name(args: &[Expr]) -> Option<String> {
     let names = display_names(args);
     let [list, low, high, step] = names.as_slice() else { return None };
-    if step != "1" || expr_precedence(&args[0]).is_some() {
+    if step != "1" || find_expr_precedence(&args[0]).is_some() {
         return None;
     }
     let low = if low == "1" { "" } else { low };
@@ -369,14 +370,14 @@ fn slice_name(args: &[Expr]) -> Option<String> {
 
 const NOT: u8 = 3;
 
-fn operator_binding(op: Operator) -> u8 {
+fn find_operator_binding(op: Operator) -> u8 {
     find_precedence(&op.to_string()).unwrap_or(COMPARISON)
 }
 
 /// Returns the precedence of the loosest operator outside parentheses in the displayed expression.
-fn expr_precedence(expr: &Expr) -> Option<u8> {
+fn find_expr_precedence(expr: &Expr) -> Option<u8> {
     match expr {
-        Expr::BinaryExpr(binary) => Some(operator_binding(binary.op)),
+        Expr::BinaryExpr(binary) => Some(find_operator_binding(binary.op)),
         Expr::Not(_) => Some(NOT),
         Expr::Between(_)
         | Expr::Like(_)
@@ -392,11 +393,11 @@ fn expr_precedence(expr: &Expr) -> Option<u8> {
         | Expr::IsNotUnknown(_) => Some(COMPARISON),
         // DataFusion displays a cast like its operand, so the precedence is that of the operand.
         Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
-            expr_precedence(expr)
+            find_expr_precedence(expr)
         }
         // A function of Serrate may be displayed as an operator, and a column as its defining expression.
         Expr::Column(_) | Expr::ScalarFunction(_) => {
-            loosest_operator(&expr.schema_name().to_string())
+            find_loosest_operator(&expr.schema_name().to_string())
         }
         _ => None,
     }
@@ -417,7 +418,7 @@ fn format_alias(
     let (name, _) = alias.split_once('(')?;
     let (made, below) = match expr {
         // The column refers to an aggregate or window function in a plan node below.
-        Expr::Column(column) => defining_expr(column, input)?,
+        Expr::Column(column) => find_defining_expr(column, input)?,
         other => (other, input),
     };
     let args = match made {
@@ -432,12 +433,12 @@ fn format_alias(
         return None;
     }
     let args: Option<Vec<Expr>> =
-        args.iter().map(|e| displayed_expr(e.clone(), below, tables)).collect();
+        args.iter().map(|e| find_displayed_expr(e.clone(), below, tables)).collect();
     Some(format!("{name}({})", display_names(&args?).join(",")))
 }
 
 /// Returns the aggregate or window function that defines a column, and the input of its plan node.
-fn defining_expr<'a>(
+fn find_defining_expr<'a>(
     column: &Column,
     plan: &'a LogicalPlan,
 ) -> Option<(&'a Expr, &'a LogicalPlan)> {
@@ -452,10 +453,10 @@ fn defining_expr<'a>(
             let before = window.input.schema().fields().len();
             match at.checked_sub(before) {
                 Some(at) => window.window_expr.get(at).map(|e| (e, window.input.as_ref())),
-                None => defining_expr(column, &window.input),
+                None => find_defining_expr(column, &window.input),
             }
         }
-        LogicalPlan::Filter(filter) => defining_expr(column, &filter.input),
+        LogicalPlan::Filter(filter) => find_defining_expr(column, &filter.input),
         _ => None,
     }
 }

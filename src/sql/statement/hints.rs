@@ -21,7 +21,7 @@ use crate::functions::find_list_function;
 use crate::sql::statement::calls::visit_statement;
 use crate::sql::statement::misplaced_windows::check_row_values;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
-use crate::sql::workarounds::subqueries::query_of;
+use crate::sql::workarounds::subqueries::find_query;
 
 #[derive(Debug)]
 pub(in crate::sql) struct ListHints;
@@ -68,7 +68,7 @@ fn check_outer_aggregate(expr: &Expr) -> Result<()> {
     let is_outer = args.iter().any(Expr::contains_outer)
         && args.iter().all(|arg| arg.column_refs().is_empty());
     let has_query =
-        args.iter().any(|arg| arg.exists(|e| Ok(query_of(e).is_some())).unwrap_or(true));
+        args.iter().any(|arg| arg.exists(|e| Ok(find_query(e).is_some())).unwrap_or(true));
     if is_outer && !has_query {
         return plan_err!(
             "the aggregate {} in a subquery uses only columns of an outer query, so in SQL it is an aggregate of the outer query, which is not supported; compute it in a subquery in FROM",
@@ -359,8 +359,8 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
             DataFusionError::Plan(reword_error(&message, conditions).unwrap_or(message))
         }
         DataFusionError::SchemaError(error, backtrace) => {
-            let error = without_calls(*error);
-            match explain_twins(&error).or_else(|| without_far_suggestion(&error)) {
+            let error = remove_calls(*error);
+            match explain_twins(&error).or_else(|| remove_far_suggestion(&error)) {
                 Some(message) => DataFusionError::Plan(message),
                 None => DataFusionError::SchemaError(Box::new(error), backtrace),
             }
@@ -395,7 +395,7 @@ fn explain_unplanned(message: &str) -> Option<String> {
 
 /// Returns the message of an error about an unknown column without the suggested column, if that column is not similar.
 /// DataFusion suggests `code` for `nope`, because half of the letters agree. Returns `None` for other errors.
-fn without_far_suggestion(error: &SchemaError) -> Option<String> {
+fn remove_far_suggestion(error: &SchemaError) -> Option<String> {
     let SchemaError::FieldNotFound { field, valid_fields } = error else { return None };
     let message = error.to_string();
     let (before, rest) = message.split_once(". Did you mean '")?;
@@ -414,7 +414,7 @@ fn without_far_suggestion(error: &SchemaError) -> Option<String> {
 
 /// Removes the table name of a call or a file in FROM from column names: `"meds()".code` and `"x.parquet".code` become
 /// `code`. Lists each column once, because for GROUP BY and ORDER BY the columns come from the table and from SELECT.
-fn without_calls(error: SchemaError) -> SchemaError {
+fn remove_calls(error: SchemaError) -> SchemaError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let plain = |column: Column| match &column.relation {
@@ -500,7 +500,7 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
 }
 
 /// Splits a list of types at the commas outside parentheses.
-pub(in crate::sql) fn top_level(types: &str) -> Vec<&str> {
+pub(in crate::sql) fn split_top_level(types: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0usize, 0usize, Vec::new());
     for (at, c) in types.char_indices() {
         match c {
@@ -589,7 +589,7 @@ fn explain_searched(name: &str, list: &str, value: &str) -> Option<String> {
 
 /// Explains why `array_has(x, 1)` fails: the elements of `x`, or the searched value, are lists.
 fn explain_element(name: &str, types: &str) -> Option<String> {
-    let types = top_level(types);
+    let types = split_top_level(types);
     if let [list, value, ..] = types.as_slice()
         && let Some(said) = explain_searched(name, list, value)
     {

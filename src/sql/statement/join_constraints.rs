@@ -11,7 +11,7 @@ pub(in crate::sql) fn has_using(from: &TableWithJoins) -> bool {
         _ => false,
     };
     let of_join =
-        |join: &Join| !using_columns(&join.join_operator).is_empty() || within(&join.relation);
+        |join: &Join| !list_using_columns(&join.join_operator).is_empty() || within(&join.relation);
     within(&from.relation) || from.joins.iter().any(of_join)
 }
 
@@ -42,7 +42,7 @@ pub(in crate::sql) fn join_constraint(join: &JoinOperator) -> Option<&JoinConstr
     }
 }
 
-pub(in crate::sql) fn constraint_mut(join: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+pub(in crate::sql) fn find_constraint_mut(join: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     use JoinOperator as J;
     match join {
         J::Join(c)
@@ -56,7 +56,7 @@ pub(in crate::sql) fn constraint_mut(join: &mut JoinOperator) -> Option<&mut Joi
     }
 }
 
-pub(in crate::sql) fn using_columns(join: &JoinOperator) -> &[ObjectName] {
+pub(in crate::sql) fn list_using_columns(join: &JoinOperator) -> &[ObjectName] {
     match join_constraint(join) {
         Some(JoinConstraint::Using(columns)) => columns,
         _ => &[],

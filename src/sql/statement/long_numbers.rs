@@ -30,7 +30,7 @@ impl VisitorMut for LongNumberRewriter {
                 data_type: DataType::Decimal(_) | DataType::Numeric(_) | DataType::Dec(_),
                 ..
             } => {
-                if let Some(digits) = decimal_of(expr) {
+                if let Some(digits) = find_decimal(expr) {
                     **expr = Expr::value(Value::SingleQuotedString(digits));
                 }
             }
@@ -59,7 +59,7 @@ fn is_comparison(op: &BinaryOperator) -> bool {
 }
 
 fn mark_number(e: &mut Expr) {
-    if let Some(digits) = digits_of(e) {
+    if let Some(digits) = find_digits(e) {
         let number = std::mem::replace(e, Expr::value(Value::Null));
         *e = Expr::BinaryOp {
             left: Box::new(number),
@@ -70,26 +70,26 @@ fn mark_number(e: &mut Expr) {
 }
 
 /// Returns the text of a number with 16 to 38 digits that DataFusion would plan as a double.
-fn digits_of(e: &Expr) -> Option<String> {
-    let (text, digits) = plain_double(e)?;
+fn find_digits(e: &Expr) -> Option<String> {
+    let (text, digits) = find_plain_double(e)?;
     (16..=38).contains(&digits).then_some(text)
 }
 
 /// Returns the text of a number in the range of decimals that DataFusion would plan as a double.
-fn decimal_of(e: &Expr) -> Option<String> {
-    let (text, digits) = plain_double(e)?;
+fn find_decimal(e: &Expr) -> Option<String> {
+    let (text, digits) = find_plain_double(e)?;
     (digits <= 38).then_some(text)
 }
 
 /// Returns the text and number of digits of a number without exponent that is planned as a double.
-fn plain_double(e: &Expr) -> Option<(String, usize)> {
+fn find_plain_double(e: &Expr) -> Option<(String, usize)> {
     let (minus, value) = match e {
         Expr::Value(value) => ("", &value.value),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
             Expr::Value(value) => ("-", &value.value),
             _ => return None,
         },
-        Expr::Nested(inner) => return plain_double(inner),
+        Expr::Nested(inner) => return find_plain_double(inner),
         _ => return None,
     };
     let Value::Number(number, _) = value else { return None };

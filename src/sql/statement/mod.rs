@@ -75,7 +75,7 @@ mod planned_parts;
 pub(in crate::sql) mod position_columns;
 pub(in crate::sql) mod predicates;
 pub(in crate::sql) mod quantified;
-mod recursions;
+mod recursion_types;
 pub(in crate::sql) mod repeated_keys;
 mod repeated_targets;
 mod row_values;
@@ -104,9 +104,7 @@ use datafusion::common::plan_err;
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::sqlparser::ast::{
-    Query, Statement as SqlStatement, Visit, VisitMut,
-};
+use datafusion::logical_expr::sqlparser::ast::{Query, Statement as SqlStatement, Visit, VisitMut};
 use datafusion::logical_expr::{CreateView, DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -124,18 +122,20 @@ use crate::sql::statement::anew::{
     expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
     prepares_without_types, refresh_views,
 };
-use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
+use crate::sql::statement::calls::{explain_calls, find_unexpanded_calls};
 use crate::sql::statement::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::clashing_names::{is_clash, may_clash, name_computed};
-use crate::sql::statement::clauses::{find_other_forms, find_pivot, using_sample};
+use crate::sql::statement::clauses::{find_other_forms, find_pivot, refuse_using_sample};
 use crate::sql::statement::column_constraints::drop_nullable_keys;
-use crate::sql::statement::copy_options::{add_batches_options, known_options, suggest_options};
+use crate::sql::statement::copy_options::{
+    add_batches_options, list_known_options, suggest_options,
+};
 use crate::sql::statement::copy_targets::{check_extension, check_format, keep_existing};
 use crate::sql::statement::created_tables::{CreatedFromQuery, compute_rows, drop_temporary};
 use crate::sql::statement::depth::{call_on_deep_stack, check_depth, run_deep};
-use crate::sql::statement::dialect::parser_dialect;
+use crate::sql::statement::dialect::find_parser_dialect;
 use crate::sql::statement::errors::convert_internal_error;
-use crate::sql::statement::forms::known_forms;
+use crate::sql::statement::forms::rewrite_known_forms;
 use crate::sql::statement::headings::set_headings;
 use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
 use crate::sql::statement::joined_numbers::check_numbers;
@@ -222,15 +222,15 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let state = ctx.state_ref();
     let state = state.read();
     let options = &state.config_options().sql_parser;
-    let Some(dialect) = parser_dialect(options.dialect) else {
+    let Some(dialect) = find_parser_dialect(options.dialect) else {
         return plan_err!(
             "the SQL dialect {} is unknown; set datafusion.sql_parser.dialect to DuckDB or another dialect of DataFusion",
             options.dialect
         );
     };
     let text = add_batches_options(text, dialect.as_ref());
-    let text = known_options(&text, dialect.as_ref())?;
-    let text = known_forms(&text, dialect.as_ref());
+    let text = list_known_options(&text, dialect.as_ref())?;
+    let text = rewrite_known_forms(&text, dialect.as_ref());
     let text = summarize_text(&text, dialect.as_ref());
     check_depth(&text, dialect.as_ref(), options.recursion_limit.get())?;
     check_numbers(&text, dialect.as_ref())?;
@@ -243,7 +243,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
             .parse_statements();
         let mut statements: Vec<Statement> = parsed
             .map_err(|e| {
-                using_sample(&text)
+                refuse_using_sample(&text)
                     .or_else(|| find_pivot(&text, dialect.as_ref()))
                     .or_else(|| find_other_forms(&text, dialect.as_ref()))
                     .unwrap_or_else(|| suggest_options(&text, e))
@@ -524,7 +524,7 @@ async fn plan_prepared(
     conditions: &[String],
 ) -> Result<LogicalPlan> {
     with_sql!(&mut statement, sql => { Box::pin(write_out_names(ctx, state, sql)).await?; });
-    let unexpanded = unexpanded_calls(&statement);
+    let unexpanded = find_unexpanded_calls(&statement);
     unquote_partitions(&mut statement);
     let mut clashes = false;
     with_sql!(&mut statement, sql => { clashes = may_clash(sql); });
@@ -565,7 +565,7 @@ async fn write_out_names<S: Visit + VisitMut>(
     lambdas::rewrite_bodies(state, sql)?;
     times::cast_in_microseconds(state, sql);
     predicates::as_operators(state, sql);
-    recursions::check_types(state, sql).await
+    recursion_types::check_types(state, sql).await
 }
 
 fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<()> {

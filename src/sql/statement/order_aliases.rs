@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::set_names::{add_identifiers, name_columns, without_casts};
+use crate::sql::statement::set_names::{add_identifiers, name_columns, remove_casts};
 
 /// Prefix of the names of columns that hold the keys of ORDER BY.
 const KEY: &str = "__serrate_key_";
@@ -272,7 +272,8 @@ impl SelectNames {
                     }
                 }
                 SelectItem::UnnamedExpr(expr) => {
-                    let (written, bare) = (text_of(expr), text_of(&without_casts(expr)));
+                    let (written, bare) =
+                        (format_expr_text(expr), format_expr_text(&remove_casts(expr)));
                     if written != bare {
                         names.cast.push((written, bare));
                     }
@@ -323,11 +324,11 @@ impl SelectNames {
         {
             return is_alias;
         }
-        let (written, bare) = (text_of(part), text_of(&without_casts(part)));
+        let (written, bare) = (format_expr_text(part), format_expr_text(&remove_casts(part)));
         self.cast.iter().any(|(item, operand)| *operand == bare && *item != written)
     }
 }
 
-fn text_of(expr: &Expr) -> String {
+fn format_expr_text(expr: &Expr) -> String {
     expr.to_string().to_lowercase()
 }

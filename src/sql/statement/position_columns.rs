@@ -23,7 +23,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::nrt::position_fields::{FILE, ROW};
-use crate::sql::statement::join_constraints::{join_constraint, using_columns};
+use crate::sql::statement::join_constraints::{join_constraint, list_using_columns};
 use crate::sql::statement::scopes::Scopes;
 
 /// A partition name, which users are not expected to write, that marks tables for position columns.
@@ -45,7 +45,7 @@ pub(in crate::sql) async fn add_position_columns<S: Visit + VisitMut>(
     }
     let mut offered: HashMap<ObjectName, Vec<&'static str>> = HashMap::new();
     for (name, positions) in found.tables {
-        let Some(reference) = table_reference(&name) else { continue };
+        let Some(reference) = to_table_reference(&name) else { continue };
         // A table that does not exist is skipped here. The planning of the statement reports it.
         let Ok(provider) = ctx.table_provider(reference).await else { continue };
         let Some(files) = provider.downcast_ref::<FilesTable>() else { continue };
@@ -67,7 +67,7 @@ pub(in crate::sql) async fn add_position_columns<S: Visit + VisitMut>(
 }
 
 /// Returns the name of a table in FROM as a reference, in lower case where it is not quoted.
-pub(in crate::sql) fn table_reference(name: &ObjectName) -> Option<TableReference> {
+pub(in crate::sql) fn to_table_reference(name: &ObjectName) -> Option<TableReference> {
     let parts: Option<Vec<String>> = name
         .0
         .iter()
@@ -133,7 +133,8 @@ fn collect_named(select: &Select, order: Option<&OrderBy>) -> NamedPositions {
     for from in &select.from {
         for join in &from.joins {
             let _ = join.join_operator.visit(&mut named);
-            let using = using_columns(&join.join_operator).iter().filter_map(find_column_ident);
+            let using =
+                list_using_columns(&join.join_operator).iter().filter_map(find_column_ident);
             named.0.extend(using.filter_map(match_position).map(|p| (None, p)));
         }
     }
@@ -187,7 +188,7 @@ fn expand_star(
                 operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
                     return None;
                 }
-                operator => add_factor(&join.relation, using_columns(operator), out)?,
+                operator => add_factor(&join.relation, list_using_columns(operator), out)?,
             }
         }
     }

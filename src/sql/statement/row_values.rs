@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::position_columns::table_reference;
+use crate::sql::statement::position_columns::to_table_reference;
 use crate::sql::statement::predicates::call_function;
 
 /// Names the fields of rows that are cast to structs.
@@ -31,7 +31,7 @@ pub(in crate::sql) async fn name_inserted_rows(ctx: &SessionContext, insert: &mu
         _ => ControlFlow::Continue(()),
     });
     let TableObject::TableName(name) = table else { return };
-    let Some(reference) = table_reference(name).filter(|_| has_row.is_break()) else { return };
+    let Some(reference) = to_table_reference(name).filter(|_| has_row.is_break()) else { return };
     let Ok(provider) = ctx.table_provider(reference).await else { return };
     let schema = provider.schema();
     let shape = |name: &str| {
@@ -125,7 +125,8 @@ impl ValueShape {
                 }
             }
             (Self::Struct(fields), row) => {
-                let Some(values) = values_of(row).filter(|values| values.len() == fields.len())
+                let Some(values) =
+                    list_row_values(row).filter(|values| values.len() == fields.len())
                 else {
                     return;
                 };
@@ -140,7 +141,7 @@ impl ValueShape {
     }
 }
 
-fn values_of(row: &Expr) -> Option<Vec<Expr>> {
+fn list_row_values(row: &Expr) -> Option<Vec<Expr>> {
     match row {
         Expr::Tuple(values) => Some(values.clone()),
         Expr::Function(call) if is_row(call) => {

@@ -25,7 +25,7 @@ use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::lateral_tables::is_lateral_query;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
-use crate::sql::statement::set_names::{has_query, name_of, unused_name};
+use crate::sql::statement::set_names::{find_unused_name, has_query, name_of};
 
 /// Columns that `*` omits, although FROM may have them.
 const HIDDEN: [&str; 2] = ["_file", "_row"];
@@ -186,7 +186,7 @@ impl<'a> SelectAliases<'a> {
                         self.is_replaced = true;
                         // A column that is only an alias would repeat the name of the alias.
                         let name = match found.known.contains_key(&written) {
-                            true => unused_name(&written, &mut used, &HashSet::new()),
+                            true => find_unused_name(&written, &mut used, &HashSet::new()),
                             false => written,
                         };
                         let expr = std::mem::replace(expr, Expr::value(Value::Null));

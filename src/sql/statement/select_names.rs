@@ -8,7 +8,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::join_constraints::constraint_mut;
+use crate::sql::statement::join_constraints::find_constraint_mut;
 
 /// Writes unquoted names after USING, EXCLUDE and REPLACE in lower case, as they are everywhere else, and replaces the
 /// position in `DISTINCT ON (2)` by the expression at this position of the SELECT list.
@@ -17,7 +17,7 @@ use crate::sql::statement::join_constraints::constraint_mut;
 /// If DISTINCT ON has a position that the SELECT list lacks.
 pub(super) fn normalize_names(select: &mut Select) -> Result<()> {
     for join in select.from.iter_mut().flat_map(|from| &mut from.joins) {
-        if let Some(JoinConstraint::Using(columns)) = constraint_mut(&mut join.join_operator) {
+        if let Some(JoinConstraint::Using(columns)) = find_constraint_mut(&mut join.join_operator) {
             columns.iter_mut().for_each(lower_name);
         }
     }
@@ -40,7 +40,7 @@ pub(super) fn normalize_names(select: &mut Select) -> Result<()> {
             if let Expr::Value(value) = key
                 && let Value::Number(number, _) = &value.value
             {
-                *key = expression_at(&select.projection, number)?;
+                *key = find_expression_at(&select.projection, number)?;
             }
         }
     }
@@ -51,7 +51,7 @@ pub(super) fn normalize_names(select: &mut Select) -> Result<()> {
 ///
 /// # Errors
 /// If there is none, or if a star comes before the position.
-pub(super) fn expression_at(columns: &[SelectItem], number: &str) -> Result<Expr> {
+pub(super) fn find_expression_at(columns: &[SelectItem], number: &str) -> Result<Expr> {
     let is_star = |column: &SelectItem| {
         matches!(column, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
     };

@@ -51,7 +51,7 @@ fn find_aliases(select: &Select) -> HashSet<String> {
 
 /// Returns `name` if it is not in `used`, otherwise `name` with a number appended, such that the result is neither in
 /// `used` nor in `avoided`. An alias that a clause such as ORDER BY mentions would hide a column of FROM.
-pub(in crate::sql) fn unused_name(
+pub(in crate::sql) fn find_unused_name(
     name: &str,
     used: &mut HashSet<String>,
     avoided: &HashSet<String>,
@@ -110,7 +110,7 @@ pub(in crate::sql) fn name_repeated(select: &mut Select, ordered: &HashSet<Strin
     let key = |expr: &Expr| {
         let key = key_of_bare(expr);
         match key.len() <= LONGEST_NAME {
-            true => key_of_bare(&without_casts(expr)),
+            true => key_of_bare(&remove_casts(expr)),
             false => key,
         }
     };
@@ -143,7 +143,8 @@ pub(in crate::sql) fn name_repeated(select: &mut Select, ordered: &HashSet<Strin
         let named = repeated || several_queries && is_query(item);
         let SelectItem::UnnamedExpr(expr) = item else { continue };
         if named {
-            let alias = Ident::with_quote('"', unused_name(&name_of(expr), &mut used, &avoided));
+            let alias =
+                Ident::with_quote('"', find_unused_name(&name_of(expr), &mut used, &avoided));
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
     }
@@ -164,14 +165,16 @@ fn find_queries_of_used_names(select: &Select) -> Vec<usize> {
         _ => None,
     }));
     let queries = select.projection.iter().enumerate().filter_map(|(at, item)| match item {
-        SelectItem::UnnamedExpr(Expr::Subquery(query)) => Some((at, column_of(&query.body)?)),
+        SelectItem::UnnamedExpr(Expr::Subquery(query)) => {
+            Some((at, find_output_name(&query.body)?))
+        }
         _ => None,
     });
     queries.filter(|(_, name)| used.contains(name)).map(|(at, _)| at).collect()
 }
 
 /// Returns the lower-case name of a SELECT's only column; `None` if it has several or a star.
-fn column_of(body: &SetExpr) -> Option<String> {
+fn find_output_name(body: &SetExpr) -> Option<String> {
     match body {
         SetExpr::Select(select) => match select.projection.as_slice() {
             [SelectItem::ExprWithAlias { alias, .. }] => Some(alias.value.to_lowercase()),
@@ -179,7 +182,7 @@ fn column_of(body: &SetExpr) -> Option<String> {
             [SelectItem::UnnamedExpr(e)] => Some(e.to_string().to_lowercase()),
             _ => None,
         },
-        SetExpr::Query(query) => column_of(&query.body),
+        SetExpr::Query(query) => find_output_name(&query.body),
         _ => None,
     }
 }
@@ -188,10 +191,10 @@ fn column_of(body: &SetExpr) -> Option<String> {
 /// DataFusion omits from column names: removes casts and the types of literals such as
 /// `DATE '2020-01-01'`, writes out omitted bounds of slices (`x[1:2]` for `x[:2]`), and replaces
 /// aliases of functions with their names in DataFusion.
-pub(in crate::sql) fn without_casts(expr: &Expr) -> Expr {
+pub(in crate::sql) fn remove_casts(expr: &Expr) -> Expr {
     let mut bare = expr.clone();
     let _ = visit_expressions_mut(&mut bare, |e| {
-        while let Some(inner) = inner_of_cast(e) {
+        while let Some(inner) = take_inner_of_cast(e) {
             *e = inner;
         }
         complete_slices(e);
@@ -235,7 +238,7 @@ static FIRST_NAMES: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
 });
 
 /// Returns the operand of a cast, or a column name in parentheses; `None` for any other expression.
-fn inner_of_cast(e: &mut Expr) -> Option<Expr> {
+fn take_inner_of_cast(e: &mut Expr) -> Option<Expr> {
     match e {
         Expr::Cast { expr, .. } => Some(std::mem::replace(expr.as_mut(), Expr::value(Value::Null))),
         Expr::TypedString(typed) => Some(Expr::Value(typed.value.clone())),
@@ -278,7 +281,7 @@ pub(in crate::sql) fn name_columns(select: &mut Select, ordered: &HashSet<String
     for item in &mut select.projection {
         let SelectItem::UnnamedExpr(expr) = item else { continue };
         let name = name_of(expr);
-        let other = unused_name(&name, &mut used, &avoided);
+        let other = find_unused_name(&name, &mut used, &avoided);
         if other != name {
             let alias = Ident::with_quote('"', other);
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };

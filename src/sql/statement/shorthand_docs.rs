@@ -6,7 +6,7 @@ use crate::functions::DocumentationText;
 
 /// Returns our documentation of a short form such as `arg_max`, or of a function whose own
 /// documentation in DataFusion is incomplete.
-pub(crate) fn shorthand_documentation(name: &str) -> Option<Documentation> {
+pub(crate) fn find_shorthand_documentation(name: &str) -> Option<Documentation> {
     let (_, text) = DOCUMENTS.iter().find(|(names, _)| names.contains(&name))?;
     let call = format!("{name}(");
     let has_form =
@@ -327,13 +327,15 @@ mod tests {
         for name in &names {
             assert_eq!(names.iter().filter(|other| other == &name).count(), 1, "{name}");
             assert!(!shorthand_forms(name).is_empty() || *name == "date_bin", "{name}");
-            let doc = shorthand_documentation(name).unwrap();
+            let doc = find_shorthand_documentation(name).unwrap();
             let example = doc.sql_example.unwrap();
             assert!(example.contains("SELECT ") && example.contains("   -- "), "{name}");
             assert!(doc.description.contains("NULL"), "{name}");
         }
-        assert!(shorthand_documentation("week").unwrap().description.starts_with("Returns"));
-        assert!(shorthand_documentation("weekofyear").unwrap().description.starts_with("Another"));
-        assert!(shorthand_documentation("nothing").is_none());
+        assert!(find_shorthand_documentation("week").unwrap().description.starts_with("Returns"));
+        assert!(
+            find_shorthand_documentation("weekofyear").unwrap().description.starts_with("Another")
+        );
+        assert!(find_shorthand_documentation("nothing").is_none());
     }
 }

@@ -154,7 +154,7 @@ static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
 });
 
 /// Returns the numbers of arguments that a shorthand takes, ascending; empty for another name.
-pub(in crate::sql) fn shorthand_arities(name: &str) -> Vec<usize> {
+pub(in crate::sql) fn list_shorthand_arities(name: &str) -> Vec<usize> {
     let mut arities: Vec<usize> =
         EXPANSIONS.keys().filter(|(known, _)| *known == name).map(|(_, arity)| *arity).collect();
     if name == "time_bucket" {
@@ -179,7 +179,7 @@ pub(crate) fn shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Returns the names of all shorthands that statements can call.
-pub(crate) fn shorthand_names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn list_shorthand_names() -> impl Iterator<Item = &'static str> {
     let names = SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '));
     // A name has an expansion for each number of arguments.
     let unique: BTreeSet<&str> = names.collect();
@@ -194,15 +194,15 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
         return;
     }
     let Expr::Function(call) = expr else { return };
-    if let Some(plain) = without_within_group(call) {
+    if let Some(plain) = remove_within_group(call) {
         *call = plain;
     }
     if let Some(list) = list_quantiles(call) {
         *expr = list;
         return;
     }
-    if let Some(name) = window_extreme(call) {
-        let Some(args) = plain_arguments(call) else { return };
+    if let Some(name) = find_window_extreme(call) {
+        let Some(args) = find_plain_arguments(call) else { return };
         let Some(mut expansion) = EXPANSIONS.get(&(name, args.len())).cloned() else { return };
         let mut inserter = ArgumentInserter { args: &args, over: None, filter: None };
         let _ = VisitMut::visit(&mut expansion, &mut inserter);
@@ -215,8 +215,8 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
         }
         return;
     }
-    let Some(name) = shorthand_name(call) else { return };
-    let Some(args) = plain_arguments(call) else { return };
+    let Some(name) = find_shorthand_name(call) else { return };
+    let Some(args) = find_plain_arguments(call) else { return };
     let name = match (name, args.as_slice()) {
         ("arg_max" | "max_by" | "argmax" | "arg_min" | "min_by" | "argmin", [_, _, count])
             if !is_count(count) =>
@@ -239,9 +239,9 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
 
 /// Returns `mode() WITHIN GROUP (ORDER BY x)` as `mode(x)`, and `percentile_disc(q) WITHIN GROUP (ORDER BY x)` as
 /// `quantile_disc(x, q)`; `None` for any other call.
-fn without_within_group(call: &Function) -> Option<Function> {
+fn remove_within_group(call: &Function) -> Option<Function> {
     let [OrderByExpr { expr, options, .. }] = call.within_group.as_slice() else { return None };
-    let name = match (to_plain_name(&call.name)?.as_str(), plain_arguments(call)?.len()) {
+    let name = match (to_plain_name(&call.name)?.as_str(), find_plain_arguments(call)?.len()) {
         ("mode", 0) => "mode",
         ("percentile_disc" | "quantile_disc", 1) if options.asc != Some(false) => "quantile_disc",
         _ => return None,
@@ -261,7 +261,7 @@ fn list_quantiles(call: &Function) -> Option<Expr> {
     if !["quantile_cont", "percentile_cont", "quantile_disc"].contains(&name.as_str()) {
         return None;
     }
-    let args = plain_arguments(call)?;
+    let args = find_plain_arguments(call)?;
     let [value, Expr::Array(quantiles)] = args.as_slice() else { return None };
     let calls = quantiles.elem.iter().map(|quantile| {
         let mut one = call.clone();
@@ -316,7 +316,7 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
     }
 }
 
-/// Writes an expression as in the statement, in which `known_forms` has quoted the names of arguments.
+/// Writes an expression as in the statement, in which `rewrite_known_forms` has quoted the names of arguments.
 fn write_expr(expr: &Expr) -> String {
     struct Unquote;
     impl VisitorMut for Unquote {
@@ -342,7 +342,7 @@ fn write_expr(expr: &Expr) -> String {
 
 /// Returns the name of the shorthand in [`SHORTHANDS`] that a call uses, or `None` if it uses none. A call
 /// with OVER or FILTER is a shorthand only if its expansion accepts that clause.
-fn shorthand_name(call: &Function) -> Option<&'static str> {
+fn find_shorthand_name(call: &Function) -> Option<&'static str> {
     let name = to_plain_name(&call.name)?;
     let name = match name.as_str() {
         "max" if has_count(call) => SEVERAL_GREATEST,
@@ -375,7 +375,7 @@ fn is_count(expr: &Expr) -> bool {
 
 /// Returns the name of the expansion of `arg_max(x, y) OVER (PARTITION BY ..)` or `arg_min`; `None` for other calls, and
 /// for windows with an order or a frame, which an expansion with an order of its own does not have.
-fn window_extreme(call: &Function) -> Option<&'static str> {
+fn find_window_extreme(call: &Function) -> Option<&'static str> {
     let Some(WindowType::WindowSpec(spec)) = &call.over else { return None };
     let is_whole =
         spec.window_name.is_none() && spec.order_by.is_empty() && spec.window_frame.is_none();
@@ -389,7 +389,7 @@ fn window_extreme(call: &Function) -> Option<&'static str> {
         "arg_min" | "min_by" | "argmin" => LEAST_OF_WINDOW,
         _ => return None,
     };
-    (plain_arguments(call)?.len() == 2).then_some(name)
+    (find_plain_arguments(call)?.len() == 2).then_some(name)
 }
 
 /// Aggregates that expansions call. Each call gets the OVER and FILTER of the shorthand.
@@ -403,7 +403,7 @@ fn is_aggregate(expansion: &str) -> bool {
 }
 
 /// Returns the arguments of a call, or `None` if one is named or `*`, or if the call has clauses.
-fn plain_arguments(call: &Function) -> Option<Vec<Expr>> {
+fn find_plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(list) = &call.args else { return None };
     if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
         return None;
@@ -473,11 +473,11 @@ impl Visitor for HasShorthand {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Function(call) if shorthand_name(call).is_some() => ControlFlow::Break(()),
+            Expr::Function(call) if find_shorthand_name(call).is_some() => ControlFlow::Break(()),
             Expr::Function(call) if list_quantiles(call).is_some() => ControlFlow::Break(()),
-            Expr::Function(call) if without_within_group(call).is_some() => ControlFlow::Break(()),
+            Expr::Function(call) if remove_within_group(call).is_some() => ControlFlow::Break(()),
             Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => ControlFlow::Break(()),
-            Expr::Function(call) if window_extreme(call).is_some() => ControlFlow::Break(()),
+            Expr::Function(call) if find_window_extreme(call).is_some() => ControlFlow::Break(()),
             other if computes_interval(other) || has_position(other) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }

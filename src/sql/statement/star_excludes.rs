@@ -17,7 +17,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::join_constraints::is_merging;
-use crate::sql::statement::merged::excluded_names;
+use crate::sql::statement::merged::list_excluded_names;
 use crate::sql::statement::planned_parts::{add_queries, plan_alone, plan_names};
 use crate::sql::statement::scopes::Scopes;
 
@@ -40,7 +40,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         for (query, star) in found.places {
             known.push(match plan_names(state, query).await {
                 Some(_) => None,
-                None => star_columns(state, star).await,
+                None => list_star_columns(state, star).await,
             });
         }
         if known.iter().all(Option::is_none) {
@@ -56,7 +56,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
 }
 
 /// Plans a query and returns its columns with their tables, or `None` if it cannot be planned.
-async fn star_columns(state: &SessionState, query: Query) -> Option<Vec<StarColumn>> {
+async fn list_star_columns(state: &SessionState, query: Query) -> Option<Vec<StarColumn>> {
     let plan = plan_alone(state, query).await?;
     let columns = plan.schema().iter();
     Some(columns.map(|(table, field)| (table.cloned(), field.name().clone())).collect())
@@ -135,7 +135,7 @@ fn find_star(select: &Select) -> Option<usize> {
     let several = select.from.len() > 1 || select.from.iter().any(|from| !from.joins.is_empty());
     select.projection.iter().position(|item| match item {
         SelectItem::Wildcard(options) => {
-            let excluded = excluded_names(options);
+            let excluded = list_excluded_names(options);
             let has_table = excluded.iter().any(|name| name.0.len() > 1);
             let is_plain = options.opt_ilike.is_none() && options.opt_rename.is_none();
             is_plain && !excluded.is_empty() && (several || has_table)
@@ -149,7 +149,7 @@ fn find_star(select: &Select) -> Option<usize> {
 fn replace_star(select: &mut Select, columns: &[StarColumn]) -> bool {
     let Some(at) = find_star(select) else { return false };
     let Some(SelectItem::Wildcard(options)) = select.projection.get(at) else { return false };
-    let excluded = excluded_names(options);
+    let excluded = list_excluded_names(options);
     if !excluded.iter().all(|name| columns.iter().any(|column| is_column(name, column))) {
         return false;
     }

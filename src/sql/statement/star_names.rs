@@ -18,7 +18,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
-use crate::sql::statement::set_names::{add_identifiers, unused_name};
+use crate::sql::statement::set_names::{add_identifiers, find_unused_name};
 
 /// Gives unique names to the columns of SELECTs with `*` and of inputs of set operations with `*`.
 pub(in crate::sql) async fn name_apart<S: VisitMut>(
@@ -34,7 +34,7 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
     let mut known = Vec::with_capacity(stars.places.len());
     for place in stars.places {
         known.push(match place {
-            NamedQuery::Input(query) => KnownNames::Input(repeated_names(state, *query).await),
+            NamedQuery::Input(query) => KnownNames::Input(find_repeated_names(state, *query).await),
             NamedQuery::Columns(both) => {
                 let (query, stars) = *both;
                 // A SELECT that DataFusion can plan keeps its column names.
@@ -53,11 +53,12 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
 }
 
 /// Returns unique names for a query's columns; `None` if they are unique already or planning fails.
-async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
+async fn find_repeated_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let names = plan_names(state, query).await?;
     let mut used = HashSet::new();
     let all: HashSet<String> = names.iter().map(|name| name.to_lowercase()).collect();
-    let apart: Vec<String> = names.iter().map(|name| unused_name(name, &mut used, &all)).collect();
+    let apart: Vec<String> =
+        names.iter().map(|name| find_unused_name(name, &mut used, &all)).collect();
     (apart != names).then_some(apart)
 }
 
@@ -132,8 +133,8 @@ impl Stars {
         used.extend(list_aliases(&select.projection));
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
-            let Some(name) = last_name(expr) else { continue };
-            let other = unused_name(&name.value, &mut used, &avoided);
+            let Some(name) = find_last_name(expr) else { continue };
+            let other = find_unused_name(&name.value, &mut used, &avoided);
             if other != name.value {
                 let alias = Ident::with_quote('"', other);
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
@@ -181,10 +182,10 @@ fn is_star(item: &SelectItem) -> bool {
 }
 
 fn is_name(expr: &Expr) -> bool {
-    last_name(expr).is_some()
+    find_last_name(expr).is_some()
 }
 
-fn last_name(expr: &Expr) -> Option<&Ident> {
+fn find_last_name(expr: &Expr) -> Option<&Ident> {
     match expr {
         Expr::Identifier(name) => Some(name),
         Expr::CompoundIdentifier(parts) => parts.last(),
@@ -214,7 +215,7 @@ fn write_out_star(
     let in_star: HashSet<String> = of_star.iter().map(|name| name.to_lowercase()).collect();
     let is_repeated = items.iter().take(at).any(|item| match item {
         SelectItem::UnnamedExpr(expr) => {
-            last_name(expr).is_some_and(|name| in_star.contains(&name.value.to_lowercase()))
+            find_last_name(expr).is_some_and(|name| in_star.contains(&name.value.to_lowercase()))
         }
         _ => false,
     });
@@ -227,7 +228,7 @@ fn write_out_star(
     let mut before = HashSet::new();
     let mut written = Vec::new();
     let name_item = |expr: Expr, name: &str, used: &mut HashSet<String>| {
-        let other = unused_name(name, used, &avoided);
+        let other = find_unused_name(name, used, &avoided);
         if other == name {
             return SelectItem::UnnamedExpr(expr);
         }
@@ -245,7 +246,7 @@ fn write_out_star(
                     }
                 }
             })),
-            SelectItem::UnnamedExpr(expr) => written.push(match last_name(expr) {
+            SelectItem::UnnamedExpr(expr) => written.push(match find_last_name(expr) {
                 Some(name) => {
                     before.insert(name.value.to_lowercase());
                     name_item(expr.clone(), &name.value, &mut used)

@@ -43,7 +43,7 @@ pub(super) async fn check_names<S: VisitMut>(
     Ok(())
 }
 
-fn options_of(item: &SelectItem) -> Option<&WildcardAdditionalOptions> {
+fn find_wildcard_options(item: &SelectItem) -> Option<&WildcardAdditionalOptions> {
     match item {
         SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => {
             options.opt_replace.is_some().then_some(options)
@@ -60,7 +60,7 @@ impl VisitorMut for AnyReplace {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        match select.projection.iter().any(|item| options_of(item).is_some()) {
+        match select.projection.iter().any(|item| find_wildcard_options(item).is_some()) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -89,7 +89,7 @@ impl VisitorMut for ReplacedStars {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         for item in &select.projection {
-            let Some(options) = options_of(item) else { continue };
+            let Some(options) = find_wildcard_options(item) else { continue };
             let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
             let names = replaced.map(|item| fold_name(&item.column_name)).collect();
             let Ok(mut query) = parse_query("SELECT *") else { continue };

@@ -17,7 +17,7 @@ use crate::sql::statement::constants::{double_casts, rewrite_constants, type_str
 use crate::sql::statement::depth::balance_chains;
 use crate::sql::statement::escapes::use_backslash;
 use crate::sql::statement::expr_rewrites::{name_outer_elements, read_comparisons, rewrite_expr};
-use crate::sql::statement::forms::{limit_to_fetched, semi_joins};
+use crate::sql::statement::forms::{limit_to_fetched, rewrite_semi_joins};
 use crate::sql::statement::grouping::{
     cast_grouped_integers, group_constants_together, write_out_sets,
 };
@@ -55,7 +55,7 @@ impl VisitorMut for SyntaxRewriter {
         if let Err(e) = normalize_names(select) {
             return ControlFlow::Break(e);
         }
-        select.from.iter_mut().for_each(semi_joins);
+        select.from.iter_mut().for_each(rewrite_semi_joins);
         join_after_comma(&mut select.from);
         cast_grouped_integers(select);
         if let Err(e) = write_out_sets(select) {
@@ -77,7 +77,7 @@ impl VisitorMut for SyntaxRewriter {
         relation: &mut TableFactor,
     ) -> ControlFlow<DataFusionError> {
         if let TableFactor::NestedJoin { table_with_joins, .. } = relation {
-            semi_joins(table_with_joins);
+            rewrite_semi_joins(table_with_joins);
         }
         if let Some(unnest) = as_unnest(relation) {
             *relation = unnest;

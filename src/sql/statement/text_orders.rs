@@ -46,7 +46,7 @@ fn has_order(expr: &Expr) -> bool {
 }
 
 /// Returns the ORDER BY of a `string_agg` with a literal separator as text; `None` for other calls.
-fn written_order(call: &Function) -> Option<String> {
+fn find_written_order(call: &Function) -> Option<String> {
     let name = to_plain_name(&call.name)?;
     let FunctionArguments::List(list) = &call.args else { return None };
     let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(separator)))] =
@@ -72,7 +72,7 @@ impl Visitor for Orders {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         if let Expr::Function(call) = expr {
-            self.0.extend(written_order(call));
+            self.0.extend(find_written_order(call));
         }
         ControlFlow::Continue(())
     }
@@ -85,7 +85,7 @@ impl VisitorMut for SortedLists {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::Function(call) = expr
-            && written_order(call).is_some()
+            && find_written_order(call).is_some()
             && let Some(text) = join_sorted(call.clone())
         {
             *expr = text;

@@ -27,11 +27,11 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
             list.iter_mut().for_each(as_struct);
         }
         Expr::InSubquery { expr: tuple, subquery, .. } => {
-            if let Some(values) = values_of(tuple) {
+            if let Some(values) = list_row_values(tuple) {
                 if !select_struct(values.len(), subquery) {
                     enclose_in_struct(values.len(), subquery)?;
                 }
-                **tuple = row_of(values);
+                **tuple = make_row_expr(values);
             }
         }
         // DataFusion can plan only tuples of names and literals, so other tuples become structs.
@@ -45,7 +45,7 @@ fn is_simple(value: &Expr) -> bool {
     matches!(value, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_))
 }
 
-fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
+fn list_row_values(expr: &Expr) -> Option<Vec<Expr>> {
     match expr {
         Expr::Tuple(values) if values.len() > 1 => Some(values.clone()),
         _ => None,
@@ -71,7 +71,7 @@ fn select_struct(count: usize, query: &mut Query) -> bool {
     if columns.len() != count {
         return false;
     }
-    select.projection = vec![SelectItem::UnnamedExpr(row_of(columns))];
+    select.projection = vec![SelectItem::UnnamedExpr(make_row_expr(columns))];
     true
 }
 
@@ -82,7 +82,7 @@ fn enclose_in_struct(count: usize, query: &mut Query) -> Result<()> {
     let mut around = parse_query(&text)?;
     let SetExpr::Select(select) = around.body.as_mut() else { return Ok(()) };
     let columns = names.into_iter().map(|name| Expr::Identifier(Ident::new(name)));
-    select.projection = vec![SelectItem::UnnamedExpr(row_of(columns.collect()))];
+    select.projection = vec![SelectItem::UnnamedExpr(make_row_expr(columns.collect()))];
     let from = select.from.first_mut().map(|from| &mut from.relation);
     if let Some(TableFactor::Derived { subquery, .. }) = from {
         std::mem::swap(subquery.as_mut(), query);
@@ -92,7 +92,7 @@ fn enclose_in_struct(count: usize, query: &mut Query) -> Result<()> {
 }
 
 /// Returns the struct for a tuple of values: `named_struct('__serrate_row_0', value, ..)`.
-fn row_of(values: Vec<Expr>) -> Expr {
+fn make_row_expr(values: Vec<Expr>) -> Expr {
     let args = values.into_iter().enumerate().flat_map(|(at, value)| {
         [Expr::value(Value::SingleQuotedString(format!("{ROW_FIELD}{at}"))), value]
     });
@@ -100,7 +100,7 @@ fn row_of(values: Vec<Expr>) -> Expr {
 }
 
 fn as_struct(expr: &mut Expr) {
-    if let Some(values) = values_of(expr) {
+    if let Some(values) = list_row_values(expr) {
         *expr = Expr::Function(Function {
             name: ObjectName::from(vec![Ident::new("struct")]),
             uses_odbc_syntax: false,

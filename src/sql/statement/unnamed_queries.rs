@@ -30,7 +30,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::lateral_tables::{mark_query, name_outer_columns, table_name};
-use crate::sql::statement::set_names::{add_identifiers, is_name, name_of, unused_name};
+use crate::sql::statement::set_names::{add_identifiers, find_unused_name, is_name, name_of};
 
 /// The first of the added aliases. DuckDB uses the same name. The others have a number appended.
 pub(super) const UNNAMED: &str = "unnamed_subquery";
@@ -308,7 +308,7 @@ impl VisitorMut for NameQueries {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         let mut with = query.with.take();
-        with.visit(self)?;
+        VisitMut::visit(&mut with, self)?;
         self.withs.push(with);
         self.scopes.push(Vec::new());
         self.used_names.push(UsedNames::from_order(query.order_by.as_ref()));
@@ -364,7 +364,7 @@ impl VisitorMut for NameQueries {
         if let TableFactor::Derived { subquery, alias: alias @ None, .. } = factor
             && self.needs_alias(subquery)
         {
-            let name = Ident::new(unused_name(UNNAMED, &mut self.used, &HashSet::new()));
+            let name = Ident::new(find_unused_name(UNNAMED, &mut self.used, &HashSet::new()));
             *alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
             self.added = self.added.saturating_add(1);
             if let Err(e) = mark_query(factor) {

@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::dependencies::{may_have_dependencies, without_dependencies};
+use super::dependencies::{may_have_dependencies, remove_dependencies};
 
 /// Analyzer rule: hides from a GROUP BY which columns of its input are unique, if a key has the
 /// name of an input column but is another expression, such as a cast.
@@ -25,7 +25,7 @@ impl AnalyzerRule for CastGroups {
             if !has_misnamed_key(aggregate) || !may_have_dependencies(&aggregate.input)? {
                 return Ok(Transformed::no(node));
             }
-            let input = Arc::new(without_dependencies(&aggregate.input)?);
+            let input = Arc::new(remove_dependencies(&aggregate.input)?);
             let (keys, calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
             Aggregate::try_new(input, keys, calls).map(LogicalPlan::Aggregate).map(Transformed::yes)
         })

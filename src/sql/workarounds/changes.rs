@@ -22,7 +22,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::sql::exec::change_query::{ChangeQuery, NumberedRows, ROW};
 use crate::sql::sources::dok::DokTable;
 use crate::sql::sources::memory_tables::plan_memory_change;
-use crate::sql::workarounds::subqueries::query_of;
+use crate::sql::workarounds::subqueries::find_query;
 
 /// Analyzer rule: DELETE and UPDATE of tables in memory and of DOK tables find the rows to change by a query,
 /// which is planned like any other query.
@@ -79,7 +79,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
             _ => refused = refused.or(Some("more than a condition on the table")),
         }
         node.apply_expressions(|e| {
-            if !finds_rows && e.exists(|e| Ok(query_of(e).is_some()))? {
+            if !finds_rows && e.exists(|e| Ok(find_query(e).is_some()))? {
                 refused = refused.or(Some("a subquery"));
             }
             Ok(TreeNodeRecursion::Continue)

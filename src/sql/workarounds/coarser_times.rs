@@ -41,10 +41,10 @@ pub(in crate::sql) struct CoarserTimes;
 
 impl AnalyzerRule for CoarserTimes {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let may_change = |e: &Expr| source_of(e).is_some() || is_named_cast(e);
+        let may_change = |e: &Expr| find_cast_source(e).is_some() || is_named_cast(e);
         rewrite_parts(plan, may_change, |e, columns| {
-            let e = plain_cast(e, columns);
-            let counted = source_of(&e.data)
+            let e = make_plain_cast(e, columns);
+            let counted = find_cast_source(&e.data)
                 .and_then(|of| round_down(of, &e.data.get_type(columns).ok()?, columns));
             Ok(match counted {
                 Some(counted) => Transformed::yes(counted),
@@ -65,7 +65,7 @@ pub(in crate::sql) fn count_functions() -> [Arc<ScalarUDF>; 3] {
 }
 
 /// If an expression casts a value to a timestamp or to a count of seconds, returns this value.
-fn source_of(e: &Expr) -> Option<&Expr> {
+fn find_cast_source(e: &Expr) -> Option<&Expr> {
     match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
             matches!(field.data_type(), DataType::Timestamp(..)).then_some(&**expr)
@@ -84,7 +84,7 @@ pub(in crate::sql) fn is_named_cast(e: &Expr) -> bool {
 }
 
 /// Replaces calls of `arrow_cast` and `arrow_try_cast` between timestamp types with plain casts.
-fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn make_plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_time = |e: &Expr| matches!(e.get_type(schema), Ok(DataType::Timestamp(..)));
     let Expr::ScalarFunction(call) = &e else { return Transformed::no(e) };
     let [of, _] = call.args.as_slice() else { return Transformed::no(e) };

@@ -11,7 +11,9 @@ use serrate_core::internal::times::per_unit;
 
 use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 use crate::sql::workarounds::dependencies::COMPUTED_COLUMN;
-use crate::sql::workarounds::expression_parts::{SavedNames, columns_below, has_part, map_columns};
+use crate::sql::workarounds::expression_parts::{
+    SavedNames, find_columns_below, has_part, map_columns,
+};
 
 /// Alias that hides a cast from the simplifier while the simplifier runs.
 const HELD: &str = "__serrate_cast";
@@ -46,7 +48,7 @@ impl OptimizerRule for ComparedCasts {
         if !has_part(&plan, is_movable) {
             return self.stock.rewrite(plan, config);
         }
-        let schema = columns_below(&plan)?;
+        let schema = find_columns_below(&plan)?;
         let saved = SavedNames::new(&plan)?;
         let exact = map_columns(plan, |e| {
             let hidden = e.transform_up(|e| Ok(hide_moved(e, &schema)))?;
@@ -83,7 +85,7 @@ fn is_movable(e: &Expr) -> bool {
 }
 
 /// If an expression casts a timestamp to a finer unit, returns the timestamp, its unit and the finer unit.
-fn finer_cast<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, TimeUnit, TimeUnit)> {
+fn find_finer_cast<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, TimeUnit, TimeUnit)> {
     let Expr::Cast(Cast { expr, field }) = e else { return None };
     let DataType::Timestamp(to, to_zone) = field.data_type() else { return None };
     let DataType::Timestamp(from, zone) = expr.get_type(schema).ok()? else { return None };
@@ -161,7 +163,8 @@ fn hide_moved(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
 /// Gives a cast to a finer unit an alias if it is compared with an expression that may become a literal.
 fn hold_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_held = |e: &Expr, other: &Expr| {
-        !matches!(other, Expr::Literal(..) | Expr::Column(_)) && finer_cast(e, schema).is_some()
+        !matches!(other, Expr::Literal(..) | Expr::Column(_))
+            && find_finer_cast(e, schema).is_some()
     };
     match e {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.negate().is_some() => {
@@ -197,12 +200,12 @@ fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 None => Transformed::no(Expr::BinaryExpr(pair)),
             }
         }
-        Expr::InList(list) => match without_inexact(&list, schema) {
+        Expr::InList(list) => match remove_inexact(&list, schema) {
             Some(exact) => Transformed::yes(exact),
             None => Transformed::no(Expr::InList(list)),
         },
         Expr::Between(between)
-            if finer_cast(&between.expr, schema).is_some() && !between.expr.is_volatile() =>
+            if find_finer_cast(&between.expr, schema).is_some() && !between.expr.is_volatile() =>
         {
             let Between { expr, negated, low, high } = between;
             let both = match negated {
@@ -221,7 +224,7 @@ fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 /// Returns the last time in unit `from` before a literal in the finer unit `to`. Returns `None` if
 /// the literal is itself a time in unit `from`.
-fn time_before(value: &ScalarValue, from: TimeUnit, to: TimeUnit) -> Option<i64> {
+fn find_time_before(value: &ScalarValue, from: TimeUnit, to: TimeUnit) -> Option<i64> {
     let count = match value {
         ScalarValue::TimestampSecond(count, _)
         | ScalarValue::TimestampMillisecond(count, _)
@@ -234,11 +237,11 @@ fn time_before(value: &ScalarValue, from: TimeUnit, to: TimeUnit) -> Option<i64>
 }
 
 fn compare_time(cast: &Expr, op: Operator, value: &ScalarValue, schema: &DFSchema) -> Option<Expr> {
-    let (time, from, to) = finer_cast(cast, schema)?;
+    let (time, from, to) = find_finer_cast(cast, schema)?;
     if !matches!(value.data_type(), DataType::Timestamp(unit, _) if unit == to) {
         return None;
     }
-    let count = time_before(value, from, to)?;
+    let count = find_time_before(value, from, to)?;
     let DataType::Timestamp(_, zone) = time.get_type(schema).ok()? else { return None };
     let count = match from {
         TimeUnit::Second => ScalarValue::TimestampSecond(Some(count), zone),
@@ -251,8 +254,8 @@ fn compare_time(cast: &Expr, op: Operator, value: &ScalarValue, schema: &DFSchem
     Some(match op {
         Operator::Lt | Operator::LtEq => time.lt_eq(before),
         Operator::Gt | Operator::GtEq => time.gt(before),
-        Operator::Eq => equal_to_none(time, false),
-        Operator::NotEq => equal_to_none(time, true),
+        Operator::Eq => make_equal_to_none(time, false),
+        Operator::NotEq => make_equal_to_none(time, true),
         Operator::IsDistinctFrom => lit(true),
         Operator::IsNotDistinctFrom => lit(false),
         _ => return None,
@@ -260,7 +263,7 @@ fn compare_time(cast: &Expr, op: Operator, value: &ScalarValue, schema: &DFSchem
 }
 
 /// Returns the result of `time = t`, or of `time <> t` if `negated`, for a `t` that no time can equal.
-fn equal_to_none(time: Expr, negated: bool) -> Expr {
+fn make_equal_to_none(time: Expr, negated: bool) -> Expr {
     let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
     match negated {
         false => time.is_null().and(unknown),
@@ -268,13 +271,13 @@ fn equal_to_none(time: Expr, negated: bool) -> Expr {
     }
 }
 
-fn without_inexact(list: &InList, schema: &DFSchema) -> Option<Expr> {
-    let (time, from, to) = finer_cast(&list.expr, schema)?;
+fn remove_inexact(list: &InList, schema: &DFSchema) -> Option<Expr> {
+    let (time, from, to) = find_finer_cast(&list.expr, schema)?;
     if !list.list.iter().all(|value| matches!(value, Expr::Literal(..))) {
         return None;
     }
     let is_exact = |value: &&Expr| match value {
-        Expr::Literal(value, _) => time_before(value, from, to).is_none(),
+        Expr::Literal(value, _) => find_time_before(value, from, to).is_none(),
         _ => true,
     };
     let exact: Vec<Expr> = list.list.iter().filter(is_exact).cloned().collect();
@@ -282,7 +285,7 @@ fn without_inexact(list: &InList, schema: &DFSchema) -> Option<Expr> {
         return None;
     }
     Some(match exact.is_empty() {
-        true => equal_to_none(time.clone(), list.negated),
+        true => make_equal_to_none(time.clone(), list.negated),
         false => Expr::InList(InList::new(list.expr.clone(), exact, list.negated)),
     })
 }

@@ -134,7 +134,7 @@ impl DistinctKeys {
     fn replace_key(&mut self, key: &mut Expr) {
         if is_underivable(key) {
             let at = self.0.iter().position(|known| known == key).unwrap_or(self.0.len());
-            let key = std::mem::replace(key, key_column(at));
+            let key = std::mem::replace(key, make_key_column(at));
             if at == self.0.len() {
                 self.0.push(key);
             }
@@ -150,7 +150,7 @@ impl DistinctKeys {
     }
 }
 
-fn key_column(at: usize) -> Expr {
+fn make_key_column(at: usize) -> Expr {
     Expr::Column(Column::new_unqualified(format!("{KEY}{at}")))
 }
 

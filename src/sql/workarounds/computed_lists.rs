@@ -18,7 +18,7 @@ pub(in crate::sql) struct ComputedLists;
 impl AnalyzerRule for ComputedLists {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let is_list = |e: &Expr| matches!(e, Expr::InList(_));
-        rewrite_parts(plan, is_list, |e, _| Ok(compared_one_by_one(e)))
+        rewrite_parts(plan, is_list, |e, _| Ok(compare_one_by_one(e)))
     }
 
     fn name(&self) -> &str {
@@ -26,7 +26,7 @@ impl AnalyzerRule for ComputedLists {
     }
 }
 
-fn compared_one_by_one(e: Expr) -> Transformed<Expr> {
+fn compare_one_by_one(e: Expr) -> Transformed<Expr> {
     // Expressions over columns count as computed: some, such as `coalesce`, become CASE later.
     let is_computed = |e: &Expr| {
         !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef};
 
 /// Replaces types by doubles if some are decimals and some floats, also in lists and structs.
-pub(super) fn types_with_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
+pub(super) fn convert_types_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     let known: Vec<&DataType> = types.iter().filter(|t| !t.is_null()).collect();
     let replaced: Vec<DataType> = if known.iter().all(|t| t.is_numeric()) {
         let is_mixed =
             known.iter().any(|t| t.is_decimal()) && known.iter().any(|t| t.is_floating());
         is_mixed.then(|| vec![DataType::Float64; known.len()])?
     } else if let Some(elements) =
-        known.iter().map(|t| element_field(t)).collect::<Option<Vec<_>>>()
+        known.iter().map(|t| find_element_field(t)).collect::<Option<Vec<_>>>()
     {
         let of_elements: Vec<DataType> = elements.iter().map(|f| f.data_type().clone()).collect();
-        let doubles = types_with_doubles(&of_elements)?;
+        let doubles = convert_types_to_doubles(&of_elements)?;
         let lists = known.iter().zip(elements).zip(doubles);
         let list = |((list, field), to): ((&&DataType, &FieldRef), DataType)| {
             let field = Arc::new(field.as_ref().clone().with_data_type(to));
@@ -27,14 +27,14 @@ pub(super) fn types_with_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
         };
         lists.map(list).collect()
     } else {
-        structs_with_doubles(&known)?
+        convert_structs_to_doubles(&known)?
     };
     let mut replaced = replaced.into_iter();
     let all = types.iter().map(|t| if t.is_null() { Some(t.clone()) } else { replaced.next() });
     all.collect()
 }
 
-fn element_field(list: &DataType) -> Option<&FieldRef> {
+fn find_element_field(list: &DataType) -> Option<&FieldRef> {
     match list {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
             Some(field)
@@ -43,8 +43,8 @@ fn element_field(list: &DataType) -> Option<&FieldRef> {
     }
 }
 
-/// Does the same as [`types_with_doubles`] for structs, which must have the same field names.
-fn structs_with_doubles(types: &[&DataType]) -> Option<Vec<DataType>> {
+/// Does the same as [`convert_types_to_doubles`] for structs, which must have the same field names.
+fn convert_structs_to_doubles(types: &[&DataType]) -> Option<Vec<DataType>> {
     let fields = types.iter().map(|t| match t {
         DataType::Struct(fields) => Some(fields.to_vec()),
         _ => None,
@@ -58,7 +58,7 @@ fn structs_with_doubles(types: &[&DataType]) -> Option<Vec<DataType>> {
     let mut changed = false;
     for at in 0..first.len() {
         let column: Vec<DataType> = structs.iter().map(|s| s[at].data_type().clone()).collect();
-        let Some(doubles) = types_with_doubles(&column) else { continue };
+        let Some(doubles) = convert_types_to_doubles(&column) else { continue };
         for (fields, to) in structs.iter_mut().zip(doubles) {
             fields[at] = Arc::new(fields[at].as_ref().clone().with_data_type(to));
         }

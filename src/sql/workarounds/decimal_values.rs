@@ -15,7 +15,7 @@ use super::decimals::to_written_decimal;
 ///
 /// The planner casts all values of such a column to DECIMAL(30, 15). This function removes one cast
 /// of each value. A cast in the statement remains, because `sql::statement::constants` doubled it.
-pub(super) fn values_as_doubles(mut values: Values) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn convert_values_to_doubles(mut values: Values) -> Result<Transformed<LogicalPlan>> {
     let none = DFSchema::empty();
     let mut fields = Vec::with_capacity(values.schema.fields().len());
     let mut changed = false;
@@ -27,8 +27,8 @@ pub(super) fn values_as_doubles(mut values: Values) -> Result<Transformed<Logica
             e.get_type(&none).is_ok_and(|t| t.is_floating()) && to_written_decimal(e).is_none()
         };
         let is_mixed = planned.is_decimal()
-            && cells().any(|cell| is_decimal(without_cast(cell, planned)))
-            && cells().any(|cell| is_rounded(without_cast(cell, planned)));
+            && cells().any(|cell| is_decimal(remove_cast(cell, planned)))
+            && cells().any(|cell| is_rounded(remove_cast(cell, planned)));
         if !is_mixed {
             fields.push((table.cloned(), Arc::clone(field)));
             continue;
@@ -36,7 +36,7 @@ pub(super) fn values_as_doubles(mut values: Values) -> Result<Transformed<Logica
         let double = field.as_ref().clone().with_data_type(DataType::Float64);
         let planned = planned.clone();
         for cell in values.values.iter_mut().filter_map(|row| row.get_mut(at)) {
-            let value = without_cast(cell, &planned).clone();
+            let value = remove_cast(cell, &planned).clone();
             *cell = match value.get_type(&none)? == DataType::Float64 {
                 true => value,
                 false => Expr::Cast(Cast::new(Box::new(value), DataType::Float64)),
@@ -53,7 +53,7 @@ pub(super) fn values_as_doubles(mut values: Values) -> Result<Transformed<Logica
 }
 
 /// Returns a value without the cast that the planner has added.
-fn without_cast<'a>(cell: &'a Expr, planned: &DataType) -> &'a Expr {
+fn remove_cast<'a>(cell: &'a Expr, planned: &DataType) -> &'a Expr {
     match cell {
         Expr::Cast(Cast { expr, field }) if field.data_type() == planned => expr,
         cell => cell,

@@ -14,11 +14,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::decimal_types::types_with_doubles;
-use super::decimal_values::values_as_doubles;
+use super::decimal_types::convert_types_to_doubles;
+use super::decimal_values::convert_values_to_doubles;
 use crate::array::{RaggedArray, leaf_type, list_depth};
-use crate::functions::{check_precision, checks_precision, decimal_of_digits, long_number};
-use crate::sql::workarounds::expression_parts::{columns_below, has_part, map_named};
+use crate::functions::{check_precision, checks_precision, long_number, make_decimal_of_digits};
+use crate::sql::workarounds::expression_parts::{find_columns_below, has_part, map_named};
 use crate::sql::workarounds::times::take_branch_types;
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
@@ -55,7 +55,9 @@ impl AnalyzerRule for StableDecimals {
                     done.transformed |= changed;
                     return Ok(done);
                 }
-                LogicalPlan::Values(values) if !inserts => return values_as_doubles(values),
+                LogicalPlan::Values(values) if !inserts => {
+                    return convert_values_to_doubles(values);
+                }
                 plan => plan,
             };
             let (plan, keys_changed) = match plan {
@@ -65,7 +67,7 @@ impl AnalyzerRule for StableDecimals {
             if !has_part(&plan, may_change) {
                 return Ok(Transformed::new_transformed(plan, keys_changed));
             }
-            let schema = columns_below(&plan)?;
+            let schema = find_columns_below(&plan)?;
             let changed = map_named(plan, |expr| {
                 let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
                 let (data, transformed) = (changed.data, changed.transformed);
@@ -163,7 +165,7 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
         }
         Expr::InSubquery(InSubquery { expr, subquery, .. })
         | Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
-            query_as_doubles(expr, subquery, schema)?
+            convert_query_to_doubles(expr, subquery, schema)?
         }
         Expr::Case(case) => {
             let compared = match &mut case.expr {
@@ -252,7 +254,7 @@ fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         return false;
     }
     if types.iter().any(DataType::is_nested) {
-        return match types_with_doubles(&types) {
+        return match convert_types_to_doubles(&types) {
             Some(doubles) => cast_all(parts.into_iter().zip(doubles), schema),
             None => false,
         };
@@ -284,7 +286,7 @@ fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
     for (left, right) in &mut join.on {
         let types = (left.get_type(join.left.schema()), right.get_type(join.right.schema()));
         let (Ok(of_left), Ok(of_right)) = types else { continue };
-        let Some(doubles) = types_with_doubles(&[of_left, of_right]) else { continue };
+        let Some(doubles) = convert_types_to_doubles(&[of_left, of_right]) else { continue };
         let [to_left, to_right] = doubles.as_slice() else { continue };
         cast_all(std::iter::once((left, to_left.clone())), join.left.schema());
         cast_all(std::iter::once((right, to_right.clone())), join.right.schema());
@@ -353,7 +355,7 @@ fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
 /// after the point.
 fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     if let Some((_, digits)) = long_number(e) {
-        return decimal_of_digits(digits);
+        return make_decimal_of_digits(digits);
     }
     let decimal = to_written_decimal(e)?;
     let Expr::Literal(ScalarValue::Decimal128(_, precision, scale), _) = &decimal else {
@@ -419,7 +421,7 @@ fn union_as_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
     let doubles_of = |column: usize| {
         let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
         let types = types.map(|field| field.map(|f| f.data_type().clone()));
-        types_with_doubles(&types.collect::<Option<Vec<_>>>()?)
+        convert_types_to_doubles(&types.collect::<Option<Vec<_>>>()?)
     };
     // For each column, its new types in all inputs, or `None` if it stays unchanged.
     let doubles: Vec<Option<Vec<DataType>>> =
@@ -455,12 +457,16 @@ fn union_as_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
 }
 
 /// Casts a value and the column of a subquery to doubles if one is a decimal and the other a float.
-fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -> Result<bool> {
+fn convert_query_to_doubles(
+    value: &mut Expr,
+    query: &mut Subquery,
+    schema: &DFSchema,
+) -> Result<bool> {
     let rows = query.subquery.schema();
     let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {
         return Ok(false);
     };
-    let Some(doubles) = types_with_doubles(&[of_value, field.data_type().clone()]) else {
+    let Some(doubles) = convert_types_to_doubles(&[of_value, field.data_type().clone()]) else {
         return Ok(false);
     };
     let [to_value, to_column] = doubles.as_slice() else { return Ok(false) };

@@ -151,7 +151,7 @@ pub(super) fn may_have_dependencies(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether a plan is a projection that [`without_dependencies`] created.
+/// Whether a plan is a projection that [`remove_dependencies`] created.
 pub(super) fn is_barrier(plan: &LogicalPlan) -> bool {
     let computed = |e: &Expr| match e.clone().unalias() {
         Expr::ScalarFunction(call) => {
@@ -163,13 +163,13 @@ pub(super) fn is_barrier(plan: &LogicalPlan) -> bool {
 }
 
 fn add_barrier(unnest: Unnest) -> Result<LogicalPlan> {
-    let computed = without_dependencies(&unnest.input)?;
+    let computed = remove_dependencies(&unnest.input)?;
     let unnest = LogicalPlan::Unnest(unnest);
     unnest.with_new_exprs(unnest.expressions(), vec![computed])
 }
 
 /// Returns a projection that computes each column of a plan, and therefore has no functional dependencies.
-pub(super) fn without_dependencies(plan: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
+pub(super) fn remove_dependencies(plan: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().map(|column| {
         let (relation, name) = (column.relation.clone(), column.name.clone());
         COMPUTED_COLUMN.call(vec![Expr::Column(column)]).alias_qualified(relation, name)

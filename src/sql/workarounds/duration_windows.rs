@@ -22,7 +22,7 @@ pub(in crate::sql) struct DurationWindows;
 impl AnalyzerRule for DurationWindows {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let is_window = |e: &Expr| matches!(e, Expr::WindowFunction(_));
-        rewrite_parts(plan, is_window, |e, columns| Ok(ordered_by_numbers(e, columns)))
+        rewrite_parts(plan, is_window, |e, columns| Ok(order_by_numbers(e, columns)))
     }
 
     fn name(&self) -> &str {
@@ -30,7 +30,7 @@ impl AnalyzerRule for DurationWindows {
     }
 }
 
-fn ordered_by_numbers(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn order_by_numbers(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::WindowFunction(call) = &mut e else { return Transformed::no(e) };
     let WindowFunction { params, .. } = &mut **call;
     let frame = &params.window_frame;

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 /// Returns the columns that a node's expressions may name: those of its inputs or, for a scan, of
 /// its table.
-pub(in crate::sql) fn columns_below(plan: &LogicalPlan) -> Result<DFSchema> {
+pub(in crate::sql) fn find_columns_below(plan: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = plan {
         let (name, source) = (scan.table_name.clone(), scan.source.schema());
@@ -52,7 +52,7 @@ pub(in crate::sql) fn rewrite_node(
     plan: LogicalPlan,
     rewrite: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
-    let columns = columns_below(&plan)?;
+    let columns = find_columns_below(&plan)?;
     map_named(plan, |e| e.transform_up(|e| rewrite(e, &columns)))
 }
 

@@ -17,7 +17,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use crate::functions::{call_on_arrays, declare, is_row_based, take_first};
 use crate::sql::rules::logical_rule;
 use crate::sql::workarounds::expression_parts::{has_part, map_named, rewrite_node};
-use serrate_core::internal::{canonical_floats, holds_float};
+use serrate_core::internal::{holds_float, to_canonical_floats};
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
@@ -91,7 +91,7 @@ impl OptimizerRule for FloatKeys {
     }
 }
 
-/// Logical optimizer rule, before constants are folded: compares constant floats by their [`float_key`].
+/// Logical optimizer rule, before constants are folded: compares constant floats by their [`make_float_key`].
 ///
 /// By the time [`FloatKeys`] runs, comparisons of constants are folded: `0.0 IN (-0.0)` is already false. So are
 /// comparisons of conditional expressions that fold to a constant: `coalesce(-0.0, x) IN (0.0)`. Constants that are
@@ -150,7 +150,8 @@ fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     for part in parts {
         match part {
             Expr::Literal(value, _) if holds_float(&value.data_type()) && !value.is_null() => {
-                let key = ScalarValue::try_from_array(&canonical_floats(&value.to_array()?)?, 0)?;
+                let key =
+                    ScalarValue::try_from_array(&to_canonical_floats(&value.to_array()?)?, 0)?;
                 // `ScalarValue` compares floats by their bits, so 0.0 and -0.0 differ here.
                 if key != *value {
                     (*value, changed) = (key, true);
@@ -216,7 +217,7 @@ fn is_comparison_operator(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Wraps the compared operands of an expression in [`float_key`]. Returns whether anything changed.
+/// Wraps the compared operands of an expression in [`make_float_key`]. Returns whether anything changed.
 fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
@@ -292,7 +293,7 @@ fn is_zero(expr: &Expr) -> bool {
     }
 }
 
-/// Wraps float group keys in [`float_key`], which canonicalizes zeros and NaN, and keeps their column names.
+/// Wraps float group keys in [`make_float_key`], which canonicalizes zeros and NaN, and keeps their column names.
 fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(aggregate.input.schema());
     let add_named_key = |group: &mut Expr| -> Result<bool> {
@@ -327,7 +328,7 @@ fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Wraps a float expression in [`float_key`] unless it is canonical. Returns whether it did so.
+/// Wraps a float expression in [`make_float_key`] unless it is canonical. Returns whether it did so.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let inner = match &*expr {
         Expr::Alias(alias) => &*alias.expr,
@@ -346,15 +347,15 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     if is_key || !inner.get_type(schema).is_ok_and(|t| holds_float(&t)) {
         return Ok(false);
     }
-    *expr = float_key(std::mem::take(expr));
+    *expr = make_float_key(std::mem::take(expr));
     Ok(true)
 }
 
-fn float_key(expr: Expr) -> Expr {
-    float_key_function().call(vec![expr])
+fn make_float_key(expr: Expr) -> Expr {
+    build_float_key_function().call(vec![expr])
 }
 
-pub(in crate::sql) fn float_key_function() -> ScalarUDF {
+pub(in crate::sql) fn build_float_key_function() -> ScalarUDF {
     ScalarUDF::new_from_impl(FloatKey)
 }
 
@@ -376,6 +377,6 @@ impl ScalarUDFImpl for FloatKey {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        call_on_arrays(self.name(), &args, |[values]| Ok(canonical_floats(&values)?))
+        call_on_arrays(self.name(), &args, |[values]| Ok(to_canonical_floats(&values)?))
     }
 }

@@ -11,10 +11,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Unnest};
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
-use crate::functions::{mask_fields, stock_field, without_hidden_values};
+use crate::functions::{mask_fields, remove_hidden_values, stock_field};
 use crate::sql::rules::logical_rule;
 use crate::sql::sources::listing::FilesTable;
-use crate::sql::workarounds::expression_parts::{columns_below, has_part, map_named};
+use crate::sql::workarounds::expression_parts::{find_columns_below, has_part, map_named};
 
 /// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that return the
 /// values below a NULL struct or list, and masks the structs that `unnest` divides into columns.
@@ -38,7 +38,7 @@ impl AnalyzerRule for HiddenValues {
                 };
             }
             let plan = replace_functions(plan, &|e| match e {
-                Expr::ScalarFunction(call) => without_hidden_values(&call.func),
+                Expr::ScalarFunction(call) => remove_hidden_values(&call.func),
                 _ => None,
             })?;
             // Masked fields are nullable, so schemas above them are computed again.
@@ -118,7 +118,7 @@ impl OptimizerRule for ParquetFields {
         if !is_parquet || !has_part(&plan, has_field) {
             return Ok(Transformed::no(plan));
         }
-        let columns = columns_below(&plan)?;
+        let columns = find_columns_below(&plan)?;
         replace_functions(plan, &|e| match e {
             Expr::ScalarFunction(call) if reads_structs(&call.args, &columns) => {
                 stock_field(&call.func)

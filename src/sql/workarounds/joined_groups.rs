@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Distinct, DistinctOn, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::dependencies::{is_barrier, may_have_dependencies, without_dependencies};
+use super::dependencies::{is_barrier, may_have_dependencies, remove_dependencies};
 
 /// Analyzer rule: hides from a GROUP BY or DISTINCT with several keys which columns of a joined table are unique.
 ///
@@ -43,7 +43,7 @@ impl AnalyzerRule for JoinedGroups {
             if !joins_unique_rows(input)? {
                 return Ok(Transformed::no(node));
             }
-            let input = Arc::new(without_dependencies(input)?);
+            let input = Arc::new(remove_dependencies(input)?);
             Ok(Transformed::yes(match node {
                 LogicalPlan::Aggregate(node) => LogicalPlan::Aggregate(Aggregate::try_new(
                     input,

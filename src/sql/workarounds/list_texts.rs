@@ -38,7 +38,7 @@ impl AnalyzerRule for ListTexts {
             e => is_named_cast(e),
         };
         rewrite_parts(plan, to_text, |e, columns| {
-            let Some((list, text)) = text_of_list(&e, columns) else {
+            let Some((list, text)) = find_text_of_list(&e, columns) else {
                 return Ok(Transformed::no(e));
             };
             let shown = LIST_TEXT.call(vec![list.clone()]);
@@ -55,7 +55,7 @@ impl AnalyzerRule for ListTexts {
 }
 
 /// Returns the operand and type of a cast of a list, duration, interval or struct to a string.
-fn text_of_list<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, DataType)> {
+fn find_text_of_list<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, DataType)> {
     let (list, text) = match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
             (expr.as_ref(), field.data_type().clone())

@@ -53,7 +53,7 @@ impl AnalyzerRule for LocalTimes {
 
 /// Returns the functions that [`LocalTimes`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
-pub(in crate::sql) fn zoned_functions() -> [Arc<ScalarUDF>; 4] {
+pub(in crate::sql) fn list_zoned_functions() -> [Arc<ScalarUDF>; 4] {
     FUNCTIONS.clone()
 }
 

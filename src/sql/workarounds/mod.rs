@@ -1,6 +1,7 @@
 //! Works around bugs of DataFusion, each in one file. A file names the test (`stock_.._still_..`)
 //! that fails once the file can be removed. `sql::rules` lists the rules in order, with issues.
 
+pub(in crate::sql) mod boolean_casts;
 pub(in crate::sql) mod cast_groups;
 pub(in crate::sql) mod cast_statistics;
 pub(in crate::sql) mod changes;
@@ -16,6 +17,7 @@ pub(in crate::sql) mod decimals;
 pub(in crate::sql) mod dependencies;
 pub(in crate::sql) mod dictionary_casts;
 pub(in crate::sql) mod dictionary_keys;
+pub(in crate::sql) mod distinct_recursions;
 pub(in crate::sql) mod duration_windows;
 pub(in crate::sql) mod empty_queries;
 pub(in crate::sql) mod equations;
@@ -46,7 +48,6 @@ pub(in crate::sql) mod opaque_limits;
 pub(in crate::sql) mod partition_constants;
 pub(in crate::sql) mod query_values;
 pub(in crate::sql) mod range_frames;
-pub(in crate::sql) mod recursions;
 mod relation_types;
 pub(in crate::sql) mod repeated_orders;
 pub(in crate::sql) mod row_filters;
@@ -63,7 +64,6 @@ pub(in crate::sql) mod text_to_time_casts;
 pub(in crate::sql) mod texts;
 pub(in crate::sql) mod times;
 pub(in crate::sql) mod topk;
-pub(in crate::sql) mod truths;
 pub(in crate::sql) mod unions;
 pub(in crate::sql) mod unique_partitions;
 pub(in crate::sql) mod volatile_between;

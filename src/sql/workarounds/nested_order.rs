@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{are_scalars, compare_nested, declare, to_columnar};
-use crate::sql::workarounds::expression_parts::{columns_below, rewrite_node};
+use crate::sql::workarounds::expression_parts::{find_columns_below, rewrite_node};
 use crate::sql::workarounds::subqueries::rewrite_quantified;
 
 /// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.
@@ -39,7 +39,7 @@ impl AnalyzerRule for NestedOrder {
 }
 
 fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let schema = columns_below(&plan)?;
+    let schema = find_columns_below(&plan)?;
     let plan = rewrite_node(plan, rewrite_expr)?;
     plan.transform_data(|plan| match plan {
         LogicalPlan::Sort(mut sort) => {
@@ -184,8 +184,8 @@ impl ScalarUDFImpl for NestedFunction {
                     .map(|i| (left.is_valid(i) && right.is_valid(i)).then(|| order(i, i) as i8));
                 Arc::new(rows.collect::<Int8Array>())
             }
-            (Self::Greatest, values) => extreme_of_rows(values, rows, Ordering::Greater)?,
-            (Self::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
+            (Self::Greatest, values) => find_extreme_of_rows(values, rows, Ordering::Greater)?,
+            (Self::Least, values) => find_extreme_of_rows(values, rows, Ordering::Less)?,
             _ => {
                 return exec_err!(
                     "internal error: {} takes 2 arguments (nested_order) or at least 1 (nested_greatest, nested_least); {} given; please report it",
@@ -199,7 +199,7 @@ impl ScalarUDFImpl for NestedFunction {
 }
 
 /// Returns the greatest (`wanted` is `Greater`) or least (`Less`) of `values` per row, ignoring NULL.
-fn extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
+fn find_extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
     let Some(first) = values.first() else {
         let name = if wanted == Ordering::Greater { "greatest" } else { "least" };
         return exec_err!("{name} is called without arguments; give at least 1");

@@ -67,7 +67,7 @@ impl PhysicalOptimizerRule for OpaqueLimits {
             if let Some(opaque) = node.downcast_ref::<OpaqueLimitExec>() {
                 return Ok(Transformed::yes(join_sort(Arc::clone(&opaque.limit))));
             }
-            Ok(match repeated_sort(&node) {
+            Ok(match find_repeated_sort(&node) {
                 Some(first) => Transformed::yes(first),
                 None => Transformed::no(node),
             })
@@ -122,7 +122,7 @@ fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
 }
 
 /// Returns the input of a sort if it is itself a sort by the same keys and keeps no more rows.
-fn repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+fn find_repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = node.downcast_ref::<SortExec>()?;
     let first = sort.input().downcast_ref::<SortExec>()?;
     let fetch = first.fetch()?;

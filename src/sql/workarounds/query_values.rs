@@ -13,14 +13,14 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::correlated::{
-    NewNames, find_clashing_column, gains_columns, has_grouping_sets, hides_outer, is_equation,
-    is_semi_join, join_lateral, join_matches, join_values, keep_name, lateral_query, outer_columns,
-    plain_join, repeats_bare_name,
+    NewNames, find_clashing_column, find_lateral_query, find_outer_columns, gains_columns,
+    has_grouping_sets, hides_outer, is_equation, is_semi_join, join_lateral, join_matches,
+    join_values, keep_name, repeats_bare_name, to_plain_join,
 };
 use crate::sql::workarounds::shared_rows::{is_volatile, share_rows};
 use crate::sql::workarounds::sorts::has_comparison;
 use crate::sql::workarounds::subqueries::{
-    as_tests, as_value, has_query, is_correlated, query_of, reject_subquery,
+    as_tests, as_value, find_query, has_query, is_correlated, reject_subquery,
 };
 
 /// Analyzer rule, after type coercion: plans IN, EXISTS and correlated scalar subqueries as values.
@@ -87,8 +87,8 @@ fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
         LogicalPlan::Sort(sort) => {
             Ok(sort.expr.iter().any(|by| has_unordered_constant(&by.expr, sort.input.schema())))
         }
-        LogicalPlan::Join(join) => Ok(lateral_query(join)?.is_some()
-            || plain_join(join)?.is_some()
+        LogicalPlan::Join(join) => Ok(find_lateral_query(join)?.is_some()
+            || to_plain_join(join)?.is_some()
             || gains_columns(join)?),
         LogicalPlan::Window(window) => {
             let mut found = false;
@@ -154,7 +154,7 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
             Some(joined) => Ok(Transformed::yes(joined)),
             None => {
                 check_lateral(&join)?;
-                match plain_join(&join)? {
+                match to_plain_join(&join)? {
                     Some(plain) => {
                         rewrite_join(plain, names).map(|done| Transformed::yes(done.data))
                     }
@@ -217,7 +217,7 @@ fn check_nesting(plan: &LogicalPlan, levels: usize) -> Result<()> {
     plan.apply(|node| {
         node.apply_expressions(|e| {
             e.apply(|e| {
-                if let Some(query) = query_of(e) {
+                if let Some(query) = find_query(e) {
                     check_nesting(&query.subquery, levels.saturating_add(1))?;
                 }
                 Ok(TreeNodeRecursion::Continue)
@@ -230,7 +230,7 @@ fn check_nesting(plan: &LogicalPlan, levels: usize) -> Result<()> {
 /// Returns an error for `unnest` of a list of an outer query, which DataFusion cannot plan.
 fn refuse_outer_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| match node {
-        LogicalPlan::Unnest(unnest) => match outer_columns(&unnest.input)?.first() {
+        LogicalPlan::Unnest(unnest) => match find_outer_columns(&unnest.input)?.first() {
             Some(column) => plan_err!(
                 "unnest that depends on the column {column} of another table is not supported in this query; unnest in a subquery that reads one table, as in (SELECT id, unnest(x) FROM t), and join this subquery"
             ),
@@ -258,7 +258,7 @@ fn refuse_name_clashes(plan: &LogicalPlan) -> Result<()> {
 
 /// Returns an error for LATERAL with GROUPING SETS, whose rows for empty input DataFusion would omit.
 fn check_lateral(join: &Join) -> Result<()> {
-    let Some(query) = lateral_query(join)? else { return Ok(()) };
+    let Some(query) = find_lateral_query(join)? else { return Ok(()) };
     match query.exists(|node| {
         Ok(matches!(node, LogicalPlan::Aggregate(sets) if has_grouping_sets(sets)))
     })? {
@@ -337,7 +337,7 @@ fn has_query_as_operand(condition: &Expr) -> Result<bool> {
 fn needs_values(condition: &Expr, schema: &DFSchema) -> Result<bool> {
     let mut found = false;
     condition.apply(|e| {
-        if let Some(query) = query_of(e).filter(|query| is_correlated(query)) {
+        if let Some(query) = find_query(e).filter(|query| is_correlated(query)) {
             found = found
                 || match e {
                     Expr::ScalarSubquery(_) => needs_join(query, schema)?,
@@ -365,8 +365,8 @@ fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalP
     let (mut above, mut within) = (Vec::new(), Vec::new());
     let conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
     for condition in conditions {
-        let named = match condition.exists(|e| Ok(query_of(e).is_some()))? {
-            true if !condition.contains_outer() => named_columns(&condition)?,
+        let named = match condition.exists(|e| Ok(find_query(e).is_some()))? {
+            true if !condition.contains_outer() => find_named_columns(&condition)?,
             _ => {
                 within.push(condition);
                 continue;
@@ -422,11 +422,11 @@ fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalP
 }
 
 /// Returns the columns that an expression uses, also in its subqueries.
-fn named_columns(e: &Expr) -> Result<Vec<Column>> {
+fn find_named_columns(e: &Expr) -> Result<Vec<Column>> {
     let mut found: Vec<Column> = e.column_refs().into_iter().cloned().collect();
     e.apply(|e| {
-        if let Some(query) = query_of(e) {
-            found.extend(outer_columns(&query.subquery)?);
+        if let Some(query) = find_query(e) {
+            found.extend(find_outer_columns(&query.subquery)?);
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
@@ -660,7 +660,7 @@ fn guard_branch(
 fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
     let is_of_rows = !guard.contains_outer()
         && guard.column_refs().into_iter().all(|column| schema.has_column(column));
-    Ok(is_of_rows && !guard.is_volatile() && !guard.exists(|e| Ok(query_of(e).is_some()))?)
+    Ok(is_of_rows && !guard.is_volatile() && !guard.exists(|e| Ok(find_query(e).is_some()))?)
 }
 
 /// Moves subqueries of a node, and keys with constants such as lists of lists, into a projection below it.
@@ -741,7 +741,7 @@ fn hoist_queries(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<
 fn is_stable(e: &Expr) -> Result<bool> {
     let mut found = !e.is_volatile();
     e.apply(|e| {
-        if let Some(query) = query_of(e) {
+        if let Some(query) = find_query(e) {
             found = found && !is_volatile(&query.subquery)?;
         }
         Ok(TreeNodeRecursion::Continue)
@@ -756,10 +756,10 @@ fn hoist_below_select(sort: &Sort, names: &mut NewNames) -> Result<Option<Logica
     let mut below = select.expr.clone();
     let by = sort.expr.iter().map(|by| {
         let expr = by.expr.clone().transform_down(|e| {
-            if query_of(&e).is_none() {
+            if find_query(&e).is_none() {
                 return Ok(Transformed::no(e));
             }
-            let named = named_columns(&e)?;
+            let named = find_named_columns(&e)?;
             if has_all(&select.schema, &named) || !has_all(select.input.schema(), &named) {
                 return Ok(Transformed::no(e));
             }
@@ -789,7 +789,7 @@ fn hoist_distinct(node: DistinctOn, names: &mut NewNames) -> Result<Transformed<
     let mut hoist = |e: Expr| {
         keep_name(e, |e| {
             let done = e.transform_down(|e| {
-                if query_of(&e).is_none() {
+                if find_query(&e).is_none() {
                     return Ok(Transformed::no(e));
                 }
                 let name = match known.iter().find(|(query, _)| *query == e) {

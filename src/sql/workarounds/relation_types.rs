@@ -13,7 +13,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use crate::sql::rules::coerce_types;
-use crate::sql::workarounds::expression_parts::columns_below;
+use crate::sql::workarounds::expression_parts::find_columns_below;
 
 /// Functions that return one of their arguments. The rules before type coercion may change the
 /// types that the planner gave to the calls.
@@ -46,11 +46,11 @@ fn may_change_types(plan: &LogicalPlan) -> Result<bool> {
                 match e {
                     Expr::Placeholder(_) => return plan_err!("a parameter"),
                     Expr::Case(_) | Expr::ScalarFunction(_) if !found => {
-                        let values = chosen_values(e);
+                        let values = list_chosen_values(e);
                         if values.len() > 1 {
                             let columns = match &columns {
                                 Some(columns) => columns,
-                                None => columns.insert(columns_below(node)?),
+                                None => columns.insert(find_columns_below(node)?),
                             };
                             found = have_several_types(&values, columns);
                         }
@@ -70,7 +70,7 @@ fn has_types(plan: &LogicalPlan, schema: &DFSchema) -> bool {
 }
 
 /// Returns the branches of CASE, or the arguments from which a function such as `nullif` chooses.
-fn chosen_values(e: &Expr) -> Vec<&Expr> {
+fn list_chosen_values(e: &Expr) -> Vec<&Expr> {
     match e {
         Expr::Case(case) => {
             let values = case.when_then_expr.iter().map(|(_, value)| value.as_ref());

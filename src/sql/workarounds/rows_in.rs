@@ -47,7 +47,7 @@ impl AnalyzerRule for RowsIn {
 fn has_row(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|e| {
-        found = found || e.exists(|e| Ok(row_test(e).is_some()))?;
+        found = found || e.exists(|e| Ok(find_row_test(e).is_some()))?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
@@ -60,13 +60,14 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = merge_schema(&node.inputs());
     if let LogicalPlan::Filter(filter) = node {
         // A filter drops a row for FALSE and for NULL, so a conjunct needs no distinction between them.
-        let conjuncts =
-            split_conjunction_owned(filter.predicate).into_iter().map(|e| match row_test(&e) {
+        let conjuncts = split_conjunction_owned(filter.predicate).into_iter().map(|e| {
+            match find_row_test(&e) {
                 Some((values, test)) if !test.negated => {
                     RowSubquery::new(&values, test, &schema)?.is_found()
                 }
                 _ => value_of(e, &schema),
-            });
+            }
+        });
         let conjuncts = conjuncts.collect::<Result<Vec<_>>>()?;
         let predicate = conjunction(conjuncts).unwrap_or_else(|| lit(true));
         let filter = Filter::try_new(predicate, filter.input)?;
@@ -78,7 +79,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 /// Rewrites each `row IN (SELECT ..)` in an expression to an expression that is TRUE, FALSE or NULL.
 fn value_of(e: Expr, schema: &DFSchema) -> Result<Expr> {
     let done = e.transform_up(|e| {
-        let Some((values, test)) = row_test(&e) else { return Ok(Transformed::no(e)) };
+        let Some((values, test)) = find_row_test(&e) else { return Ok(Transformed::no(e)) };
         let rows = RowSubquery::new(&values, test, schema)?;
         let value = when(rows.is_found()?, lit(!test.negated))
             .when(rows.is_open()?, lit(ScalarValue::Boolean(None)))
@@ -89,13 +90,13 @@ fn value_of(e: Expr, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// If an expression is `row IN (SELECT ..)`, returns the values of the row and the IN expression.
-fn row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
+fn find_row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
     let Expr::InSubquery(test) = e else { return None };
-    Some((fields_of(&test.expr)?, test))
+    Some((list_row_fields(&test.expr)?, test))
 }
 
 /// If `e` is a struct that `sql::statement::tuples` made of a row, returns the row's values.
-fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
+fn list_row_fields(e: &Expr) -> Option<Vec<Expr>> {
     let Expr::ScalarFunction(call) = e else { return None };
     let Some(Expr::Literal(first, _)) = call.args.first() else { return None };
     let is_row = call.name() == "named_struct"
@@ -144,19 +145,19 @@ impl RowSubquery {
         Ok(Self { query, equal })
     }
 
-    fn rows_where(&self, condition: Expr) -> Result<Expr> {
+    fn filter_rows_where(&self, condition: Expr) -> Result<Expr> {
         let rows = LogicalPlanBuilder::from(self.query.as_ref().clone()).filter(condition)?;
         Ok(exists(Arc::new(rows.build()?)))
     }
 
     /// Returns a condition that is true if IN is true, and otherwise false, never NULL.
     fn is_found(&self) -> Result<Expr> {
-        self.rows_where(self.equal.clone())
+        self.filter_rows_where(self.equal.clone())
     }
 
     /// Returns a condition that is true if IN is true or NULL, and otherwise false.
     fn is_open(&self) -> Result<Expr> {
-        self.rows_where(Expr::IsNotFalse(Box::new(self.equal.clone())))
+        self.filter_rows_where(Expr::IsNotFalse(Box::new(self.equal.clone())))
     }
 }
 
@@ -168,7 +169,7 @@ fn split_columns(
 ) -> Result<LogicalPlan> {
     if let LogicalPlan::Projection(projection) = query
         && let [only] = projection.expr.as_slice()
-        && let Some(fields) = fields_of(&only.clone().unalias())
+        && let Some(fields) = list_row_fields(&only.clone().unalias())
         && fields.len() == count
     {
         let columns = fields.into_iter().enumerate().map(|(at, e)| e.alias(name(at)));

@@ -35,7 +35,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use crate::sql::exec::shared::{SharedExec, SharedResult};
-use crate::sql::workarounds::correlated::{is_only_row, outer_columns};
+use crate::sql::workarounds::correlated::{find_outer_columns, is_only_row};
 use crate::sql::workarounds::multisets::numbers_copies;
 use crate::sql::workarounds::subqueries::has_one_row;
 
@@ -147,7 +147,7 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
         let LogicalPlan::SubqueryAlias(alias) = node else {
             return Ok(TreeNodeRecursion::Continue);
         };
-        match seen.get_mut(&original_address_of(alias)) {
+        match seen.get_mut(&find_original_address(alias)) {
             Some(named) => {
                 named.places += 1;
                 named.equal &= is_same_cte(&named.first, alias);
@@ -155,7 +155,7 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
             }
             None => {
                 let named = CteCopies { first: alias.clone(), places: 1, equal: true };
-                seen.insert(original_address_of(alias), named);
+                seen.insert(find_original_address(alias), named);
                 Ok(TreeNodeRecursion::Continue)
             }
         }
@@ -172,7 +172,7 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
     }
     let plan = plan.transform_down_with_subqueries(|node| {
         let LogicalPlan::SubqueryAlias(alias) = &node else { return Ok(Transformed::no(node)) };
-        let Some((id, input)) = shared.get(&original_address_of(alias)) else {
+        let Some((id, input)) = shared.get(&find_original_address(alias)) else {
             return Ok(Transformed::no(node));
         };
         let input = SharedRows::plan(input.as_ref().clone(), *id);
@@ -194,7 +194,7 @@ pub(in crate::sql) fn copy_shared_rows(plan: LogicalPlan) -> Result<LogicalPlan>
             return Ok(Transformed::yes(SharedRows::plan(shared.input.clone(), id)));
         }
         let LogicalPlan::SubqueryAlias(mut alias) = node else { return Ok(Transformed::no(node)) };
-        let (_, own) = schemas.entry(address_of(&alias)).or_insert_with(|| {
+        let (_, own) = schemas.entry(find_address(&alias)).or_insert_with(|| {
             (Arc::clone(&alias.schema), Arc::new(alias.schema.as_ref().clone()))
         });
         alias.schema = Arc::clone(own);
@@ -228,18 +228,18 @@ fn columns_of(alias: &SubqueryAlias) -> impl Iterator<Item = (&String, &DataType
     alias.schema.fields().iter().map(|field| (field.name(), field.data_type()))
 }
 
-fn address_of(alias: &SubqueryAlias) -> usize {
+fn find_address(alias: &SubqueryAlias) -> usize {
     Arc::as_ptr(&alias.schema).addr()
 }
 
 /// Returns the address of the schema that an alias had before the planner rewrote it.
-fn original_address_of(alias: &SubqueryAlias) -> usize {
-    original_schema(alias).as_ptr().addr()
+fn find_original_address(alias: &SubqueryAlias) -> usize {
+    find_original_schema(alias).as_ptr().addr()
 }
 
-fn original_schema(alias: &SubqueryAlias) -> Weak<DFSchema> {
+fn find_original_schema(alias: &SubqueryAlias) -> Weak<DFSchema> {
     lock_rewritten()
-        .get(&address_of(alias))
+        .get(&find_address(alias))
         .map_or_else(|| Arc::downgrade(&alias.schema), |found| Weak::clone(&found.original))
 }
 
@@ -268,7 +268,7 @@ pub(super) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> Result<()
     let mut originals: HashMap<AliasName, Option<Weak<DFSchema>>> = HashMap::new();
     before.apply_with_subqueries(|node| {
         if let LogicalPlan::SubqueryAlias(alias) = node {
-            let schema = original_schema(alias);
+            let schema = find_original_schema(alias);
             let named =
                 originals.entry(name_of(alias)).or_insert_with(|| Some(Weak::clone(&schema)));
             if named.as_ref().is_some_and(|other| !Weak::ptr_eq(other, &schema)) {
@@ -282,10 +282,10 @@ pub(super) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> Result<()
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::SubqueryAlias(alias) = node
             && let Some(Some(original)) = originals.get(&name_of(alias))
-            && address_of(alias) != original.as_ptr().addr()
+            && find_address(alias) != original.as_ptr().addr()
         {
             let (schema, original) = (Arc::downgrade(&alias.schema), Weak::clone(original));
-            rewritten.insert(address_of(alias), Rewritten { schema, original });
+            rewritten.insert(find_address(alias), Rewritten { schema, original });
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
@@ -407,7 +407,7 @@ impl ExtensionPlanner for SharedPlanner {
 
 /// Whether a plan depends neither on an outer query nor on a step of a recursive query.
 fn is_independent(plan: &LogicalPlan) -> Result<bool> {
-    if !outer_columns(plan)?.is_empty() {
+    if !find_outer_columns(plan)?.is_empty() {
         return Ok(false);
     }
     let mut steps = Vec::new();

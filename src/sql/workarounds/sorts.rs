@@ -177,7 +177,7 @@ impl PhysicalOptimizerRule for LostConstants {
             {
                 return Ok(Transformed::yes(aggregate));
             }
-            let is_null_somewhere = inputs_with_null_rows(&node);
+            let is_null_somewhere = list_inputs_with_null_rows(&node);
             let mut changed = false;
             let inputs = node
                 .children()
@@ -268,7 +268,7 @@ fn has_single_row_aggregate(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 }
 
 /// Returns the indices of inputs whose columns are NULL in some output rows, such as unmatched rows.
-fn inputs_with_null_rows(node: &Arc<dyn ExecutionPlan>) -> &'static [usize] {
+fn list_inputs_with_null_rows(node: &Arc<dyn ExecutionPlan>) -> &'static [usize] {
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         return if aggregate.group_expr().is_single() { &[] } else { &[0] };
     }

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::workarounds::correlated::{has_grouping_sets, hides_outer, outer_columns};
+use crate::sql::workarounds::correlated::{find_outer_columns, has_grouping_sets, hides_outer};
 use crate::sql::workarounds::shared_rows::share_rows;
 
 /// Name given to the column of a subquery after IN, ANY or ALL. No other column has this name.
@@ -62,7 +62,7 @@ impl AnalyzerRule for ThreeValuedIn {
             }
             node.apply_expressions(|expr| {
                 expr.apply(|expr| {
-                    if let Some(query) = query_of(expr) {
+                    if let Some(query) = find_query(expr) {
                         check_correlation(query, expr)?;
                         check_names(query, expr)?;
                     }
@@ -89,13 +89,13 @@ impl AnalyzerRule for ThreeValuedIn {
 pub(super) fn has_query(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|expr| {
-        found = found || expr.exists(|e| Ok(query_of(e).is_some()))?;
+        found = found || expr.exists(|e| Ok(find_query(e).is_some()))?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
 }
 
-pub(in crate::sql) fn query_of(expr: &Expr) -> Option<&Subquery> {
+pub(in crate::sql) fn find_query(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::InSubquery(test) => Some(&test.subquery),
         Expr::Exists(test) => Some(&test.subquery),
@@ -106,7 +106,7 @@ pub(in crate::sql) fn query_of(expr: &Expr) -> Option<&Subquery> {
 }
 
 /// Returns the value that IN, ANY or ALL compares with the column of a subquery.
-pub(super) fn compared_value(expr: &Expr) -> Option<&Expr> {
+pub(super) fn find_compared_value(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::InSubquery(test) => Some(test.expr.as_ref()),
         Expr::SetComparison(test) => Some(test.expr.as_ref()),
@@ -117,7 +117,7 @@ pub(super) fn compared_value(expr: &Expr) -> Option<&Expr> {
 pub(super) fn is_correlated(query: &Subquery) -> bool {
     // A plan whose traversal fails counts as correlated.
     !query.outer_ref_columns.is_empty()
-        || outer_columns(&query.subquery).map_or(true, |columns| !columns.is_empty())
+        || find_outer_columns(&query.subquery).map_or(true, |columns| !columns.is_empty())
 }
 
 /// Rewrites IN and EXISTS in an expression that is not a condition to scalar subqueries that count rows.
@@ -127,7 +127,7 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     if !expr.exists(|e| Ok(is_test(e)))? {
         return Ok(expr);
     }
-    let expr = without_quantifiers(expr, schema)?;
+    let expr = remove_quantifiers(expr, schema)?;
     let expr = rewrite_condition(expr, NeededResults::Value, schema)?;
     let counted = expr.transform_down(|e| {
         let Expr::Exists(Exists { subquery, negated }) = e else { return Ok(Transformed::no(e)) };
@@ -156,7 +156,7 @@ pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
     if !condition.exists(|e| Ok(is_test(e)))? {
         return Ok(condition);
     }
-    let condition = without_quantifiers(condition, schema)?;
+    let condition = remove_quantifiers(condition, schema)?;
     let condition = rewrite_condition(condition, NeededResults::True, schema)?;
     let condition = condition.transform_up(|e| match e {
         Expr::InSubquery(InSubquery { expr, subquery, negated: false }) => {
@@ -171,7 +171,7 @@ fn is_test(e: &Expr) -> bool {
     matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
 }
 
-fn without_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+fn remove_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let done = expr.transform_up(|e| match e {
         Expr::SetComparison(test) => {
             let compare = |left, op, right| {
@@ -386,7 +386,8 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
 /// table. DataFusion finds such a column by its name alone, which the query may also have.
 fn names_bare(value: &Expr, query: &LogicalPlan) -> Result<bool> {
     let is_bare = |column: &Column| column.relation.is_none();
-    Ok(value.column_refs().into_iter().any(is_bare) || outer_columns(query)?.iter().any(is_bare))
+    Ok(value.column_refs().into_iter().any(is_bare)
+        || find_outer_columns(query)?.iter().any(is_bare))
 }
 
 /// Whether the column of a query belongs to no table. For `x IN (query) OR y`, DataFusion 55 then
@@ -553,7 +554,8 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             LogicalPlan::Aggregate(node) if has_grouping_sets(node) => Some("GROUPING SETS"),
             // A LATERAL query uses columns of the left side of its join, which are no outer columns of the join.
             LogicalPlan::Join(join)
-                if names_outer(optional_sides(join))? && !outer_columns(node)?.is_empty() =>
+                if names_outer(list_optional_sides(join))?
+                    && !find_outer_columns(node)?.is_empty() =>
             {
                 Some("an outer join")
             }
@@ -586,7 +588,9 @@ pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {
 }
 
 /// Returns the inputs of a join that may contribute no row to an output row.
-fn optional_sides(join: &datafusion::logical_expr::Join) -> impl Iterator<Item = &LogicalPlan> {
+fn list_optional_sides(
+    join: &datafusion::logical_expr::Join,
+) -> impl Iterator<Item = &LogicalPlan> {
     let (left, right) = match join.join_type {
         JoinType::Inner => (false, false),
         JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {

@@ -48,7 +48,7 @@ impl AnalyzerRule for TextLists {
 
 /// Returns the functions that [`TextLists`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
-pub(in crate::sql) fn text_list_functions() -> [Arc<ScalarUDF>; 2] {
+pub(in crate::sql) fn list_text_list_functions() -> [Arc<ScalarUDF>; 2] {
     FUNCTIONS.clone()
 }
 

@@ -121,7 +121,7 @@ impl AnalyzerRule for TimeTexts {
 
 /// Returns the functions that [`TimeTexts`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
-pub(in crate::sql) fn time_text_functions() -> [Arc<ScalarUDF>; 2] {
+pub(in crate::sql) fn list_time_text_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&TIMES), Arc::clone(&INTERVALS)]
 }
 

@@ -59,12 +59,16 @@ impl AnalyzerRule for FlatUnions {
 }
 
 fn is_nested(union: &Union, distinct: bool) -> bool {
-    union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
+    union.inputs.iter().any(|input| find_inner_union(input, &union.schema, distinct).is_some())
 }
 
 /// Returns `input` if it is a union with the types of `schema`. If `distinct` is true, also returns
 /// such a union below DISTINCT.
-fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
+fn find_inner_union<'a>(
+    input: &'a LogicalPlan,
+    schema: &DFSchema,
+    distinct: bool,
+) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),
         LogicalPlan::Distinct(Distinct::All(input)) if distinct => match input.as_ref() {
@@ -84,7 +88,7 @@ fn flatten_union(union: Union, distinct: bool) -> Union {
     let mut inputs = Vec::new();
     let mut open: Vec<Arc<LogicalPlan>> = union.inputs.into_iter().rev().collect();
     while let Some(input) = open.pop() {
-        match inner_union(&input, &union.schema, distinct) {
+        match find_inner_union(&input, &union.schema, distinct) {
             Some(within) => open.extend(within.inputs.iter().rev().map(Arc::clone)),
             None => inputs.push(input),
         }

@@ -14,7 +14,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{call_on_arrays, declare};
 use crate::sql::workarounds::expression_parts::rewrite_parts;
-use serrate_core::internal::canonical_floats;
+use serrate_core::internal::to_canonical_floats;
 
 static BETWEEN: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(BetweenOnce)));
@@ -63,8 +63,8 @@ impl ScalarUDFImpl for BetweenOnce {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         call_on_arrays(self.name(), &args, |[value, low, high]| {
-            let value = canonical_floats(&value)?;
-            let (low, high) = (canonical_floats(&low)?, canonical_floats(&high)?);
+            let value = to_canonical_floats(&value)?;
+            let (low, high) = (to_canonical_floats(&low)?, to_canonical_floats(&high)?);
             Ok(Arc::new(and_kleene(&gt_eq(&value, &low)?, &lt_eq(&value, &high)?)?))
         })
     }

@@ -43,7 +43,7 @@ impl OptimizerRule for WholeWindows {
         })?;
         let unchanged = Transformed::new_transformed(merged.data.clone(), merged.transformed);
         let done = merged.transform_data(|plan| self.stock.rewrite(plan, config))?;
-        let is_moved = |e: &Expr| !matches!(function_of(e), Expr::WindowFunction(_));
+        let is_moved = |e: &Expr| !matches!(find_function(e), Expr::WindowFunction(_));
         match has_window(&done.data, |window| window.window_expr.iter().any(is_moved))? {
             true => Ok(unchanged),
             false => Ok(done),
@@ -60,9 +60,9 @@ fn has_window(plan: &LogicalPlan, is_found: impl Fn(&Window) -> bool) -> Result<
     Ok(found)
 }
 
-fn function_of(e: &Expr) -> &Expr {
+fn find_function(e: &Expr) -> &Expr {
     match e {
-        Expr::Alias(alias) => function_of(&alias.expr),
+        Expr::Alias(alias) => find_function(&alias.expr),
         other => other,
     }
 }
@@ -88,14 +88,14 @@ fn find_distinct(window: &Window) -> (Vec<Expr>, Vec<Expr>) {
     let mut known: Vec<(&Expr, Column)> = Vec::new();
     let mut below = &window.input;
     while let LogicalPlan::Window(lower) = below.as_ref() {
-        known.extend(lower.window_expr.iter().map(function_of).zip(result_columns(lower)));
+        known.extend(lower.window_expr.iter().map(find_function).zip(list_result_columns(lower)));
         below = &lower.input;
     }
     let columns = window.input.schema().iter();
     let mut output: Vec<Expr> = columns.map(|column| Expr::Column(Column::from(column))).collect();
     let mut kept = Vec::new();
-    for (e, column) in window.window_expr.iter().zip(result_columns(window)) {
-        let function = function_of(e);
+    for (e, column) in window.window_expr.iter().zip(list_result_columns(window)) {
+        let function = find_function(e);
         let equal = known.iter().find(|(other, _)| *other == function && !function.is_volatile());
         if let Some((_, equal)) = equal {
             let equal = Expr::Column(equal.clone());
@@ -110,6 +110,6 @@ fn find_distinct(window: &Window) -> (Vec<Expr>, Vec<Expr>) {
 }
 
 /// Returns the columns that the node adds to those of its input.
-fn result_columns(window: &Window) -> impl Iterator<Item = Column> {
+fn list_result_columns(window: &Window) -> impl Iterator<Item = Column> {
     window.schema.iter().skip(window.input.schema().fields().len()).map(Column::from)
 }

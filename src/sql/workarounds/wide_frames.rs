@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::workarounds::expression_parts::{columns_below, rewrite_node};
+use crate::sql::workarounds::expression_parts::{find_columns_below, rewrite_node};
 
 /// A decimal type that holds the sum of a 64-bit integer and any offset of up to [`FARTHEST`].
 const WIDEST: DataType = DataType::Decimal128(38, 0);
@@ -31,12 +31,12 @@ impl AnalyzerRule for WideFrames {
         let plan = plan.transform_up_with_subqueries(|plan| {
             let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
             check_bounds(&plan)?;
-            let schema = columns_below(&plan)?;
+            let schema = find_columns_below(&plan)?;
             // All windows of a node must have the same sort keys, so a key is widened in all of them.
             let mut widened = Vec::new();
             plan.apply_expressions(|e| {
                 e.apply(|e| {
-                    widened.extend(widened_key(e, &schema));
+                    widened.extend(widen_key(e, &schema));
                     Ok(TreeNodeRecursion::Continue)
                 })
             })?;
@@ -86,11 +86,11 @@ fn check_bound(bound: &WindowFrameBound) -> Result<()> {
 }
 
 /// Returns the key of a frame whose bounds may exceed the key's type, and a wider type for it.
-fn widened_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
+fn widen_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     let Expr::WindowFunction(call) = e else { return None };
     let [by] = call.params.order_by.as_slice() else { return None };
-    let farthest = farthest_bound(&call.params.window_frame)?;
+    let farthest = find_farthest_bound(&call.params.window_frame)?;
     let given = by.expr.get_type(schema).ok()?;
     // If a bound overflows the type of the key, DataFusion extends the frame to the boundary of the partition.
     // That is correct if the key is never NULL, because the frame then gains no NULL rows.
@@ -106,7 +106,7 @@ fn widened_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
 }
 
 /// Returns the greatest offset in a RANGE frame, whose bounds are still strings, or `None`.
-fn farthest_bound(frame: &WindowFrame) -> Option<u128> {
+fn find_farthest_bound(frame: &WindowFrame) -> Option<u128> {
     let distance = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(ScalarValue::Utf8(Some(n)))
         | WindowFrameBound::Following(ScalarValue::Utf8(Some(n))) => n.parse().ok().map(Some),

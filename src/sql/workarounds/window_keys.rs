@@ -20,7 +20,7 @@ use datafusion::optimizer::AnalyzerRule;
 use crate::functions::{call_on_arrays, declare};
 use crate::sql::workarounds::expression_parts::rewrite_node;
 use crate::sql::workarounds::sorts::has_comparison;
-use serrate_core::internal::canonical_floats;
+use serrate_core::internal::to_canonical_floats;
 
 /// Analyzer rule, before DataFusion's type coercion: replaces nested keys of windows and of ordered
 /// aggregates with strings that sort in the same order.
@@ -146,7 +146,7 @@ fn to_texts(values: &ArrayRef) -> Result<ArrayRef> {
     let order = SortOptions { descending: false, nulls_first: false };
     let field = SortField::new_with_options(values.data_type().clone(), order);
     let converter = RowConverter::new(vec![field])?;
-    let rows = converter.convert_columns(&[canonical_floats(values)?])?;
+    let rows = converter.convert_columns(&[to_canonical_floats(values)?])?;
     let texts = rows.iter().enumerate().map(|(at, row)| {
         values.is_valid(at).then(|| {
             let bytes = row.as_ref();

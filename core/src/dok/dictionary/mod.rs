@@ -94,7 +94,7 @@ impl Dictionary {
                 )));
             }
         }
-        let width = packed_keys::padded_width(keys.iter().map(|k| k.dtype().size()).sum());
+        let width = packed_keys::compute_padded_width(keys.iter().map(|k| k.dtype().size()).sum());
         let map = HashMap::with_types(
             RowType::new(DType::U8, [width])?,
             RowType::scalar(value.dtype()),

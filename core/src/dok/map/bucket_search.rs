@@ -62,7 +62,7 @@ pub(super) struct Avx2Probe(pub(super) Avx2);
 /// Returns the cache line of buckets around bucket `at`; `None` if the table ends within the line.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn line_containing(buckets: &[u64], at: usize) -> Option<&[u64; LINE]> {
+fn find_containing_line(buckets: &[u64], at: usize) -> Option<&[u64; LINE]> {
     buckets.get(at / LINE * LINE..)?.first_chunk()
 }
 
@@ -71,7 +71,7 @@ impl Probe for Avx2Probe {
     #[inline(always)]
     fn find_candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> Candidate {
         loop {
-            let Some(line) = line_containing(buckets, at) else {
+            let Some(line) = find_containing_line(buckets, at) else {
                 return ScalarProbe.find_candidate(buckets, tag, at);
             };
             let (same, empty) = compare_lanes(self.0, line, tag);
@@ -92,7 +92,7 @@ impl Probe for Avx2Probe {
 
     #[inline(always)]
     fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool) {
-        let Some(line) = line_containing(buckets, home) else {
+        let Some(line) = find_containing_line(buckets, home) else {
             return ScalarProbe.probe_line(buckets, tag, home);
         };
         let (same, empty) = compare_lanes(self.0, line, tag);

@@ -23,7 +23,7 @@ use super::HashMap;
 use super::bucket_search::Avx2Probe;
 use super::bucket_search::{Candidate, NO_ROW, Probe, ScalarProbe};
 use super::hash::{Hashing, prefetch_row, prefetch_value};
-use super::index_table::{LINE, hash_tag, home_bucket, next_bucket};
+use super::index_table::{LINE, find_home_bucket, hash_tag, next_bucket};
 use super::row_types::{RowType, Width, copy_row, with_key_width, with_value_width};
 use crate::dense::{DenseTensor, Fill, TensorMemory};
 use crate::error::{Error, Result};
@@ -191,7 +191,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         let KeyReader { hashing, width, buckets, .. } = self.reader;
         for ((key, tag_of), home_of) in keys.zip(tags).zip(homes) {
             let hash = hashing.hash_row(width, width.row(self.queries, key));
-            (*tag_of, *home_of) = (hash_tag(hash), home_bucket(hash, buckets.len()));
+            (*tag_of, *home_of) = (hash_tag(hash), find_home_bucket(hash, buckets.len()));
             prefetch_value(buckets, *home_of);
         }
     }
@@ -290,10 +290,10 @@ impl<K: Width> KeyReader<'_, K> {
         let blocks = count.div_ceil(BLOCK);
         for step in 0..=blocks {
             if step < blocks {
-                search.prefetch_homes(block_range(step, count), &mut ring[step % 2]);
+                search.prefetch_homes(find_block_range(step, count), &mut ring[step % 2]);
             }
             if let Some(block) = step.checked_sub(1) {
-                search.probe_homes(block_range(block, count), &ring[block % 2]);
+                search.probe_homes(find_block_range(block, count), &ring[block % 2]);
             }
             // Leave the newest block in each queue, because its prefetch may not have finished. One
             // loop over both queues would be 7 % slower.
@@ -321,7 +321,7 @@ impl<K: Width> KeyReader<'_, K> {
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
         let hash = hashing.hash_row(width, key);
-        let mut at = home_bucket(hash, buckets.len());
+        let mut at = find_home_bucket(hash, buckets.len());
         loop {
             let place = ScalarProbe.find_candidate(buckets, hash_tag(hash), at);
             if place.row == NO_ROW {
@@ -336,7 +336,7 @@ impl<K: Width> KeyReader<'_, K> {
 }
 
 #[inline(always)]
-fn block_range(block: usize, count: usize) -> Range<usize> {
+fn find_block_range(block: usize, count: usize) -> Range<usize> {
     block * BLOCK..(block * BLOCK + BLOCK).min(count)
 }
 
@@ -499,7 +499,7 @@ impl HashMap {
                 if !self.uses_threads(count) || key == 0 || value == 0 {
                     part(queries, out, found);
                 } else {
-                    let size = self.part_size(count);
+                    let size = self.compute_part_size(count);
                     (queries.par_chunks(size * key))
                         .zip(out.par_chunks_mut(size * value))
                         .zip(found.par_chunks_mut(size))
@@ -595,7 +595,7 @@ impl HashMap {
     }
 
     /// Returns the number of keys per parallel task; several tasks per thread balance the load.
-    fn part_size(&self, count: usize) -> usize {
+    fn compute_part_size(&self, count: usize) -> usize {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }
 
@@ -611,7 +611,7 @@ impl HashMap {
         if !self.uses_threads(out.len()) || key == 0 {
             return part(queries, out);
         }
-        let size = self.part_size(out.len());
+        let size = self.compute_part_size(out.len());
         (queries.par_chunks(size * key))
             .zip(out.par_chunks_mut(size))
             .for_each(|(queries, out)| part(queries, out));

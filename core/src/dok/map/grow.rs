@@ -1,4 +1,4 @@
-use super::index_table::{IndexTable, buckets_for};
+use super::index_table::{IndexTable, compute_bucket_count};
 use super::row_types::with_key_width;
 use super::{HashMap, insert_parallel};
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ impl HashMap {
     }
 
     pub(super) fn has_capacity(&self, more: usize) -> bool {
-        let taken = self.len + self.table.removed_buckets();
+        let taken = self.len + self.table.count_removed_buckets();
         taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
     }
 
@@ -26,7 +26,7 @@ impl HashMap {
             return Ok(());
         }
         let rows = self.len.saturating_add(more);
-        let needed = buckets_for(rows, self.options.load_factor)?;
+        let needed = compute_bucket_count(rows, self.options.load_factor)?;
         let buckets = if rows <= self.max_rows() {
             // A rebuild at the same size frees the buckets of removed keys, so the new keys fit. If
             // the table would then be more than half full, grow it to avoid another rebuild soon.
@@ -86,7 +86,9 @@ impl HashMap {
     pub fn reserve(&mut self, more: usize) -> Result<()> {
         let rows = self.len.saturating_add(more);
         if !self.has_capacity(more) {
-            self.rebuild_table(buckets_for(rows, self.options.load_factor)?.max(self.table.len()))?;
+            self.rebuild_table(
+                compute_bucket_count(rows, self.options.load_factor)?.max(self.table.len()),
+            )?;
         }
         if let Some(types) = &self.types {
             let bytes = |row: usize| {
@@ -122,7 +124,7 @@ impl HashMap {
     /// # Errors
     /// If memory cannot be allocated.
     pub fn rehash(&mut self, n_buckets: usize) -> Result<()> {
-        self.rebuild_table(buckets_for(self.len, self.options.load_factor)?.max(n_buckets))
+        self.rebuild_table(compute_bucket_count(self.len, self.options.load_factor)?.max(n_buckets))
     }
 
     /// Releases memory that the current keys do not need.
@@ -145,7 +147,7 @@ impl HashMap {
     pub fn shrink(&mut self) -> Result<()> {
         self.keys.shrink_to_len()?;
         self.values.shrink_to_len()?;
-        self.rebuild_table(buckets_for(self.len, self.options.load_factor)?)
+        self.rebuild_table(compute_bucket_count(self.len, self.options.load_factor)?)
     }
 
     /// Removes all keys; keeps memory and types.

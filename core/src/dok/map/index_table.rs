@@ -66,7 +66,7 @@ pub(super) fn unpack_row(bucket: u64) -> usize {
     (bucket & ROW) as usize
 }
 
-pub(super) fn bucket_tag(bucket: u64) -> u64 {
+pub(super) fn extract_bucket_tag(bucket: u64) -> u64 {
     bucket & !ROW
 }
 
@@ -92,7 +92,7 @@ impl IndexTable {
         self.len
     }
 
-    pub(super) fn removed_buckets(&self) -> usize {
+    pub(super) fn count_removed_buckets(&self) -> usize {
         self.gone
     }
 
@@ -136,19 +136,19 @@ impl IndexTable {
             return;
         }
         words[at] = EMPTY;
-        let mut at = previous_bucket(at, len);
+        let mut at = find_previous_bucket(at, len);
         while words[at] == GONE {
             words[at] = EMPTY;
             self.gone -= 1;
-            at = previous_bucket(at, len);
+            at = find_previous_bucket(at, len);
         }
     }
 
     /// Returns the bucket of row `row`, whose key has the hash `hash`; `None` if no bucket has this row.
-    pub(super) fn bucket_of(&self, hash: u64, row: usize) -> Option<usize> {
+    pub(super) fn find_row_bucket(&self, hash: u64, row: usize) -> Option<usize> {
         let words = self.buckets();
         let wanted = pack_bucket(hash, row);
-        let mut at = home_bucket(hash, self.len);
+        let mut at = find_home_bucket(hash, self.len);
         while words[at] != wanted {
             if words[at] == EMPTY {
                 return None;
@@ -173,11 +173,11 @@ impl IndexTable {
             if i < rows {
                 let hash = hashing.hash_row(width, width.row(keys, i));
                 hashes[i % RING] = hash;
-                prefetch_value(words, home_bucket(hash, len));
+                prefetch_value(words, find_home_bucket(hash, len));
             }
             if let Some(row) = i.checked_sub(AHEAD) {
                 let hash = hashes[row % RING];
-                let mut at = home_bucket(hash, len);
+                let mut at = find_home_bucket(hash, len);
                 while words[at] != EMPTY {
                     at = next_bucket(at, len);
                 }
@@ -190,7 +190,7 @@ impl IndexTable {
 pub(super) const LINE: usize = 8;
 
 #[inline(always)]
-pub(super) fn home_bucket(hash: u64, buckets: usize) -> usize {
+pub(super) fn find_home_bucket(hash: u64, buckets: usize) -> usize {
     let lines = (buckets / LINE).max(1);
     #[expect(clippy::cast_possible_truncation, reason = "below the number of buckets")]
     let line = ((u128::from(hash) * lines as u128) >> 64) as usize;
@@ -202,11 +202,11 @@ pub(super) fn next_bucket(at: usize, buckets: usize) -> usize {
     if at + 1 == buckets { 0 } else { at + 1 }
 }
 
-fn previous_bucket(at: usize, buckets: usize) -> usize {
+fn find_previous_bucket(at: usize, buckets: usize) -> usize {
     if at == 0 { buckets - 1 } else { at - 1 }
 }
 
-pub(super) fn buckets_for(rows: usize, load: f64) -> Result<usize> {
+pub(super) fn compute_bucket_count(rows: usize, load: f64) -> Result<usize> {
     if rows > MAX_ROWS {
         return Err(Error::invalid(format!(
             "{rows} keys exceed the maximum of {MAX_ROWS} per map; divide them among several maps"

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use super::HashMap;
 use super::hash::{Hashing, prefetch_value};
 use super::index_table::{
-    AHEAD, EMPTY, IndexTable, LINE, hash_tag, home_bucket, match_row, next_bucket, pack_bucket,
+    AHEAD, EMPTY, IndexTable, LINE, find_home_bucket, hash_tag, match_row, next_bucket, pack_bucket,
 };
 use super::row_types::{Width, copy_row};
 use crate::error::Result;
@@ -96,17 +96,17 @@ fn for_each_home(
         let mut count = 0;
         for (i, hash) in these.iter().enumerate() {
             own[count] = i;
-            let inside = home_bucket(*hash, buckets).wrapping_sub(first) < part.len();
+            let inside = find_home_bucket(*hash, buckets).wrapping_sub(first) < part.len();
             count += usize::from(inside);
         }
         let own = &own[..count];
         for i in 0..count + AHEAD {
             if let Some(at) = own.get(i) {
-                prefetch_value(part, home_bucket(these[*at], buckets) - first);
+                prefetch_value(part, find_home_bucket(these[*at], buckets) - first);
             }
             if let Some(at) = i.checked_sub(AHEAD).map(|i| own[i]) {
                 let hash = these[at];
-                each(block * BLOCK + at, hash, home_bucket(hash, buckets) - first, part);
+                each(block * BLOCK + at, hash, find_home_bucket(hash, buckets) - first, part);
             }
         }
     }
@@ -142,7 +142,7 @@ pub(super) fn fill_parallel<W: Width>(
         })
         .collect();
     for row in left.into_iter().flatten() {
-        let mut at = home_bucket(hashes[row], len);
+        let mut at = find_home_bucket(hashes[row], len);
         while all[at] != EMPTY {
             at = next_bucket(at, len);
         }
@@ -160,7 +160,7 @@ impl HashMap {
         new: &mut [bool],
         replace: bool,
     ) -> Result<()> {
-        if self.table.removed_buckets() > 0 {
+        if self.table.count_removed_buckets() > 0 {
             // The threads cannot reuse buckets of removed keys, so rebuild the table without such buckets.
             self.rehash(self.table.len())?;
         }
@@ -224,7 +224,7 @@ impl HashMap {
         for given in waiting {
             let i = given as usize;
             let hash = hashes[i];
-            let mut at = home_bucket(hash, len);
+            let mut at = find_home_bucket(hash, len);
             loop {
                 let found = all[at];
                 if found == EMPTY {

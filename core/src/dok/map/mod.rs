@@ -92,7 +92,7 @@ impl HashMap {
     /// If an option is invalid or the memory of the first buckets cannot be allocated.
     pub fn new(options: MapOptions) -> Result<Self> {
         options.check_limits()?;
-        let seed = options.seed.unwrap_or_else(crate::kernels::seeded::random_seed);
+        let seed = options.seed.unwrap_or_else(crate::kernels::seeded::draw_random_seed);
         Ok(Self {
             seed,
             hashing: Hashing::new(seed),
@@ -261,8 +261,8 @@ impl HashMap {
         let keys = self.keys.as_slice();
         let distance = |row: usize| {
             let hash = self.hashing.hash_row(width, row_types::Width::row(width, keys, row));
-            let at = self.table.bucket_of(hash, row)?;
-            let from = index_table::home_bucket(hash, self.table.len());
+            let at = self.table.find_row_bucket(hash, row)?;
+            let from = index_table::find_home_bucket(hash, self.table.len());
             Some(if at < from { at + self.table.len() - from } else { at - from } + 1)
         };
         (0..self.len).filter_map(distance).max().unwrap_or(0)

@@ -45,7 +45,7 @@ impl HashMap {
             return Ok(found);
         }
         let mut rows: Vec<usize> =
-            buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
+            buckets.iter().filter_map(|b| find_occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
         // If readers share the rows, copy the rows before the first change, because this can fail.
         self.keys.as_mut_slice()?;
@@ -75,7 +75,7 @@ impl HashMap {
         with_key_width!(key, w => {
             for &(from, to) in &moves {
                 let hash = hashing.hash_row(w, w.row(keys, from));
-                if let Some(at) = self.table.bucket_of(hash, from) {
+                if let Some(at) = self.table.find_row_bucket(hash, from) {
                     self.table.buckets_mut()[at] = super::index_table::pack_bucket(hash, to);
                 }
                 keys.copy_within(from * key..from * key + key, to * key);
@@ -85,13 +85,13 @@ impl HashMap {
         self.len = left;
         self.keys.truncate(left * key);
         self.values.truncate(left * value);
-        if left == 0 && self.table.removed_buckets() > 0 {
+        if left == 0 && self.table.count_removed_buckets() > 0 {
             self.table.clear();
         }
         Ok(())
     }
 }
 
-fn occupied_row(bucket: u64) -> Option<usize> {
-    super::index_table::match_row(bucket, super::index_table::bucket_tag(bucket))
+fn find_occupied_row(bucket: u64) -> Option<usize> {
+    super::index_table::match_row(bucket, super::index_table::extract_bucket_tag(bucket))
 }

@@ -44,7 +44,7 @@ impl RowType {
     /// If a row has more bytes than can be addressed.
     pub fn new(dtype: DType, shape: impl Into<Vec<usize>>) -> Result<Self> {
         let shape = shape.into();
-        let elements = crate::dense::element_count(&shape);
+        let elements = crate::dense::count_shape_elements(&shape);
         let bytes = elements.and_then(|n| n.checked_mul(dtype.size()));
         let bytes = bytes.filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
             Error::invalid(format!(

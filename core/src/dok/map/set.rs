@@ -5,7 +5,7 @@ use super::bucket_search::Avx2Probe;
 use super::bucket_search::{NO_ROW, Probe, ScalarProbe};
 use super::hash::{prefetch_row, prefetch_value};
 use super::index_table::{
-    AHEAD, EMPTY, RING, hash_tag, home_bucket, is_free, match_row, next_bucket, pack_bucket,
+    AHEAD, EMPTY, RING, find_home_bucket, hash_tag, is_free, match_row, next_bucket, pack_bucket,
 };
 use super::insert_parallel;
 use super::row_types::{RowType, Width, copy_row, with_key_width};
@@ -174,13 +174,14 @@ impl HashMap {
             if i < count {
                 let hash = hashing.hash_row(width, width.row(keys, i));
                 hashes[i % RING] = hash;
-                prefetch_value(buckets, home_bucket(hash, len));
+                prefetch_value(buckets, find_home_bucket(hash, len));
             }
             if let Some(j) = i.checked_sub(AHEAD)
                 && j < count
             {
                 let hash = hashes[j % RING];
-                let row = probe.find_candidate(buckets, hash_tag(hash), home_bucket(hash, len)).row;
+                let row =
+                    probe.find_candidate(buckets, hash_tag(hash), find_home_bucket(hash, len)).row;
                 if row != NO_ROW {
                     prefetch_row(width, stored, row);
                     prefetch_value(stored_values, row * value);
@@ -189,7 +190,7 @@ impl HashMap {
             let Some(j) = i.checked_sub(2 * AHEAD) else { continue };
             let (hash, row) = (hashes[j % RING], width.row(keys, j));
             let given = &values[j * value..][..value];
-            let mut at = home_bucket(hash, len);
+            let mut at = find_home_bucket(hash, len);
             let mut free = None;
             loop {
                 let found = buckets[at];

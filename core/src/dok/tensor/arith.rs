@@ -197,7 +197,7 @@ impl DokTensor {
     /// If an integer result does not fit its type.
     pub fn scale(&self, by: impl Into<Fill>) -> Result<Self> {
         let entries = self.collect_entries()?;
-        let by = super::set::scalar_tensor(by.into())?;
+        let by = super::set::make_scalar_tensor(by.into())?;
         let dtype = match (entries.values.dtype().is_float(), by.dtype().is_float()) {
             (true, _) => entries.values.dtype(),
             (false, true) => DType::F64,

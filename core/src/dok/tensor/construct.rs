@@ -151,7 +151,7 @@ impl DokTensor {
                 places.len()
             )));
         }
-        Self::from_places(shape, places, values, duplicates)
+        Self::from_slots(shape, places, values, duplicates)
     }
 
     /// Creates a tensor from coordinates and values; returns an error if two entries have equal coordinates.
@@ -182,7 +182,7 @@ impl DokTensor {
     }
 
     /// Creates a tensor from values and their row-major indices, which must be within the shape.
-    pub(super) fn from_places(
+    pub(super) fn from_slots(
         shape: Vec<usize>,
         places: Vec<i64>,
         values: &DenseTensor,
@@ -196,7 +196,7 @@ impl DokTensor {
                 (summed.places()?.to_vec(), summed.values)
             }
         };
-        let storage = Storage::from_places(shape, places, &values, MapOptions::default())?;
+        let storage = Storage::from_slots(shape, places, &values, MapOptions::default())?;
         Ok(Self::from_storage(storage))
     }
 

@@ -287,7 +287,7 @@ impl DokTensor {
             for (first, out) in (0u64..).step_by(BLOCK).zip(out.chunks_mut(BLOCK * size)) {
                 places.clear();
                 let count = out.len() / size;
-                selection.extend_places(first, count, &mut places);
+                selection.extend_slots(first, count, &mut places);
                 let found = &mut found[..count];
                 storage.map.get_rows(places.to_byte_slice(), count, &[0; 8], out, found)?;
             }
@@ -309,7 +309,7 @@ impl DokTensor {
             for first in (0..elements).step_by(BLOCK) {
                 block.clear();
                 let count = to_coordinate(elements - first).min(BLOCK);
-                selection.extend_places(first, count, &mut block);
+                selection.extend_slots(first, count, &mut block);
                 let found = storage.map.find_rows(block.to_byte_slice(), count)?;
                 for (at, row) in (first..).zip(found).filter(|(_, row)| *row != crate::dok::MISSING)
                 {

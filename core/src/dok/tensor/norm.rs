@@ -44,7 +44,7 @@ fn compute_norm(values: &[f64], missing: bool, p: f64) -> f64 {
     largest * magnitudes.map(|v| (v / largest).powf(p)).sum::<f64>().powf(p.recip())
 }
 
-fn float_type(dtype: DType) -> DType {
+fn find_float_type(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::F64 }
 }
 
@@ -70,7 +70,7 @@ impl DokTensor {
         let gone = self.flag_axes(axes)?;
         let entries = self.collect_entries()?;
         let (groups, norms, _) = compute_norms(&entries, &gone, p, keep)?;
-        let dtype = float_type(entries.values.dtype());
+        let dtype = find_float_type(entries.values.dtype());
         let values = WideNumbers::Float(norms).into_dense(dtype, "a norm")?;
         self.replace_entries(groups.into_entries(values)?)
     }
@@ -147,7 +147,7 @@ impl DokTensor {
             &[crate::index::Index::Rest],
         )?;
         let places: Vec<i64> =
-            entries.places()?.iter().map(|at| selection.element_place(*at)).collect();
+            entries.places()?.iter().map(|at| selection.find_element_place(*at)).collect();
         let keys = crate::dense::DenseTensor::from_vec([places.len()], places)?;
         storage.map.set(&keys, &entries.values)?;
         Ok(())

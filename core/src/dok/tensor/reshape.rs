@@ -143,7 +143,7 @@ impl DokTensor {
         let values = take_rows(&entries.values, &rows)?;
         let options = self.storage.read().map.options().clone();
         let view = AxisView::with_all_axes(shape.len());
-        let mut storage = Storage::from_places(shape, places, &values, options)?;
+        let mut storage = Storage::from_slots(shape, places, &values, options)?;
         storage.map.set_parallel(self.storage.read().map.options().parallel);
         self.storage = Arc::new(super::SharedStorage::new(storage));
         self.view = view;

@@ -15,7 +15,7 @@ use super::axis_view::AxisView;
 use super::storage::{
     Storage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
 };
-use crate::dense::element_count;
+use crate::dense::count_shape_elements;
 use crate::error::{Error, Result};
 use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
 use crate::index::{AxisSpan, Index, IndexArray, resolve_position};
@@ -87,7 +87,7 @@ struct SelectionBuilder<'a> {
 
 impl SelectionBuilder<'_> {
     /// Converts coordinate `at` on an axis of the view to a coordinate of the storage.
-    fn storage_coordinate(&self, axis: usize, at: u64) -> u64 {
+    fn find_storage_coordinate(&self, axis: usize, at: u64) -> u64 {
         match &self.view.axes[axis].picks {
             None => at,
             Some(picks) => picks[to_coordinate(at)],
@@ -97,7 +97,7 @@ impl SelectionBuilder<'_> {
     fn resolve_position(&self, axis: usize, index: i64) -> Result<u64> {
         let size = self.shape[axis];
         let at = resolve_position(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
-        Ok(self.storage_coordinate(axis, at as u64))
+        Ok(self.find_storage_coordinate(axis, at as u64))
     }
 
     fn select_slice(&self, axis: usize, span: AxisSpan) -> ResultDim {
@@ -105,7 +105,8 @@ impl SelectionBuilder<'_> {
         let offsets = if self.view.axes[axis].picks.is_none() {
             DimOffsets::Series { first: span.first as u64, step: span.step }
         } else {
-            let at = |i: usize| self.storage_coordinate(axis, i as u64) * self.storage.strides[of];
+            let at =
+                |i: usize| self.find_storage_coordinate(axis, i as u64) * self.storage.strides[of];
             DimOffsets::List(span.positions().map(at).collect())
         };
         ResultDim { shape: vec![span.count], size: span.count, of: vec![of], offsets }
@@ -121,7 +122,7 @@ impl SelectionBuilder<'_> {
                 shapes.join(" and ")
             ))
         })?;
-        let size = element_count(&shape).unwrap_or(usize::MAX);
+        let size = count_shape_elements(&shape).unwrap_or(usize::MAX);
         check_size(&format!("index arrays that broadcast to the shape {shape:?}"), size, 64)?;
         let mut offsets = vec![0u64; size];
         let mut of = Vec::new();
@@ -282,7 +283,7 @@ impl PlaceSelection {
     }
 
     /// Appends the row-major indices of `count` elements of the selection, from element `first` on.
-    pub(super) fn extend_places(&self, first: u64, count: usize, out: &mut Vec<i64>) {
+    pub(super) fn extend_slots(&self, first: u64, count: usize, out: &mut Vec<i64>) {
         let sizes: Vec<usize> = self.dims.iter().map(|d| d.size).collect();
         let own = compute_strides(&sizes);
         let mut counter = vec![0u64; sizes.len()];
@@ -294,7 +295,7 @@ impl PlaceSelection {
             let base = self.dims[..outer]
                 .iter()
                 .zip(&counter)
-                .fold(fixed, |sum, (d, at)| sum.wrapping_add(self.element_offset(d, *at)));
+                .fold(fixed, |sum, (d, at)| sum.wrapping_add(self.find_element_offset(d, *at)));
             let Some(last) = self.dims.last() else {
                 out.push(to_place(base));
                 return;
@@ -303,7 +304,7 @@ impl PlaceSelection {
             let from = counter[outer];
             let run = left.min(last.size - to_coordinate(from));
             let all = from..from + run as u64;
-            out.extend(all.map(|i| to_place(base.wrapping_add(self.element_offset(last, i)))));
+            out.extend(all.map(|i| to_place(base.wrapping_add(self.find_element_offset(last, i)))));
             left -= run;
             counter[outer] += run as u64;
             let mut axis = outer;
@@ -316,7 +317,7 @@ impl PlaceSelection {
     }
 
     #[inline(always)]
-    fn element_offset(&self, dim: &ResultDim, i: u64) -> u64 {
+    fn find_element_offset(&self, dim: &ResultDim, i: u64) -> u64 {
         match &dim.offsets {
             DimOffsets::List(list) => list[to_coordinate(i)],
             DimOffsets::Series { first, step } => first
@@ -399,9 +400,9 @@ impl PlaceSelection {
         Ok(())
     }
 
-    pub(super) fn element_place(&self, element: i64) -> i64 {
+    pub(super) fn find_element_place(&self, element: i64) -> i64 {
         let mut out = Vec::with_capacity(1);
-        self.extend_places(from_place(element), 1, &mut out);
+        self.extend_slots(from_place(element), 1, &mut out);
         out.first().copied().unwrap_or(0)
     }
 }

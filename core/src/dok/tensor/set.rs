@@ -198,7 +198,7 @@ impl DokTensor {
                 .filter(|(_, (_, zero))| !**zero)
                 .map(|(row, (at, _))| (row, *at))
                 .collect();
-            let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
+            let to_place_in_part = |(_, at): &(u64, i64)| selection.find_element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
                 // If an element is selected repeatedly, its last value wins, even if that value is
@@ -218,7 +218,7 @@ impl DokTensor {
             return Ok(());
         }
         let given = match value {
-            DokValue::Scalar(fill) => scalar_tensor(fill)?.cast(dtype)?,
+            DokValue::Scalar(fill) => make_scalar_tensor(fill)?.cast(dtype)?,
             DokValue::Dense(dense) => {
                 // Ignore leading axes of size 1 that the selected part does not have, as NumPy does.
                 let extra = dense.ndim().saturating_sub(selection.shape().len());
@@ -248,7 +248,7 @@ impl DokTensor {
         self.check_bytes(elements, dtype.size() + 8, &what)?;
         let count = to_coordinate(elements);
         let mut places = Vec::with_capacity(count);
-        selection.extend_places(0, count, &mut places);
+        selection.extend_slots(0, count, &mut places);
         let (bytes, size) = (given.as_bytes(), dtype.size());
         if all_zero {
             storage.map.remove_rows(places.to_byte_slice(), count)?;
@@ -279,7 +279,7 @@ impl DokTensor {
     }
 }
 
-pub(super) fn scalar_tensor(fill: Fill) -> Result<DenseTensor> {
+pub(super) fn make_scalar_tensor(fill: Fill) -> Result<DenseTensor> {
     match fill {
         Fill::Bool(v) => DenseTensor::from_bools([], [v]),
         Fill::Int(v) => DenseTensor::from_vec([], vec![v]),

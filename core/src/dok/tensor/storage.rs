@@ -78,7 +78,7 @@ impl Storage {
     }
 
     /// Creates storage with entries at row-major indices; the last value of a repeated index wins.
-    pub(super) fn from_places(
+    pub(super) fn from_slots(
         shape: Vec<usize>,
         places: Vec<i64>,
         values: &DenseTensor,

@@ -61,7 +61,7 @@ impl MappedFile {
 
         let mut decoder = FileDecoder::new(SchemaRef::clone(&schema), footer.version());
         for block in footer.dictionaries().iter().flatten() {
-            let data = checked_block(&bytes, block).map_err(|m| fail(&m))?;
+            let data = check_block_bytes(&bytes, block).map_err(|m| fail(&m))?;
             contain_panics(path, || decoder.read_dictionary(block, &data).map_err(arrow))?;
         }
         let shown = match options.columns.as_deref() {
@@ -92,7 +92,7 @@ impl MappedFile {
             .batches
             .get(index)
             .ok_or_else(|| fail("the file has no batch with this index".into()))?;
-        let data = checked_block(&self.bytes, block).map_err(fail)?;
+        let data = check_block_bytes(&self.bytes, block).map_err(fail)?;
         let arrow = |e: ArrowError| Error::file(&self.path, e.to_string());
         contain_panics(&self.path, || self.decoder.read_record_batch(block, &data).map_err(arrow))?
             .ok_or_else(|| {
@@ -105,8 +105,8 @@ impl MappedFile {
 }
 
 /// Checks all offsets in a block, because the decoder trusts them, and returns the bytes of the block.
-fn checked_block(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
-    Checker::of_bytes(bytes).check_block(block)?;
+fn check_block_bytes(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
+    Checker::from_message_bytes(bytes).check_block(block)?;
     let number = |n: i64| usize::try_from(n).map_err(|e| e.to_string());
     let start = number(block.offset())?;
     let length = number(block.metaDataLength().into())? + number(block.bodyLength())?;

@@ -28,7 +28,7 @@ pub struct Checker<R> {
 
 impl<'a> Checker<Cursor<&'a [u8]>> {
     /// Creates a checker of bytes in memory.
-    pub fn of_bytes(bytes: &'a [u8]) -> Self {
+    pub fn from_message_bytes(bytes: &'a [u8]) -> Self {
         Self { reader: Cursor::new(bytes), length: bytes.len() as u64 }
     }
 }
@@ -224,7 +224,7 @@ pub(super) struct CheckedStream<R> {
     at: usize,
 }
 
-fn invalid_data(message: &str) -> std::io::Error {
+fn make_invalid_data_error(message: &str) -> std::io::Error {
     std::io::Error::new(ErrorKind::InvalidData, message)
 }
 
@@ -237,7 +237,7 @@ impl<R: Read> CheckedStream<R> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),
             // The kind is not `UnexpectedEof`, which Arrow's reader takes for the regular end.
-            false => Err(invalid_data(
+            false => Err(make_invalid_data_error(
                 "the stream ends within a message, so it is truncated; create it again",
             )),
         }
@@ -259,13 +259,17 @@ impl<R: Read> CheckedStream<R> {
         self.read_message_bytes(length)?;
         let body = root_as_message(&self.message[start..])
             .map_err(|e| {
-                invalid_data(&format!(
+                make_invalid_data_error(&format!(
                     "an Arrow IPC message is damaged; create the file again: {e}"
                 ))
             })?
             .bodyLength();
-        self.read_message_bytes(u64::try_from(body).map_err(|e| invalid_data(&e.to_string()))?)?;
-        Checker::of_bytes(&self.message).check_stream().map_err(|e| invalid_data(&e))
+        self.read_message_bytes(
+            u64::try_from(body).map_err(|e| make_invalid_data_error(&e.to_string()))?,
+        )?;
+        Checker::from_message_bytes(&self.message)
+            .check_stream()
+            .map_err(|e| make_invalid_data_error(&e))
     }
 }
 
@@ -306,12 +310,12 @@ fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: 
         _ => (255, 1, 64 << 10),
     };
     let limit = (length / of).saturating_mul(most).saturating_add(whole);
-    let written = if codec == CompressionType::ZSTD { content_size(frame) } else { None };
+    let written = if codec == CompressionType::ZSTD { find_content_size(frame) } else { None };
     claimed <= limit && written.is_none_or(|written| written == claimed)
 }
 
 /// Returns the uncompressed length that a Zstandard frame declares (RFC 8878, 3.1.1.1), if any.
-fn content_size(frame: &[u8]) -> Option<u64> {
+fn find_content_size(frame: &[u8]) -> Option<u64> {
     let rest = frame.strip_prefix(&0xFD2F_B528_u32.to_le_bytes())?;
     let (descriptor, rest) = rest.split_first()?;
     let single_segment = descriptor & 0x20 != 0;
@@ -364,12 +368,20 @@ mod tests {
                             .unwrap();
                     file.write(&batch).unwrap();
                     let file = file.into_inner().unwrap();
-                    assert_eq!(Checker::of_bytes(&file).check(), Ok(()), "{codec:?} {rows}");
+                    assert_eq!(
+                        Checker::from_message_bytes(&file).check(),
+                        Ok(()),
+                        "{codec:?} {rows}"
+                    );
                     let mut stream =
                         StreamWriter::try_new_with_options(Vec::new(), &schema, options).unwrap();
                     stream.write(&batch).unwrap();
                     let stream = stream.into_inner().unwrap();
-                    assert_eq!(Checker::of_bytes(&stream).check(), Ok(()), "{codec:?} {rows}");
+                    assert_eq!(
+                        Checker::from_message_bytes(&stream).check(),
+                        Ok(()),
+                        "{codec:?} {rows}"
+                    );
                 }
             }
         }
@@ -383,8 +395,8 @@ mod tests {
         }
         // Header of a Zstandard frame that declares a single segment of 300 uncompressed bytes.
         let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x60, 44, 0, 0];
-        assert_eq!(content_size(&frame), Some(300));
+        assert_eq!(find_content_size(&frame), Some(300));
         assert!(!is_possible_size(CompressionType::ZSTD, 100, &frame, 301));
-        assert_eq!(content_size(&frame[..5]), None);
+        assert_eq!(find_content_size(&frame[..5]), None);
     }
 }

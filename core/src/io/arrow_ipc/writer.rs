@@ -167,7 +167,7 @@ impl<W: Write> IpcTableWriter<W> {
             IpcCompression::Zstd => Some(CompressionType::ZSTD),
         })?;
         let written = match options.form {
-            IpcForm::File => without_dictionaries(schema),
+            IpcForm::File => remove_dictionaries(schema),
             IpcForm::Stream => SchemaRef::clone(schema),
         };
         let inner = match options.form {
@@ -286,12 +286,13 @@ pub fn as_schema(
 
 /// Replaces dictionary types with their value types, because an Arrow file holds only one dictionary per
 /// column, but batches from several sources have different dictionaries.
-pub fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
-    fn plain_type(data_type: &DataType) -> DataType {
-        let inner =
-            |f: &FieldRef| Arc::new(f.as_ref().clone().with_data_type(plain_type(f.data_type())));
+pub fn remove_dictionaries(schema: &SchemaRef) -> SchemaRef {
+    fn find_plain_type(data_type: &DataType) -> DataType {
+        let inner = |f: &FieldRef| {
+            Arc::new(f.as_ref().clone().with_data_type(find_plain_type(f.data_type())))
+        };
         match data_type {
-            DataType::Dictionary(_, values) => plain_type(values),
+            DataType::Dictionary(_, values) => find_plain_type(values),
             DataType::List(f) => DataType::List(inner(f)),
             DataType::LargeList(f) => DataType::LargeList(inner(f)),
             DataType::FixedSizeList(f, n) => DataType::FixedSizeList(inner(f), *n),
@@ -303,7 +304,7 @@ pub fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<_> = schema
         .fields()
         .iter()
-        .map(|f| f.as_ref().clone().with_data_type(plain_type(f.data_type())))
+        .map(|f| f.as_ref().clone().with_data_type(find_plain_type(f.data_type())))
         .collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }

@@ -139,7 +139,7 @@ impl SubjectMeasurements {
     }
 
     #[inline]
-    fn value_at(&self, at: usize) -> Option<f32> {
+    fn read_value_at(&self, at: usize) -> Option<f32> {
         self.values.as_ref().filter(|v| v.is_valid(at)).map(|v| v.value(at))
     }
 }
@@ -289,8 +289,10 @@ impl FeatureShard {
         let events = self.subjects.range(row);
         let times = &self.times[events.clone()];
         if let Some((lists, facts)) = &self.statics {
-            for w in scratch.windows_of(|span| span == WindowSpan::Static) {
-                lists.range(row).for_each(|i| scratch.add(w, facts.keys(i), facts.value_at(i), 0));
+            for w in scratch.list_wanted_windows(|span| span == WindowSpan::Static) {
+                lists
+                    .range(row)
+                    .for_each(|i| scratch.add(w, facts.keys(i), facts.read_value_at(i), 0));
             }
         }
         // Number of events of the subject that have been added to the windows of `WindowSpan::All`.
@@ -319,7 +321,7 @@ impl FeatureShard {
                     for at in self.events.range(event) {
                         let keys = self.measurements.keys(at);
                         if !keys.is_empty() {
-                            scratch.add(w, keys, self.measurements.value_at(at), *time);
+                            scratch.add(w, keys, self.measurements.read_value_at(at), *time);
                         }
                     }
                 }
@@ -360,7 +362,7 @@ impl<'a> Scratch<'a> {
         }
     }
 
-    fn windows_of(&self, wanted: impl Fn(WindowSpan) -> bool) -> Vec<usize> {
+    fn list_wanted_windows(&self, wanted: impl Fn(WindowSpan) -> bool) -> Vec<usize> {
         let windows = self.spec.windows();
         (0..windows.len()).filter(|w| wanted(windows[*w].span)).collect()
     }

@@ -126,8 +126,9 @@ impl FeatureRows {
         let rows = self.len();
         let mut place = vec![None; spec.num_features()];
         for (i, feature) in features.iter().enumerate() {
-            let slot =
-                place.get_mut(*feature).ok_or_else(|| unknown_feature_error(*feature, spec))?;
+            let slot = place
+                .get_mut(*feature)
+                .ok_or_else(|| make_unknown_feature_error(*feature, spec))?;
             *slot = Some(i);
         }
         let (values, valid) = self.scatter_columns(features.len(), |feature| place[feature])?;
@@ -259,7 +260,7 @@ impl FeatureRows {
     }
 }
 
-fn unknown_feature_error(feature: usize, spec: &FeatureSpec) -> Error {
+fn make_unknown_feature_error(feature: usize, spec: &FeatureSpec) -> Error {
     Error::OutOfRange {
         axis: 1,
         index: i64::try_from(feature).unwrap_or(i64::MAX),

@@ -41,8 +41,8 @@ impl CompensatedSum {
 struct LeastSquaresLine {
     mean_x: f64,
     mean_y: f64,
-    spread_x: f64,
-    spread_xy: f64,
+    deviation_x: f64,
+    codeviation_xy: f64,
 }
 
 impl LeastSquaresLine {
@@ -50,8 +50,8 @@ impl LeastSquaresLine {
         let from_mean = x - self.mean_x;
         self.mean_x += from_mean / n;
         self.mean_y += (y - self.mean_y) / n;
-        self.spread_x += from_mean * (x - self.mean_x);
-        self.spread_xy += from_mean * (y - self.mean_y);
+        self.deviation_x += from_mean * (x - self.mean_x);
+        self.codeviation_xy += from_mean * (y - self.mean_y);
     }
 }
 
@@ -118,7 +118,9 @@ impl FeatureState {
             FeatureAggregate::Max => self.max,
             FeatureAggregate::First => self.first,
             FeatureAggregate::Last => self.last,
-            FeatureAggregate::Slope if self.spread => self.line.spread_xy / self.line.spread_x,
+            FeatureAggregate::Slope if self.spread => {
+                self.line.codeviation_xy / self.line.deviation_x
+            }
             FeatureAggregate::Slope => return None,
         })
     }

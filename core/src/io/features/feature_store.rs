@@ -66,7 +66,7 @@ impl FeatureStore {
     /// If the folder cannot be written to.
     pub fn create(folder: impl AsRef<Path>, labels: usize) -> Result<Self> {
         let folder = folder.as_ref().to_path_buf();
-        let file = access::temporary_in(&folder).map_err(|e| Error::io(&folder, e))?;
+        let file = access::create_temporary_file(&folder).map_err(|e| Error::io(&folder, e))?;
         Ok(Self { folder, file, end: 0, places: vec![None; labels] })
     }
 

@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use half::f16;
 
-use crate::array::exact_casts::int_range;
+use crate::array::exact_casts::find_int_range;
 use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
 use crate::table::IncomingColumn;
@@ -126,7 +126,7 @@ impl ColumnSink {
             ElementKind::Leaf => return Err(self.depth_varies("a value", "a list")),
             ElementKind::Unknown(nulls) => {
                 if d + 1 >= MAX_DEPTH {
-                    return Err(self.wrong_element(
+                    return Err(self.make_element_error(
                         format!("at most {} nested lists (flatten them first)", MAX_DEPTH - 1),
                         "a deeper list".to_owned(),
                     ));
@@ -181,7 +181,7 @@ impl ColumnSink {
             Some(t) => self.leaves.push_as(t, value),
         };
         if let Err(expected) = pushed {
-            return Err(self.wrong_element(expected, value.to_string()));
+            return Err(self.make_element_error(expected, value.to_string()));
         }
         self.advance_position();
         Ok(())
@@ -205,7 +205,7 @@ impl ColumnSink {
         }
     }
 
-    pub(super) fn wrong_element(&self, expected: impl Into<String>, found: String) -> Error {
+    pub(super) fn make_element_error(&self, expected: impl Into<String>, found: String) -> Error {
         Error::ValueType { path: self.current_path(), expected: expected.into(), found }
     }
 
@@ -237,7 +237,7 @@ impl ColumnSink {
                     &found,
                 ),
                 CastFailure::Leaf(i, found) => Error::ValueType {
-                    path: leaf_path(&name, first_row, &levels, i),
+                    path: format_leaf_path(&name, first_row, &levels, i),
                     expected: t.to_string(),
                     found,
                 },
@@ -265,7 +265,7 @@ fn format_path(name: &str, first_row: usize, at: &[usize]) -> String {
     path
 }
 
-fn leaf_path(name: &str, first_row: usize, levels: &[JsonLevel], leaf: usize) -> String {
+fn format_leaf_path(name: &str, first_row: usize, levels: &[JsonLevel], leaf: usize) -> String {
     let mut at = Vec::with_capacity(levels.len() + 1);
     let mut i = leaf;
     for level in levels.iter().rev() {
@@ -338,7 +338,7 @@ fn parse_special(text: &str) -> Option<f64> {
 }
 
 /// Returns the text that [`parse_special`] parses as this float; `None` for finite numbers.
-pub(super) fn special_name(x: f64) -> Option<&'static str> {
+pub(super) fn find_special_name(x: f64) -> Option<&'static str> {
     if x.is_nan() {
         Some("NaN")
     } else if x == f64::INFINITY {
@@ -351,7 +351,7 @@ pub(super) fn special_name(x: f64) -> Option<&'static str> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers become the nearest float, as in NumPy")]
-fn int_to_float(i: i128) -> f64 {
+fn convert_int_to_float(i: i128) -> f64 {
     i as f64
 }
 
@@ -396,7 +396,7 @@ impl LeafValues {
             (ValueStore::Float(f), value) => {
                 let (x, text) = match value {
                     JsonScalar::Bool(b) => (f64::from(u8::from(b)), false),
-                    JsonScalar::Int(i) => (int_to_float(i), false),
+                    JsonScalar::Int(i) => (convert_int_to_float(i), false),
                     JsonScalar::Float(x) | JsonScalar::Huge(x) => (x, false),
                     JsonScalar::Text(t) => (parse_special(t).unwrap_or(f64::NAN), true),
                 };
@@ -462,17 +462,19 @@ impl LeafValues {
             (ValueStore::Int(v), JsonScalar::Int(i)) if wide(i) => {
                 ValueStore::Wide(v.into_iter().map(i128::from).collect())
             }
-            (ValueStore::Int(v), _) if is_float => {
-                floats(v.into_iter().map(|i| int_to_float(i.into())).collect(), false, is_huge)
-            }
+            (ValueStore::Int(v), _) if is_float => floats(
+                v.into_iter().map(|i| convert_int_to_float(i.into())).collect(),
+                false,
+                is_huge,
+            ),
             (ValueStore::Wide(v), _) if is_float => {
-                floats(v.into_iter().map(int_to_float).collect(), false, is_huge)
+                floats(v.into_iter().map(convert_int_to_float).collect(), false, is_huge)
             }
             // The values so far are strings such as "NaN", read as floats: convert them back.
             (ValueStore::Float(f), JsonScalar::Text(_)) if f.only_texts && !is_float => {
                 let mut texts = StringValues::default();
                 for x in f.values {
-                    texts.push(special_name(x).unwrap_or(""));
+                    texts.push(find_special_name(x).unwrap_or(""));
                 }
                 ValueStore::Text(texts)
             }
@@ -516,7 +518,7 @@ impl LeafValues {
             ValueStore::Float(f) if declared.is_floating() => {
                 let x = match value {
                     JsonScalar::Bool(b) => f64::from(u8::from(b)),
-                    JsonScalar::Int(i) => int_to_float(i),
+                    JsonScalar::Int(i) => convert_int_to_float(i),
                     JsonScalar::Float(x) | JsonScalar::Huge(x) => x,
                     JsonScalar::Text(t) => parse_special(t).ok_or_else(expected)?,
                 };
@@ -555,7 +557,7 @@ fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
         JsonScalar::Float(x) if x.abs() < 3.0e19 => x as i128,
         _ => return None,
     };
-    let (least, most) = int_range(declared)?;
+    let (least, most) = find_int_range(declared)?;
     (least..=most).contains(&i).then_some(i)
 }
 
@@ -647,8 +649,8 @@ impl ValueStore {
                     narrow_array!(UInt64Array, v, nulls)
                 } else {
                     // No 64-bit type holds these numbers: convert to floats, as NumPy does.
-                    let floats = v.into_iter().map(int_to_float).collect();
-                    float32_array(floats, nulls)
+                    let floats = v.into_iter().map(convert_int_to_float).collect();
+                    build_float32_array(floats, nulls)
                 }
             }
             Self::Float(f) => {
@@ -660,10 +662,10 @@ impl ValueStore {
                 if let Some(x) = bad {
                     return Err(NoType::Floats(x));
                 }
-                float32_array(f.values, nulls)
+                build_float32_array(f.values, nulls)
             }
             Self::Text(t) => {
-                let text = text_array(t, nulls);
+                let text = build_text_array(t, nulls);
                 // Convert to 32-bit offsets if these suffice.
                 cast(&text, &DataType::Utf8).unwrap_or(text)
             }
@@ -680,7 +682,7 @@ impl ValueStore {
                 let values = f.values.into_iter().map(f16::from_f64).collect();
                 Arc::new(Float16Array::new(values, nulls))
             }
-            (Self::Float(f), DataType::Float32) => float32_array(f.values, nulls),
+            (Self::Float(f), DataType::Float32) => build_float32_array(f.values, nulls),
             (Self::Float(f), DataType::Float64) => {
                 Arc::new(Float64Array::new(f.values.into(), nulls))
             }
@@ -694,9 +696,9 @@ impl ValueStore {
             (Self::Wide(v), DataType::UInt64) => narrow_array!(UInt64Array, v, nulls),
             (store, _) => {
                 let from: ArrayRef = match store {
-                    Self::Text(t) => text_array(t, nulls),
+                    Self::Text(t) => build_text_array(t, nulls),
                     Self::Int(v) => Arc::new(Int64Array::new(v.into(), nulls)),
-                    Self::Wide(v) => wide_array(v, t, nulls)?,
+                    Self::Wide(v) => build_wide_array(v, t, nulls)?,
                     Self::Float(f) => Arc::new(Float64Array::new(f.values.into(), nulls)),
                     Self::Bool(v) => Arc::new(BooleanArray::new(v.into(), nulls)),
                     Self::Nothing(n) => new_null_array(t, n),
@@ -708,7 +710,7 @@ impl ValueStore {
 }
 
 /// Converts integers to decimals if `t` is a decimal type, else to UInt64. The caller casts to `t`.
-fn wide_array(
+fn build_wide_array(
     values: Vec<i128>,
     t: &DataType,
     nulls: Option<NullBuffer>,
@@ -771,11 +773,11 @@ fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "rounding to float32 is intended")]
-fn float32_array(values: Vec<f64>, nulls: Option<NullBuffer>) -> ArrayRef {
+fn build_float32_array(values: Vec<f64>, nulls: Option<NullBuffer>) -> ArrayRef {
     Arc::new(Float32Array::new(values.into_iter().map(|x| x as f32).collect(), nulls))
 }
 
-fn text_array(texts: StringValues, nulls: Option<NullBuffer>) -> ArrayRef {
+fn build_text_array(texts: StringValues, nulls: Option<NullBuffer>) -> ArrayRef {
     let mut offsets = Vec::with_capacity(texts.ends.len() + 1);
     offsets.push(0);
     offsets.extend(texts.ends);

@@ -6,8 +6,8 @@ use arrow::error::ArrowError;
 use arrow::json::writer::{EncoderOptions, make_encoder};
 
 /// Encodes lists, structs and maps of a batch as JSON (`[[1,2],[],null]`); NaN becomes `null`.
-pub fn lists_as_json(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let schema = schema_of_texts(batch.schema_ref());
+pub fn convert_lists_to_json(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = make_text_schema(batch.schema_ref());
     let each = batch.schema_ref().fields().iter().zip(batch.columns());
     let columns = each.map(|(field, column)| match field.data_type().is_nested() {
         true => encode_json(field, column),
@@ -18,8 +18,8 @@ pub fn lists_as_json(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(schema, columns, &options)
 }
 
-/// Returns the schema of the result of [`lists_as_json`].
-pub fn schema_of_texts(schema: &Schema) -> SchemaRef {
+/// Returns the schema of the result of [`convert_lists_to_json`].
+pub fn make_text_schema(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type().is_nested() {
         true => Arc::new(Field::new(field.name(), DataType::Utf8, true)),
         false => Arc::clone(field),
@@ -66,7 +66,7 @@ mod tests {
             ("c", Arc::new(Float32Array::from(vec![f32::NAN, 1.0, 2.0]))),
         ])
         .unwrap();
-        let out = lists_as_json(&batch).unwrap();
+        let out = convert_lists_to_json(&batch).unwrap();
         let texts: Vec<_> = out.column(0).as_string::<i32>().iter().collect();
         assert_eq!(texts, [Some("[1.5,null,null]"), None, Some("[]")]);
         assert_eq!(out.column(1), batch.column(1));

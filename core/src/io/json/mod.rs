@@ -88,7 +88,7 @@ impl JsonOptions {
         self
     }
 
-    fn declared_type(&self, name: &str) -> Option<&DataType> {
+    fn find_declared_type(&self, name: &str) -> Option<&DataType> {
         self.schema.iter().find(|(n, _)| n == name).map(|(_, t)| t)
     }
 }

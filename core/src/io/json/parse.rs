@@ -18,7 +18,7 @@ impl<'a> JsonParser<'a> {
         Self { bytes, pos: 0, line }
     }
 
-    pub(super) fn error_here(&self, message: impl std::fmt::Display) -> Error {
+    pub(super) fn make_error_here(&self, message: impl std::fmt::Display) -> Error {
         let before = &self.bytes[..self.pos.min(self.bytes.len())];
         let newlines = before.iter().filter(|b| **b == b'\n').count();
         let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
@@ -27,8 +27,8 @@ impl<'a> JsonParser<'a> {
 
     fn describe_unexpected(&self, expected: &str) -> Error {
         match self.bytes.get(self.pos) {
-            None => self.error_here(format!("{expected}, found the end of the input")),
-            Some(b) => self.error_here(format!(
+            None => self.make_error_here(format!("{expected}, found the end of the input")),
+            Some(b) => self.make_error_here(format!(
                 "{expected}, found {:?}",
                 char::from_u32(u32::from(*b)).unwrap_or('?')
             )),
@@ -118,7 +118,7 @@ impl<'a> JsonParser<'a> {
                 sink.end_list();
                 Ok(())
             }
-            Some(b'{') => Err(sink.wrong_element("a value or a list of values (write the members of the object as columns)", "an object".into())),
+            Some(b'{') => Err(sink.make_element_error("a value or a list of values (write the members of the object as columns)", "an object".into())),
             Some(b'"') => {
                 let text = self.parse_string()?;
                 sink.push_scalar(JsonScalar::Text(&text))
@@ -152,7 +152,7 @@ impl<'a> JsonParser<'a> {
             let rest = &self.bytes[self.pos..];
             let size = rest.iter().take(20).take_while(|b| b.is_ascii_alphanumeric()).count();
             let found = String::from_utf8_lossy(&rest[..size]);
-            Err(self.error_here(format!(
+            Err(self.make_error_here(format!(
                 "expected the JSON word {word} (correct its spelling), found {found:?}"
             )))
         }
@@ -173,7 +173,7 @@ impl<'a> JsonParser<'a> {
         let whole = self.skip_digits();
         if whole == 0 || (leading_zero && whole > 1) {
             self.pos = start;
-            return Err(self.error_here(if whole == 0 {
+            return Err(self.make_error_here(if whole == 0 {
                 "the number has no digit after its minus sign; write it like -0.5"
             } else {
                 "the number has a leading zero, which JSON forbids; write it like 5 or 0.5"
@@ -206,7 +206,7 @@ impl<'a> JsonParser<'a> {
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }
         text.parse().map(JsonScalar::Float).map_err(|_| {
-            self.error_here(format!("{text:?} is not a JSON number; write it like 5 or -0.5"))
+            self.make_error_here(format!("{text:?} is not a JSON number; write it like 5 or -0.5"))
         })
     }
 
@@ -228,13 +228,15 @@ impl<'a> JsonParser<'a> {
                 }
                 Some(byte) if *byte < 0x20 => {
                     self.pos = end;
-                    return Err(self.error_here(format!(
+                    return Err(self.make_error_here(format!(
                         "the string has the control character U+{byte:04X}; write it as \\u{byte:04x}"
                     )));
                 }
                 Some(_) => end += 1,
                 None => {
-                    return Err(self.error_here("the string has no closing quote; end it with \""));
+                    return Err(
+                        self.make_error_here("the string has no closing quote; end it with \"")
+                    );
                 }
             }
         }
@@ -242,11 +244,11 @@ impl<'a> JsonParser<'a> {
             let quoted = &self.bytes[start - 1..=end];
             serde_json::from_slice::<String>(quoted)
                 .map(Cow::Owned)
-                .map_err(|e| self.error_here(e))?
+                .map_err(|e| self.make_error_here(e))?
         } else {
-            std::str::from_utf8(&self.bytes[start..end])
-                .map(Cow::Borrowed)
-                .map_err(|_| self.error_here("the string is not UTF-8; save the file as UTF-8"))?
+            std::str::from_utf8(&self.bytes[start..end]).map(Cow::Borrowed).map_err(|_| {
+                self.make_error_here("the string is not UTF-8; save the file as UTF-8")
+            })?
         };
         self.pos = end + 1;
         Ok(text)

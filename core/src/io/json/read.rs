@@ -23,7 +23,7 @@ pub(super) struct ColumnSinks {
 }
 
 impl ColumnSinks {
-    fn starting_at(first_row: usize) -> Self {
+    fn new_starting_at(first_row: usize) -> Self {
         Self { first_row, ..Self::default() }
     }
 
@@ -32,7 +32,7 @@ impl ColumnSinks {
             return *i;
         }
         let i = self.columns.len();
-        self.columns.push(ColumnSink::new(name, options.declared_type(name), self.first_row));
+        self.columns.push(ColumnSink::new(name, options.find_declared_type(name), self.first_row));
         self.positions.insert(name.to_owned(), i);
         self.seen.push(false);
         i
@@ -144,7 +144,7 @@ impl RaggedTable {
                     refuse_reserved(name)?;
                     let i = sinks.add(name, options);
                     let Value::Array(rows) = rows else {
-                        return Err(not_rows_error(name, kind_name(rows)));
+                        return Err(make_rows_error(name, find_kind_name(rows)));
                     };
                     rows.iter().try_for_each(|row| push_element(row, &mut sinks.columns[i]))?;
                 }
@@ -159,7 +159,7 @@ impl RaggedTable {
                         return Err(Error::ValueType {
                             path: format!("[{i}]"),
                             expected: "a record, an object with one element per column".into(),
-                            found: kind_name(record).into(),
+                            found: find_kind_name(record).into(),
                         });
                     };
                     for (name, element) in members {
@@ -169,7 +169,7 @@ impl RaggedTable {
                 }
                 sinks.finish(Some(records.len()), options, &HashMap::new())
             }
-            other => Err(unknown_form_error(kind_name(other))),
+            other => Err(make_form_error(find_kind_name(other))),
         }
     }
 
@@ -198,13 +198,13 @@ impl RaggedTable {
                 parser.parse_object(|p, name| {
                     refuse_reserved(name)?;
                     if sinks.positions.contains_key(name) {
-                        return Err(p.error_here(format!(
+                        return Err(p.make_error_here(format!(
                             "the column {name:?} occurs twice; rename one of the two"
                         )));
                     }
                     let i = sinks.add(name, options);
                     if p.peek_byte() != Some(b'[') {
-                        return Err(not_rows_error(name, &describe_next(p.peek_byte())));
+                        return Err(make_rows_error(name, &describe_next(p.peek_byte())));
                     }
                     p.parse_array(|p| p.parse_element(&mut sinks.columns[i]))
                 })?;
@@ -217,7 +217,7 @@ impl RaggedTable {
                 parser.parse_array(|p| parse_record(p, &mut sinks, options))?;
                 Some(sinks.rows)
             }
-            next => return Err(unknown_form_error(&describe_next(next))),
+            next => return Err(make_form_error(&describe_next(next))),
         };
         parser.expect_end()?;
         sinks.finish(rows, options, &HashMap::new())
@@ -234,7 +234,7 @@ fn parse_record(
     Ok(())
 }
 
-fn not_rows_error(name: &str, found: &str) -> Error {
+fn make_rows_error(name: &str, found: &str) -> Error {
     Error::ValueType {
         path: name.to_owned(),
         expected: "a list with one element per row".into(),
@@ -242,13 +242,13 @@ fn not_rows_error(name: &str, found: &str) -> Error {
     }
 }
 
-fn unknown_form_error(found: &str) -> Error {
+fn make_form_error(found: &str) -> Error {
     Error::invalid(format!(
         "expected an object of columns or a list of records as the whole JSON value, found {found}; write the input in one of these forms"
     ))
 }
 
-fn kind_name(value: &Value) -> &'static str {
+fn find_kind_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -295,7 +295,7 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
             sink.end_list();
             Ok(())
         }
-        Value::Object(_) => Err(sink.wrong_element(
+        Value::Object(_) => Err(sink.make_element_error(
             "a value or a list of values (write the members of the object as columns)",
             "an object".into(),
         )),
@@ -344,7 +344,7 @@ impl<R: BufRead> NdjsonReader<R> {
 
     /// Reads up to `limit` more rows; `None` at the end. Input without records gives one table without rows.
     fn next_table(&mut self, limit: usize) -> Result<Option<RaggedTable>> {
-        let mut sinks = ColumnSinks::starting_at(self.rows);
+        let mut sinks = ColumnSinks::new_starting_at(self.rows);
         for (name, _) in &self.options.schema {
             sinks.add(name, &self.options);
         }

@@ -12,7 +12,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Map, Number, Value};
 
 use super::JsonForm;
-use super::column_sink::{reinterpret_as, special_name};
+use super::column_sink::{find_special_name, reinterpret_as};
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::span_texts::write_spans;
@@ -31,8 +31,8 @@ enum Leaf {
 impl Leaf {
     fn write(&self, out: &mut Vec<u8>) -> io::Result<()> {
         let special = match self {
-            Self::Single(x) => special_name((*x).into()),
-            Self::Double(x) => special_name(*x),
+            Self::Single(x) => find_special_name((*x).into()),
+            Self::Double(x) => find_special_name(*x),
             _ => None,
         };
         if let Some(name) = special {
@@ -52,7 +52,7 @@ impl Leaf {
     fn into_value(self) -> Value {
         let float = |x: f64| match Number::from_f64(x) {
             Some(n) => Value::Number(n),
-            None => special_name(x).into(),
+            None => find_special_name(x).into(),
         };
         match self {
             Self::Null => Value::Null,

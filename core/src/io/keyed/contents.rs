@@ -127,7 +127,7 @@ impl Contents {
             None => default_names(ndim),
             Some(names) => serde_json::from_str::<Vec<String>>(&names)
                 .ok()
-                .filter(|n| n.len() == ndim + 1 && first_double(n).is_none())
+                .filter(|n| n.len() == ndim + 1 && find_first_double(n).is_none())
                 .ok_or_else(|| {
                     Error::file(
                         path,
@@ -171,7 +171,7 @@ impl Contents {
     pub fn schema(&self) -> SchemaRef {
         match self {
             Self::Keys(keys) => keys.dictionary.schema(),
-            Self::Tensor(tensor) => tensor_schema(&tensor.names, tensor.values.dtype()),
+            Self::Tensor(tensor) => make_tensor_schema(&tensor.names, tensor.values.dtype()),
         }
     }
 
@@ -272,7 +272,7 @@ impl Contents {
         if let Some(DuplicateEntries::Sum) = duplicates {
             stored = sum_duplicates(&fields, stored)?;
         }
-        let mut made = empty_dictionary(&fields)?;
+        let mut made = new_empty_dictionary(&fields)?;
         let Some((value, keys)) = stored.split_last() else {
             return Err(Error::invalid(
                 "the dictionary has no columns; give at least one key column and a value column",
@@ -287,7 +287,7 @@ impl Contents {
                 let text = arrow::util::display::array_value_to_string(key, row);
                 format!("{name} {}", text.unwrap_or_default())
             });
-            return Err(duplicate_error(
+            return Err(make_duplicate_error(
                 row - before.min(row),
                 &shown.collect::<Vec<_>>().join(", "),
             ));
@@ -344,7 +344,7 @@ pub fn key_type(given: &DataType) -> DataType {
 }
 
 /// Creates a dictionary without entries. The last field is the value column, the others are key columns.
-fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
+fn new_empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
     match fields.split_last() {
         Some((value, keys)) if !keys.is_empty() => {
             Dictionary::new(keys.to_vec(), Arc::clone(value), MapOptions::default())
@@ -372,7 +372,7 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
     let mut fields = fields.to_vec();
     let name = fields.pop().map_or_else(String::new, |f| f.name().clone());
     fields.push(Arc::new(Field::new(name, DataType::Int64, false)));
-    let mut places = empty_dictionary(&fields)?;
+    let mut places = new_empty_dictionary(&fields)?;
     places.set(keys, &rows)?;
     let last = places.get(keys)?;
     let last = last.as_primitive::<Int64Type>().values().to_vec();
@@ -387,13 +387,13 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
     keys.chain([sums.values.to_flat()]).collect()
 }
 
-fn duplicate_error(row: usize, key: &str) -> Error {
+fn make_duplicate_error(row: usize, key: &str) -> Error {
     Error::invalid(format!(
         "row {row} (counted from 0): an entry with {key} is already present; group the rows, or write OPTIONS (duplicates 'last') or OPTIONS (duplicates 'sum')"
     ))
 }
 
-fn tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
+fn make_tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
     let last = names.len().saturating_sub(1);
     let field = |(at, name): (usize, &String)| {
         let of = if at == last { dtype.to_arrow() } else { DataType::Int64 };
@@ -403,7 +403,7 @@ fn tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
 }
 
 /// Returns the first name that repeats an earlier name; `None` if all names are distinct.
-pub fn first_double(names: &[String]) -> Option<&String> {
+pub fn find_first_double(names: &[String]) -> Option<&String> {
     names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
 }
 
@@ -476,7 +476,10 @@ fn find_duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Err
         let at: Vec<i64> = (0..axes).filter_map(|a| all.get(a * rows + row).copied()).collect();
         if let Some(at) = seen.replace(at) {
             let shown = names.iter().zip(at).map(|(name, at)| format!("{name} {at}"));
-            return duplicate_error(row - before.min(row), &shown.collect::<Vec<_>>().join(", "));
+            return make_duplicate_error(
+                row - before.min(row),
+                &shown.collect::<Vec<_>>().join(", "),
+            );
         }
     }
     Error::invalid("two entries have the same coordinates; group the rows by the coordinates first")

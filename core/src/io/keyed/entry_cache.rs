@@ -88,7 +88,7 @@ impl FileSlots {
     /// Minimum length of `slots` at which slots of unused files are removed.
     const FULL: usize = 64;
 
-    fn slot_of(&mut self, path: &Path) -> Arc<FileSlot> {
+    fn find_or_add_slot(&mut self, path: &Path) -> Arc<FileSlot> {
         if self.slots.len() >= self.full.max(Self::FULL) && !self.slots.contains_key(path) {
             // `&mut self` excludes other calls, so no thread obtains a `FileSlot` while it is removed here.
             self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.has_versions());
@@ -106,8 +106,8 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn slot_of(path: &Path) -> Arc<FileSlot> {
-    lock_mutex(&SLOTS).slot_of(path)
+fn find_or_add_slot(path: &Path) -> Arc<FileSlot> {
+    lock_mutex(&SLOTS).find_or_add_slot(path)
 }
 
 fn keep_recent(version: &Arc<Version>) {
@@ -124,7 +124,7 @@ fn trim_recent<T>(recent: &mut Vec<T>, bytes: impl Fn(&T) -> usize) {
     }
 }
 
-fn canonical_path(path: &Path) -> Result<PathBuf> {
+fn find_canonical_path(path: &Path) -> Result<PathBuf> {
     access::canonicalize(path).map_err(|e| Error::io(path, e))
 }
 
@@ -133,7 +133,7 @@ fn read_stamp(path: &Path) -> Result<String> {
 }
 
 /// Returns the [`Stamp`] of a file. First waits until any later change must give another stamp.
-fn settled_stamp(path: &Path) -> Result<String> {
+fn find_settled_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
@@ -150,11 +150,11 @@ pub(crate) fn open_pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
 
 fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
     let known = if wanted.is_some() {
-        canonical_path(path).unwrap_or(path.to_path_buf())
+        find_canonical_path(path).unwrap_or(path.to_path_buf())
     } else {
-        canonical_path(path)?
+        find_canonical_path(path)?
     };
-    let slot = slot_of(&known);
+    let slot = find_or_add_slot(&known);
     // The lock is held while the file is read, so that concurrent callers do not read it again.
     let mut versions = lock_mutex(&slot.versions);
     versions.retain(|v| v.strong_count() > 0);
@@ -177,7 +177,7 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
             keep_recent(&version);
             return Ok(version);
         }
-        let now = settled_stamp(&known)?;
+        let now = find_settled_stamp(&known)?;
         if wanted.is_some_and(|wanted| wanted != now) {
             continue;
         }
@@ -213,8 +213,8 @@ pub fn change<T>(
     is_given_up: &dyn Fn() -> bool,
     change: impl FnOnce(&Contents) -> Result<(Option<Contents>, T)>,
 ) -> Result<(Arc<Version>, T)> {
-    let known = canonical_path(path)?;
-    let slot = slot_of(&known);
+    let known = find_canonical_path(path)?;
+    let slot = find_or_add_slot(&known);
     let _alone = lock_mutex(&slot.writing);
     let _lock = lock_file(&known, is_given_up)?;
     // Read the newest version: another process may have changed the file while this process waited.
@@ -228,7 +228,7 @@ pub fn change<T>(
         ));
     }
     if is_given_up() {
-        return Err(cancelled_error(path));
+        return Err(make_cancelled_error(path));
     }
     contents.write(&known, true)?;
     Ok((publish_version(known, contents)?, out))
@@ -237,7 +237,7 @@ pub fn change<T>(
 fn lock_file(path: &Path, is_given_up: &dyn Fn() -> bool) -> Result<FileLock> {
     match FileLock::wait_for(path, is_given_up) {
         Ok(Some(lock)) => Ok(lock),
-        Ok(None) => Err(cancelled_error(path)),
+        Ok(None) => Err(make_cancelled_error(path)),
         Err(e) => Err(Error::file(
             path,
             format!(
@@ -247,7 +247,7 @@ fn lock_file(path: &Path, is_given_up: &dyn Fn() -> bool) -> Result<FileLock> {
     }
 }
 
-fn cancelled_error(path: &Path) -> Error {
+fn make_cancelled_error(path: &Path) -> Error {
     Error::file(
         path,
         "the statement was cancelled and has changed nothing; run it again to change the file",
@@ -259,11 +259,11 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     let known = match (access::exists(path), path.file_name()) {
         (false, Some(name)) => {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-            canonical_path(folder.unwrap_or(Path::new(".")))?.join(name)
+            find_canonical_path(folder.unwrap_or(Path::new(".")))?.join(name)
         }
-        _ => canonical_path(path)?,
+        _ => find_canonical_path(path)?,
     };
-    let slot = slot_of(&known);
+    let slot = find_or_add_slot(&known);
     let _alone = lock_mutex(&slot.writing);
     let _lock = lock_file(&known, &|| false)?;
     contents.write(&known, overwrite)?;
@@ -272,9 +272,9 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
 
 /// Caches entries just written. The caller holds the write lock, so the file still contains them.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
-    let stamp = settled_stamp(&path)?;
+    let stamp = find_settled_stamp(&path)?;
     let version = Version::from_change(path, stamp, contents);
-    lock_mutex(&slot_of(&version.path).versions).push(Arc::downgrade(&version));
+    lock_mutex(&find_or_add_slot(&version.path).versions).push(Arc::downgrade(&version));
     keep_recent(&version);
     Ok(version)
 }
@@ -304,19 +304,21 @@ mod tests {
     #[test]
     fn slots_of_unused_files_are_dropped() {
         let mut slots = FileSlots::default();
-        let held = slots.slot_of(Path::new("held"));
+        let held = slots.find_or_add_slot(Path::new("held"));
         let version = Version::from_change("kept".into(), String::new(), empty_contents());
-        lock_mutex(&slots.slot_of(Path::new("kept")).versions).push(Arc::downgrade(&version));
+        lock_mutex(&slots.find_or_add_slot(Path::new("kept")).versions)
+            .push(Arc::downgrade(&version));
         for i in 0..10_000 {
-            slots.slot_of(Path::new(&i.to_string()));
+            slots.find_or_add_slot(Path::new(&i.to_string()));
         }
         assert!(slots.slots.len() <= FileSlots::FULL, "{}", slots.slots.len());
-        assert!(Arc::ptr_eq(&held, &slots.slot_of(Path::new("held"))));
-        let kept = slots.slot_of(Path::new("kept"));
+        assert!(Arc::ptr_eq(&held, &slots.find_or_add_slot(Path::new("held"))));
+        let kept = slots.find_or_add_slot(Path::new("kept"));
         assert!(kept.has_versions());
         // The slots of files in use are kept, even if there are more than `FULL`.
-        let used: Vec<_> = (0..200).map(|i| slots.slot_of(Path::new(&format!("u{i}")))).collect();
-        let last = slots.slot_of(Path::new("u0"));
+        let used: Vec<_> =
+            (0..200).map(|i| slots.find_or_add_slot(Path::new(&format!("u{i}")))).collect();
+        let last = slots.find_or_add_slot(Path::new("u0"));
         assert!(Arc::ptr_eq(&used[0], &last) && slots.slots.len() >= 202);
     }
 

@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray, St
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType, UInt32Type};
 use rayon::prelude::*;
 
-use super::file::dictionary_type;
+use super::file::make_dictionary_type;
 use super::labels::Labels;
 use super::shard::MedsShard;
 use crate::error::{Error, Result};
@@ -74,11 +74,11 @@ impl AsOf {
     pub fn try_new(mut shards: Vec<MedsShard>, labels: &Labels) -> Result<Self> {
         let charges = shards.iter().map(MedsShard::charge).collect::<Result<Vec<_>>>()?;
         let subjects = map_subjects(&shards)?;
-        let histories = shards.par_iter().map(event_history).collect::<Result<Vec<_>>>()?;
+        let histories = shards.par_iter().map(find_event_history).collect::<Result<Vec<_>>>()?;
         let find = |subject: i64, time: i64| -> Result<Option<HistoryPosition>> {
             let Some((shard, row)) = subjects.get(&subject).copied() else { return Ok(None) };
             let known = histories[shard as usize].count_up_to(row as usize, time);
-            let events = checked_u32(known, "events of a subject")?;
+            let events = to_checked_u32(known, "events of a subject")?;
             Ok(Some(HistoryPosition { shard, row, events }))
         };
         let (ids, due) = (labels.subject_ids().values(), labels.prediction_times().values());
@@ -135,7 +135,7 @@ impl AsOf {
     /// # Errors
     /// If the label does not exist.
     pub fn num_events(&self, label: usize) -> Result<usize> {
-        Ok(self.position_of(label)?.events as usize)
+        Ok(self.find_label_position(label)?.events as usize)
     }
 
     /// Returns the events of the label at index `label` as a table of one row that shares the buffers of the shard.
@@ -156,7 +156,7 @@ impl AsOf {
     /// # Errors
     /// If the label does not exist.
     pub fn events(&self, label: usize) -> Result<RaggedTable> {
-        let place = self.position_of(label)?;
+        let place = self.find_label_position(label)?;
         let events = &self.shards[place.shard as usize].events;
         events.row(place.row as usize)?.events(0..place.events as usize)?.to_table()
     }
@@ -182,12 +182,12 @@ impl AsOf {
     /// # Errors
     /// If the label does not exist.
     pub fn statics(&self, label: usize) -> Result<RaggedTable> {
-        let place = self.position_of(label)?;
+        let place = self.find_label_position(label)?;
         let row = place.row as usize;
         self.shards[place.shard as usize].statics.slice(row..row + 1)
     }
 
-    fn position_of(&self, label: usize) -> Result<HistoryPosition> {
+    fn find_label_position(&self, label: usize) -> Result<HistoryPosition> {
         self.places.get(label).copied().ok_or_else(|| Error::OutOfRange {
             axis: 0,
             index: i64::try_from(label).unwrap_or(i64::MAX),
@@ -209,12 +209,12 @@ impl AsOf {
 fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
     let mut places = HashMap::with_capacity(shards.iter().map(|s| s.events.num_rows()).sum());
     for (number, shard) in shards.iter().enumerate() {
-        let shard_number = checked_u32(number, "shards")?;
+        let shard_number = to_checked_u32(number, "shards")?;
         let ids = shard.events.column("subject_id")?.values();
         for (row, id) in ids.as_primitive::<Int64Type>().values().iter().enumerate() {
             match places.entry(*id) {
                 Entry::Vacant(entry) => {
-                    entry.insert((shard_number, checked_u32(row, "subjects of a shard")?));
+                    entry.insert((shard_number, to_checked_u32(row, "subjects of a shard")?));
                 }
                 Entry::Occupied(entry) => {
                     let (first, _) = *entry.get();
@@ -229,7 +229,7 @@ fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
     Ok(places)
 }
 
-fn event_history(shard: &MedsShard) -> Result<History> {
+fn find_event_history(shard: &MedsShard) -> Result<History> {
     let values = shard.events.column("time")?.values();
     let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
         return Err(Error::type_of(
@@ -248,7 +248,7 @@ fn event_history(shard: &MedsShard) -> Result<History> {
     })
 }
 
-fn checked_u32(number: usize, what: &str) -> Result<u32> {
+fn to_checked_u32(number: usize, what: &str) -> Result<u32> {
     u32::try_from(number)
         .map_err(|_| Error::invalid(format!("the number of {what} exceeds the maximum of 2^32 - 1; read fewer shards or labels at a time")))
 }
@@ -273,7 +273,7 @@ fn share_codes(tables: &mut [&mut RaggedTable]) -> Result<()> {
     let names: Vec<String> = tables[0]
         .columns()
         .iter()
-        .filter(|c| *c.data_type() == dictionary_type())
+        .filter(|c| *c.data_type() == make_dictionary_type())
         .map(|c| c.name().to_owned())
         .collect();
     for name in names {
@@ -311,7 +311,7 @@ fn unify_dictionaries(arrays: &[DictionaryArray<UInt32Type>]) -> Result<Vec<Arra
         let values = array.values().as_string::<i32>();
         let mut map = Vec::with_capacity(values.len());
         for text in values.iter().map(Option::unwrap_or_default) {
-            let next = checked_u32(texts.len(), "codes")?;
+            let next = to_checked_u32(texts.len(), "codes")?;
             let number = *numbers.entry(text).or_insert_with(|| {
                 texts.push(text);
                 next

@@ -11,7 +11,7 @@ use arrow::datatypes::{
 };
 
 use super::file::MedsFile;
-use super::time_type;
+use super::find_time_type;
 use crate::error::Result;
 
 /// Number of rows per chunk: enough to amortize the dictionary lookups, few enough to stay in cache.
@@ -83,7 +83,7 @@ impl ChunkValues {
 
 impl MedsChunk {
     #[inline]
-    pub(crate) fn row_in_file(&self, row: usize) -> usize {
+    pub(crate) fn find_row_in_file(&self, row: usize) -> usize {
         let offset = self.kept.as_ref().map_or(row, |kept| kept[row]);
         self.first_row.saturating_add(offset)
     }
@@ -118,7 +118,7 @@ impl MedsChunk {
     }
 
     /// Returns whether the codes share buffers with `before`; then results per code can be reused.
-    pub(crate) fn same_codes(&self, before: &StringArray) -> bool {
+    pub(crate) fn has_same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
         a.len() == b.len()
             && a.values().as_ptr() == b.values().as_ptr()
@@ -177,7 +177,7 @@ impl MedsChunk {
         use DataType::{Date32, Date64, Float16, Float32, Null, Timestamp};
         let subjects = source.require_column(batch, "subject_id")?;
         if !subjects.data_type().is_integer() {
-            return Err(source.wrong_type(
+            return Err(source.make_type_error(
                 "subject_id",
                 "int64 (cast the column in the file)",
                 subjects.data_type(),
@@ -188,10 +188,10 @@ impl MedsChunk {
 
         let times = match timed {
             true => Arc::clone(source.require_column(batch, "time")?),
-            false => new_null_array(&time_type(), batch.num_rows()),
+            false => new_null_array(&find_time_type(), batch.num_rows()),
         };
         if !matches!(times.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
-            return Err(source.wrong_type(
+            return Err(source.make_type_error(
                 "time",
                 "timestamp (cast the column in the file)",
                 times.data_type(),
@@ -214,7 +214,7 @@ impl MedsChunk {
                 ChunkValues::Double(v.as_primitive::<Float64Type>().clone())
             }
             Some(v) => {
-                return Err(source.wrong_type(
+                return Err(source.make_type_error(
                     "numeric_value",
                     "numbers (cast the column in the file)",
                     v.data_type(),

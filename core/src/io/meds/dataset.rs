@@ -82,7 +82,7 @@ impl MedsDataset {
                 && path.extension().is_some_and(|e| e == "parquet")
                 && !hidden
             {
-                found.push((shard_name(&data, path), path.to_path_buf()));
+                found.push((format_shard_name(&data, path), path.to_path_buf()));
             }
         }
         if found.is_empty() {
@@ -100,7 +100,7 @@ impl MedsDataset {
         for (_, source) in &shards {
             for name in ["subject_id", "time", "code"] {
                 if source.schema().field_with_name(name).is_err() {
-                    return Err(source.missing_column_error(name));
+                    return Err(source.make_missing_column_error(name));
                 }
             }
             for field in source.schema().fields() {
@@ -213,7 +213,7 @@ impl MedsDataset {
     /// # Errors
     /// See [`Shard::read`].
     pub fn schema(&self, options: &MedsReadOptions) -> Result<SchemaRef> {
-        let further = self.inner.additional_columns(options)?;
+        let further = self.inner.find_additional_columns(options)?;
         let (_, source) = &self.inner.shards[0];
         let empty = RecordBatch::new_empty(Arc::clone(source.schema()));
         let (events, statics) = MeasurementColumns::new(
@@ -266,12 +266,12 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
         .enumerate()
         .map(|(row, (id, split))| match (id, split) {
             (Some(id), Some(split)) => Ok((id, split.to_string())),
-            (None, _) => Err(source.wrong_value(
+            (None, _) => Err(source.make_value_error(
                 "subject_id",
                 row,
                 "the value is NULL, but MEDS requires a value; correct the row or remove it",
             )),
-            (_, None) => Err(source.wrong_value(
+            (_, None) => Err(source.make_value_error(
                 "split",
                 row,
                 "the value is NULL, but MEDS requires a value; correct the row or remove it",
@@ -287,7 +287,7 @@ fn unify_column(further: &mut Vec<Field>, field: &Field, source: &MedsFile) -> R
         Some(known) => {
             let unified = unify_types(known.data_type(), field.data_type()).ok_or_else(|| {
                 let expected = format!("{} as in the earlier shards", known.data_type());
-                source.wrong_type(field.name(), &expected, field.data_type())
+                source.make_type_error(field.name(), &expected, field.data_type())
             })?;
             known.set_data_type(unified);
         }
@@ -295,7 +295,7 @@ fn unify_column(further: &mut Vec<Field>, field: &Field, source: &MedsFile) -> R
     Ok(())
 }
 
-fn shard_name(data: &Path, path: &Path) -> String {
+fn format_shard_name(data: &Path, path: &Path) -> String {
     let relative = path.strip_prefix(data).unwrap_or(path).with_extension("");
     let parts: Vec<_> =
         relative.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();

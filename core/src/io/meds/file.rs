@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 
-use super::plain_types::plain_type;
+use super::plain_types::find_plain_type;
 use crate::access;
 use crate::array::exact_casts::{InexactCast, cast_exact, cast_microseconds};
 use crate::error::{Error, Result};
@@ -51,7 +51,8 @@ impl MedsFile {
     pub(crate) fn stored_types(&self) -> Result<Vec<(String, DataType)>> {
         let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
             .map_err(|e| Error::file(&self.path, e.to_string()))?;
-        let types = schema.fields().iter().map(|f| (f.name().clone(), plain_type(f.data_type())));
+        let types =
+            schema.fields().iter().map(|f| (f.name().clone(), find_plain_type(f.data_type())));
         Ok(types.collect())
     }
 
@@ -72,7 +73,7 @@ impl MedsFile {
 
     fn read_all(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         let metadata = dictionary
-            .and_then(|d| self.dictionary_metadata(d))
+            .and_then(|d| self.find_dictionary_metadata(d))
             .unwrap_or_else(|| self.metadata.clone());
         let fail = |e: &dyn std::fmt::Display| Error::file(&self.path, e.to_string());
         // Read one batch: callers need whole columns, and concatenation of batches would copy them again.
@@ -98,7 +99,7 @@ impl MedsFile {
         rows: usize,
     ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
         let metadata = dictionary
-            .and_then(|d| self.dictionary_metadata(d))
+            .and_then(|d| self.find_dictionary_metadata(d))
             .unwrap_or_else(|| self.metadata.clone());
         let path = self.path.clone();
         let mut reader = self.open_reader(columns, metadata, rows)?;
@@ -133,14 +134,14 @@ impl MedsFile {
     }
 
     /// Returns metadata with which `column` is read as a dictionary; `None` if that is impossible.
-    fn dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
+    fn find_dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()
             .fields()
             .iter()
             .map(|f| match f.data_type() {
                 DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if f.name() == column => {
-                    Arc::new(f.as_ref().clone().with_data_type(dictionary_type()))
+                    Arc::new(f.as_ref().clone().with_data_type(make_dictionary_type()))
                 }
                 _ => Arc::clone(f),
             })
@@ -174,8 +175,10 @@ impl MedsFile {
         e: &InexactCast,
     ) -> Error {
         match e {
-            InexactCast::Type(expected) => self.wrong_type(column, expected, values.data_type()),
-            InexactCast::Value(row, message) => self.wrong_value(column, *row, message),
+            InexactCast::Type(expected) => {
+                self.make_type_error(column, expected, values.data_type())
+            }
+            InexactCast::Value(row, message) => self.make_value_error(column, *row, message),
             InexactCast::Cast(e) => Error::file(&self.path, format!("column {column:?}: {e}")),
         }
     }
@@ -186,7 +189,7 @@ impl MedsFile {
         batch: &'a RecordBatch,
         column: &str,
     ) -> Result<&'a ArrayRef> {
-        batch.column_by_name(column).ok_or_else(|| self.missing_column_error(column))
+        batch.column_by_name(column).ok_or_else(|| self.make_missing_column_error(column))
     }
 
     /// Returns an error if a column of a batch has a NULL. The batch begins at row `first_row` of the file.
@@ -200,7 +203,7 @@ impl MedsFile {
             return Ok(());
         };
         let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
-        Err(self.wrong_value(
+        Err(self.make_value_error(
             column,
             first_row.saturating_add(row),
             "the value is NULL, but MEDS requires a value; correct the row or remove it",
@@ -210,18 +213,18 @@ impl MedsFile {
     /// Returns the codes of a batch as a dictionary. The batch begins at row `first_row` of the file.
     pub(crate) fn cast_codes(&self, batch: &RecordBatch, first_row: usize) -> Result<ArrayRef> {
         let code = self.require_column(batch, "code")?;
-        if !string_like(code.data_type()) {
-            return Err(self.wrong_type(
+        if !is_string_like(code.data_type()) {
+            return Err(self.make_type_error(
                 "code",
                 "strings (cast the column in the file)",
                 code.data_type(),
             ));
         }
         self.check_no_nulls("code", code, first_row)?;
-        self.cast_column("code", code, &dictionary_type())
+        self.cast_column("code", code, &make_dictionary_type())
     }
 
-    pub(crate) fn missing_column_error(&self, column: &str) -> Error {
+    pub(crate) fn make_missing_column_error(&self, column: &str) -> Error {
         let names: Vec<&str> = self.schema().fields().iter().map(|f| f.name().as_str()).collect();
         Error::file(
             &self.path,
@@ -232,11 +235,11 @@ impl MedsFile {
         )
     }
 
-    pub(crate) fn wrong_type(&self, column: &str, expected: &str, found: &DataType) -> Error {
+    pub(crate) fn make_type_error(&self, column: &str, expected: &str, found: &DataType) -> Error {
         Error::file(&self.path, format!("column {column:?}: expected {expected}, found {found}"))
     }
 
-    pub(crate) fn wrong_value(&self, column: &str, row: usize, message: &str) -> Error {
+    pub(crate) fn make_value_error(&self, column: &str, row: usize, message: &str) -> Error {
         Error::file(&self.path, format!("column {column:?}, row {row}: {message}"))
     }
 }
@@ -268,14 +271,14 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
 }
 
 /// Returns the Arrow type that the column `code` has after it is read.
-pub(crate) fn dictionary_type() -> DataType {
+pub(crate) fn make_dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }
 
-pub(crate) fn string_like(t: &DataType) -> bool {
+pub(crate) fn is_string_like(t: &DataType) -> bool {
     match t {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => string_like(values),
+        DataType::Dictionary(_, values) => is_string_like(values),
         _ => false,
     }
 }

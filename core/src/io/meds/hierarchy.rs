@@ -6,7 +6,7 @@ use arrow::array::{Array, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
-use super::file::{MedsFile, string_like};
+use super::file::{MedsFile, is_string_like};
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::error::{Error, Result};
 
@@ -74,9 +74,13 @@ impl CodeHierarchy {
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let source = MedsFile::open(path)?;
         let field = |name: &str| source.schema().field_with_name(name);
-        let code = field("code").map_err(|_| source.missing_column_error("code"))?.data_type();
-        if !string_like(code) {
-            return Err(source.wrong_type("code", "strings (cast the column in the file)", code));
+        let code = field("code").map_err(|_| source.make_missing_column_error("code"))?.data_type();
+        if !is_string_like(code) {
+            return Err(source.make_type_error(
+                "code",
+                "strings (cast the column in the file)",
+                code,
+            ));
         }
         let Ok(parents) = field(PARENT_CODES) else {
             return Err(Error::file(
@@ -89,8 +93,8 @@ impl CodeHierarchy {
         let found = parents.data_type().clone();
         let depth = list_depth(&found);
         let leaf = leaf_type(&found);
-        if depth > 1 || !(string_like(leaf) || leaf.is_null()) {
-            return Err(source.wrong_type(
+        if depth > 1 || !(is_string_like(leaf) || leaf.is_null()) {
+            return Err(source.make_type_error(
                 PARENT_CODES,
                 "strings or lists of strings (cast the column in the file)",
                 &found,

@@ -10,11 +10,11 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
 };
 
-use super::file::{MedsFile, list_files_with_ending, string_like};
-use super::shard::time_type;
+use super::file::{MedsFile, is_string_like, list_files_with_ending};
+use super::shard::find_time_type;
 use super::splits::KNOWN as SPLITS;
 use crate::access;
-use crate::array::exact_casts::{cast_integers, cast_microseconds, first_null};
+use crate::array::exact_casts::{cast_integers, cast_microseconds, find_first_null};
 use crate::error::{Error, Result};
 use crate::io::natural_order::textual;
 
@@ -74,7 +74,7 @@ impl LabelKind {
     }
 
     /// Returns the word that errors use for values of this kind, such as `integers`.
-    pub(crate) fn expected_types(self) -> &'static str {
+    pub(crate) fn describe_expected_types(self) -> &'static str {
         match self {
             Self::Boolean => "booleans",
             Self::Integer => "integers",
@@ -88,7 +88,7 @@ impl LabelKind {
             Self::Boolean => *found == DataType::Boolean,
             Self::Integer => found.is_integer(),
             Self::Float => found.is_numeric(),
-            Self::Categorical => string_like(found),
+            Self::Categorical => is_string_like(found),
         };
         fits || *found == DataType::Null
     }
@@ -151,7 +151,7 @@ impl Labels {
                 found,
             }),
         };
-        let no_null = |column: &str, values: &dyn Array| match first_null(values) {
+        let no_null = |column: &str, values: &dyn Array| match find_first_null(values) {
             None => Ok(()),
             Some(row) => Err(Error::invalid(format!(
                 "column {column:?}, row {row}: the value is NULL, but MEDS requires a value; correct the row or remove it"
@@ -160,7 +160,7 @@ impl Labels {
         if prediction_times.timezone().is_some() {
             return Err(Error::type_of(
                 TIME,
-                time_type().to_string(),
+                find_time_type().to_string(),
                 prediction_times.data_type(),
             ));
         }
@@ -277,7 +277,7 @@ impl Labels {
         if let Some(missing) =
             KEYS.into_iter().find(|c| source.schema().field_with_name(c).is_err())
         {
-            return Err(source.missing_column_error(missing));
+            return Err(source.make_missing_column_error(missing));
         }
         let kinds = list_kinds(source);
         let mut columns = KEYS.to_vec();
@@ -287,8 +287,8 @@ impl Labels {
         for (name, values) in
             [(SUBJECT, &subject_ids as &dyn Array), (TIME, &prediction_times as &dyn Array)]
         {
-            if let Some(row) = first_null(values) {
-                return Err(source.wrong_value(
+            if let Some(row) = find_first_null(values) {
+                return Err(source.make_value_error(
                     name,
                     row,
                     "the value is NULL, but MEDS requires a value; correct the row or remove it",
@@ -300,9 +300,9 @@ impl Labels {
             .map(|kind| {
                 let values = source.require_column(&batch, kind.column())?;
                 if !kind.accepts_type(values.data_type()) {
-                    return Err(source.wrong_type(
+                    return Err(source.make_type_error(
                         kind.column(),
-                        kind.expected_types(),
+                        kind.describe_expected_types(),
                         values.data_type(),
                     ));
                 }
@@ -481,7 +481,7 @@ impl Labels {
     pub fn schema(&self) -> SchemaRef {
         let mut fields: Vec<FieldRef> = vec![
             Arc::new(Field::new(SUBJECT, DataType::Int64, false)),
-            Arc::new(Field::new(TIME, time_type(), false)),
+            Arc::new(Field::new(TIME, find_time_type(), false)),
         ];
         fields.extend(self.kinds().map(|k| Arc::new(Field::new(k.column(), k.data_type(), true))));
         Arc::new(Schema::new(fields))

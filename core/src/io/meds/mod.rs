@@ -19,7 +19,7 @@ mod summary;
 mod vocabulary;
 
 pub(crate) use chunk::{ChunkValues, MedsChunk};
-pub(crate) use shard::{Needed, delta_days, time_type};
+pub(crate) use shard::{Needed, compute_delta_days, find_time_type};
 pub(crate) use splits::{SplitSource, Splits, TRAIN, move_below_split};
 
 pub use asof::AsOf;

@@ -6,26 +6,26 @@ use crate::table::promote_types;
 
 /// Simplifies a type. Two types give the same result if they differ only in names of list elements,
 /// nullability, kinds of lists, offset widths, or the use of views and dictionaries.
-pub fn plain_type(t: &DataType) -> DataType {
+pub fn find_plain_type(t: &DataType) -> DataType {
     use DataType as T;
     match t {
         T::Utf8 | T::LargeUtf8 | T::Utf8View => T::Utf8,
         T::Binary | T::LargeBinary | T::BinaryView => T::Binary,
-        T::Dictionary(_, values) => plain_type(values),
+        T::Dictionary(_, values) => find_plain_type(values),
         T::Struct(fields) => {
-            let plain = |f: &FieldRef| Field::new(f.name(), plain_type(f.data_type()), true);
+            let plain = |f: &FieldRef| Field::new(f.name(), find_plain_type(f.data_type()), true);
             T::Struct(fields.iter().map(plain).collect())
         }
-        T::Map(entries, _) => T::Map(plain_element("entries", entries), false),
+        T::Map(entries, _) => T::Map(make_plain_element("entries", entries), false),
         other => match list_element(other) {
-            Some((item, _)) => T::List(plain_element("item", item)),
+            Some((item, _)) => T::List(make_plain_element("item", item)),
             None => other.clone(),
         },
     }
 }
 
-fn plain_element(name: &str, field: &FieldRef) -> FieldRef {
-    Arc::new(Field::new(name, plain_type(field.data_type()), true))
+fn make_plain_element(name: &str, field: &FieldRef) -> FieldRef {
+    Arc::new(Field::new(name, find_plain_type(field.data_type()), true))
 }
 
 /// Returns the common type of a column in two files; `None` if there is no common type. Values,
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn spellings_of_one_type_are_one() {
         let narrow = list("item", DataType::Utf8);
-        assert_eq!(plain_type(&large("element", DataType::LargeUtf8)), narrow);
-        assert_eq!(plain_type(&large("element", DataType::Utf8View)), narrow);
-        assert_ne!(plain_type(&large("element", DataType::Binary)), narrow);
+        assert_eq!(find_plain_type(&large("element", DataType::LargeUtf8)), narrow);
+        assert_eq!(find_plain_type(&large("element", DataType::Utf8View)), narrow);
+        assert_ne!(find_plain_type(&large("element", DataType::Binary)), narrow);
         let wide = unify_types(&narrow, &large("element", DataType::LargeUtf8)).unwrap();
         assert_eq!(
             wide,

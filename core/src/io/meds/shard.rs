@@ -91,7 +91,7 @@ impl Shard {
     /// and the columns in `needed`.
     #[doc(hidden)]
     pub fn read_needed(&self, options: &MedsReadOptions, needed: Needed<'_>) -> Result<MedsShard> {
-        let further = self.dataset.additional_columns(options)?;
+        let further = self.dataset.find_additional_columns(options)?;
         let mut columns = vec!["subject_id", "time", "code", "numeric_value"];
         columns.extend(further.iter().map(|f| f.name().as_str()));
         let source = self.source();
@@ -204,7 +204,7 @@ impl MedsShard {
     }
 }
 
-pub(crate) fn time_type() -> DataType {
+pub(crate) fn find_time_type() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, None)
 }
 
@@ -256,7 +256,7 @@ impl<'a> MeasurementColumns<'a> {
                     source.cast_column("numeric_value", v, &DataType::Float32)?
                 }
                 Some(v) => {
-                    return Err(source.wrong_type(
+                    return Err(source.make_type_error(
                         "numeric_value",
                         "numbers (cast the column in the file)",
                         v.data_type(),
@@ -348,7 +348,7 @@ fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
             *f = true;
         }
         for i in range.skip(1) {
-            days[i] = delta_days(time[i - 1], time[i]);
+            days[i] = compute_delta_days(time[i - 1], time[i]);
         }
     }
     let valid = BooleanBuffer::collect_bool(first.len(), |i| !first[i]);
@@ -367,7 +367,7 @@ fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
     clippy::cast_possible_truncation,
     reason = "the column is Float32: 24 bits of days"
 )]
-pub(crate) fn delta_days(from: i64, to: i64) -> f32 {
+pub(crate) fn compute_delta_days(from: i64, to: i64) -> f32 {
     ((to.saturating_sub(from) / 1_000_000) as f64 / 86_400.0) as f32
 }
 
@@ -439,10 +439,10 @@ mod tests {
 
     #[test]
     fn deltas_count_whole_seconds() {
-        assert_eq!(delta_days(0, 86_400_000_000), 1.0);
-        assert_eq!(delta_days(0, 1_999_999), (1.0 / 86_400.0) as f32);
+        assert_eq!(compute_delta_days(0, 86_400_000_000), 1.0);
+        assert_eq!(compute_delta_days(0, 1_999_999), (1.0 / 86_400.0) as f32);
         assert_eq!(
-            delta_days(i64::MIN, i64::MAX),
+            compute_delta_days(i64::MIN, i64::MAX),
             ((i64::MAX / 1_000_000) as f64 / 86_400.0) as f32
         );
     }

@@ -93,7 +93,7 @@ impl Dataset {
         Ok(())
     }
 
-    pub(super) fn additional_columns(&self, options: &MedsReadOptions) -> Result<Vec<Field>> {
+    pub(super) fn find_additional_columns(&self, options: &MedsReadOptions) -> Result<Vec<Field>> {
         let chosen = match &options.columns {
             None => self.further.clone(),
             Some(names) => names

@@ -10,7 +10,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::file::{MedsFile, string_like};
+use super::file::{MedsFile, is_string_like};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
@@ -96,7 +96,7 @@ impl Vocabulary {
     /// If there are 2^32 - 1 codes or more.
     pub fn from_codes<S: AsRef<str>>(codes: impl IntoIterator<Item = S>) -> Result<Self> {
         let sorted: BTreeSet<Arc<str>> = codes.into_iter().map(|c| c.as_ref().into()).collect();
-        let entries = (1..).zip(sorted).map(|(token, code)| Ok((u32_token(token)?, code)));
+        let entries = (1..).zip(sorted).map(|(token, code)| Ok((to_u32_token(token)?, code)));
         Self::new(entries.collect::<Result<_>>()?)
     }
 
@@ -169,9 +169,9 @@ impl Vocabulary {
         let source = MedsFile::open(path)?;
         let schema = source.schema();
         let code =
-            schema.field_with_name("code").map_err(|_| source.missing_column_error("code"))?;
-        if !string_like(code.data_type()) {
-            return Err(source.wrong_type(
+            schema.field_with_name("code").map_err(|_| source.make_missing_column_error("code"))?;
+        if !is_string_like(code.data_type()) {
+            return Err(source.make_type_error(
                 "code",
                 "strings (cast the column in the file)",
                 code.data_type(),
@@ -179,7 +179,7 @@ impl Vocabulary {
         }
         let index = schema.field_with_name("code/vocab_index").ok().map(|f| f.data_type().clone());
         if let Some(t) = index.as_ref().filter(|t| !t.is_integer()) {
-            return Err(source.wrong_type(
+            return Err(source.make_type_error(
                 "code/vocab_index",
                 "integers (cast the column in the file)",
                 t,
@@ -190,7 +190,7 @@ impl Vocabulary {
         let codes = cast(named("code")?, &DataType::Utf8)?;
         let codes = codes.as_string::<i32>();
         if let Some(row) = (0..codes.len()).find(|i| codes.is_null(*i)) {
-            return Err(source.wrong_value(
+            return Err(source.make_value_error(
                 "code",
                 row,
                 "the value is NULL, but a code is required; correct the row or remove it",
@@ -209,7 +209,7 @@ impl Vocabulary {
                     .ok()
                     .filter(|t| *t != 0 && *t != u32::MAX)
                     .ok_or_else(|| {
-                        source.wrong_value(
+                        source.make_value_error(
                             "code/vocab_index",
                             row,
                             &format!("{token} is not a token; tokens must be from 1 to 4294967294 (0 is padding)"),
@@ -296,7 +296,7 @@ impl Vocabulary {
             DataType::Utf8 => codes.as_string::<i32>().iter().map(token).collect(),
             DataType::LargeUtf8 => codes.as_string::<i64>().iter().map(token).collect(),
             DataType::Utf8View => codes.as_string_view().iter().map(token).collect(),
-            DataType::Dictionary(_, values) if string_like(values) => {
+            DataType::Dictionary(_, values) if is_string_like(values) => {
                 let dictionary = codes.as_any_dictionary();
                 let values = self.encode_array(dictionary.values())?;
                 let tokens = arrow::compute::take(&values, dictionary.keys(), None)?;
@@ -379,7 +379,7 @@ impl PartialEq for Vocabulary {
     }
 }
 
-fn u32_token(token: u64) -> Result<u32> {
+fn to_u32_token(token: u64) -> Result<u32> {
     u32::try_from(token).map_err(|_| {
         Error::invalid(
             "the vocabulary has more than 2^32 - 2 codes, but there are only 2^32 - 2 tokens; remove codes",

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use crate::io::meds::delta_days;
+use crate::io::meds::compute_delta_days;
 
 /// Flat buffers of an output shard: events of subjects, measurements of events, and static facts.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl Builder {
     }
 
     fn begin_event(&mut self, before: Option<i64>, time: i64) {
-        self.deltas.push(before.map_or(f32::NAN, |before| delta_days(before, time)));
+        self.deltas.push(before.map_or(f32::NAN, |before| compute_delta_days(before, time)));
         self.times.push(time);
         self.measurement_ends.push(self.measurement_ends.last().copied().unwrap_or(0));
         if let Some(end) = self.event_ends.last_mut() {

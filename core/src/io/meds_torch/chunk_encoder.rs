@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arrow::array::{Array, StringArray};
 
 use super::build::{Builder, Measurement, sort_rows};
-use super::codes::{Arithmetic, CodeEntry, CohortCodes};
+use super::cohort_codes::{Arithmetic, CodeEntry, CohortCodes};
 use super::{TensorizeOptions, Unknown};
 use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;
@@ -13,7 +13,7 @@ use crate::io::meds::{ChunkValues, MedsChunk, MedsDataset, SplitSource, Splits, 
 
 /// Returns, for each shard of the data set, the names of its output shards: one name, or one name
 /// per split if `subject_splits.parquet` assigns the subjects to splits.
-pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<Vec<String>>> {
+pub(super) fn list_part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<Vec<String>>> {
     let mut seen = std::collections::HashMap::new();
     let sources = dataset.sources();
     let names = sources.iter().map(|(name, source)| {
@@ -107,7 +107,7 @@ impl ChunkEncoder<'_> {
             SplitRoute { of: (names.len() > 1).then_some(self.splits), subject: None, to: 0 };
         for chunk in MedsChunk::read(source)? {
             let chunk = chunk?;
-            if known.as_ref().is_none_or(|k| !chunk.same_codes(k)) {
+            if known.as_ref().is_none_or(|k| !chunk.has_same_codes(k)) {
                 count_missed(known.as_ref(), &mut missed, &mut unknown);
                 entries = (0..chunk.codes.len())
                     .map(|i| match chunk.codes.is_valid(i) {
@@ -143,7 +143,7 @@ impl ChunkEncoder<'_> {
                             let value = self.scale_value(
                                 &chunk.values,
                                 row,
-                                &entry_of_row(&entries, &chunk, row),
+                                &find_entry_of_row(&entries, &chunk, row),
                             );
                             let row = Measurement { subject, time, token: *token, value };
                             match target {
@@ -196,7 +196,9 @@ impl ChunkEncoder<'_> {
                     match self.unknown {
                         Unknown::Drop => scratch.dropped.push(row),
                         Unknown::Zero => {}
-                        Unknown::Refuse => return Err(self.unknown_code(source, chunk, row)),
+                        Unknown::Refuse => {
+                            return Err(self.make_unknown_code_error(source, chunk, row));
+                        }
                     }
                     UNKNOWN.token
                 }
@@ -213,13 +215,13 @@ impl ChunkEncoder<'_> {
             (ChunkValues::Single(v), Arithmetic::Single) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| {
-                    scale_f32(raw[row], &entry_of_row(entries, chunk, row))
+                    scale_f32(raw[row], &find_entry_of_row(entries, chunk, row))
                 });
             }
             (ChunkValues::Single(v), Arithmetic::Double) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| {
-                    scale_f64(f64::from(raw[row]), &entry_of_row(entries, chunk, row))
+                    scale_f64(f64::from(raw[row]), &find_entry_of_row(entries, chunk, row))
                 });
             }
             (ChunkValues::Double(v), Arithmetic::Raw) => {
@@ -229,7 +231,7 @@ impl ChunkEncoder<'_> {
             (ChunkValues::Double(v), _) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| {
-                    scale_f64(raw[row], &entry_of_row(entries, chunk, row))
+                    scale_f64(raw[row], &find_entry_of_row(entries, chunk, row))
                 });
             }
         }
@@ -255,9 +257,9 @@ impl ChunkEncoder<'_> {
         }
     }
 
-    fn unknown_code(&self, source: &MedsFile, chunk: &MedsChunk, row: usize) -> Error {
+    fn make_unknown_code_error(&self, source: &MedsFile, chunk: &MedsChunk, row: usize) -> Error {
         let code = chunk.codes.value(chunk.keys[row] as usize);
-        source.wrong_value(
+        source.make_value_error(
             "code",
             chunk.first_row.saturating_add(row),
             &format!(
@@ -272,7 +274,7 @@ impl ChunkEncoder<'_> {
 const UNKNOWN: CodeEntry = CodeEntry { token: 0, mean: f64::NAN, std: f64::NAN, scaled: false };
 
 #[inline]
-fn entry_of_row(entries: &[Option<CodeEntry>], chunk: &MedsChunk, row: usize) -> CodeEntry {
+fn find_entry_of_row(entries: &[Option<CodeEntry>], chunk: &MedsChunk, row: usize) -> CodeEntry {
     entries[chunk.keys[row] as usize].unwrap_or(UNKNOWN)
 }
 

@@ -188,7 +188,7 @@ impl CodeKeys {
     const UNUSED: usize = usize::MAX;
 
     fn follow_events(&mut self, chunk: &MedsChunk) {
-        if self.codes.as_ref().is_none_or(|codes| !chunk.same_codes(codes)) {
+        if self.codes.as_ref().is_none_or(|codes| !chunk.has_same_codes(codes)) {
             self.slots.clear();
             self.slots.resize(chunk.codes.len(), Self::UNUSED);
             self.codes = Some(chunk.codes.clone());
@@ -234,7 +234,7 @@ impl ShardFit {
                 }
                 if let Some(pairs) = &mut pairs {
                     for &key in &chunk.keys[rows.clone()] {
-                        let slot = fit.slot_of(&mut keys, &chunk, key);
+                        let slot = fit.find_or_add_slot(&mut keys, &chunk, key);
                         fit.running[slot].subjects += u64::from(pairs.insert((slot, subject)));
                     }
                 }
@@ -277,7 +277,7 @@ impl ShardFit {
         number: impl Fn(usize) -> Option<N>,
     ) {
         for row in rows {
-            let slot = self.slot_of(keys, chunk, chunk.keys[row]);
+            let slot = self.find_or_add_slot(keys, chunk, chunk.keys[row]);
             let running = &mut self.running[slot];
             running.rows += 1;
             if let Some(run) = run {
@@ -291,7 +291,7 @@ impl ShardFit {
     }
 
     #[inline]
-    fn slot_of(&mut self, keys: &mut CodeKeys, chunk: &MedsChunk, key: u32) -> usize {
+    fn find_or_add_slot(&mut self, keys: &mut CodeKeys, chunk: &MedsChunk, key: u32) -> usize {
         match keys.slots[key as usize] {
             CodeKeys::UNUSED => {
                 let slot = self.add_slot(chunk.codes.value(key as usize));

@@ -15,7 +15,7 @@
 
 mod build;
 mod chunk_encoder;
-mod codes;
+mod cohort_codes;
 mod fit;
 mod folder;
 mod parallel;

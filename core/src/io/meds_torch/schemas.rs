@@ -56,12 +56,12 @@ pub(super) fn write_schema_file(path: &Path, shard: &Builder, token_type: &DataT
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns)?;
     let file = AtomicFile::create(path, false)?;
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(writer_properties()))?;
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(make_writer_properties()))?;
     writer.write(&batch)?;
     writer.into_inner()?.commit()
 }
 
-pub(super) fn writer_properties() -> WriterProperties {
+pub(super) fn make_writer_properties() -> WriterProperties {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_created_by(concat!("serrate ", env!("CARGO_PKG_VERSION")).into())

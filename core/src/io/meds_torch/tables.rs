@@ -4,8 +4,8 @@ use std::sync::Arc;
 use arrow::array::{Array, Float32Array, Int64Array, TimestampMicrosecondArray, UInt32Array};
 
 use super::build::Builder;
-use super::chunk_encoder::{ChunkEncoder, part_names};
-use super::codes::CohortCodes;
+use super::chunk_encoder::{ChunkEncoder, list_part_names};
+use super::cohort_codes::CohortCodes;
 use super::parallel::run_in_order;
 use super::tensorized_cohort::{CohortTables, EVENT_AXES, STATIC_AXES};
 use super::{TensorizeOptions, split_of};
@@ -34,7 +34,7 @@ pub(crate) fn tensorize_in_memory(
 ) -> Result<Tables> {
     let splits = Splits::read_splits(dataset.root())?;
     let sources = dataset.sources();
-    let names = part_names(dataset, &splits)?;
+    let names = list_part_names(dataset, &splits)?;
     let codes = CohortCodes::build_codes(dataset, &splits, options, options.jobs())?;
     let wanted = |name: &String| split.is_none_or(|split| split_of(name) == split);
     let read: Vec<usize> = (0..sources.len()).filter(|i| names[*i].iter().any(wanted)).collect();
@@ -66,8 +66,8 @@ impl Builder {
         let events = RaggedTable::builder()
             .names(EVENT_AXES)
             .rows(rows)
-            .layout(offsets_from_ends(&self.event_ends)?.into())
-            .layout(offsets_from_ends(&self.measurement_ends)?.into())
+            .layout(make_offsets_from_ends(&self.event_ends)?.into())
+            .layout(make_offsets_from_ends(&self.measurement_ends)?.into())
             .column("subject_id", 0, Arc::clone(&subjects) as Arc<dyn Array>)
             .column("time", 1, Arc::new(TimestampMicrosecondArray::from(self.times)))
             .column("time_delta_days", 1, Arc::new(Float32Array::from(self.deltas)))
@@ -78,7 +78,7 @@ impl Builder {
         let statics = RaggedTable::builder()
             .names(STATIC_AXES)
             .rows(rows)
-            .layout(offsets_from_ends(&self.static_ends)?.into())
+            .layout(make_offsets_from_ends(&self.static_ends)?.into())
             .column("subject_id", 0, subjects)
             .column("static_code", 1, Arc::new(UInt32Array::from(self.static_codes)))
             .column("static_numeric_value", 1, Arc::new(values))
@@ -87,7 +87,7 @@ impl Builder {
     }
 }
 
-fn offsets_from_ends(ends: &[i64]) -> Result<Offsets> {
+fn make_offsets_from_ends(ends: &[i64]) -> Result<Offsets> {
     let starts = std::iter::once(&0).chain(ends);
     Offsets::from_lengths(starts.zip(ends).map(|(a, b)| usize::try_from(b - a).unwrap_or(0)))
 }

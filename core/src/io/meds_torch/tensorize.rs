@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use safetensors::Dtype;
 
 use super::build::Builder;
-use super::chunk_encoder::{ChunkEncoder, part_names};
-use super::codes::CohortCodes;
+use super::chunk_encoder::{ChunkEncoder, list_part_names};
+use super::cohort_codes::CohortCodes;
 use super::parallel::run_in_order;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
 use crate::access;
@@ -158,7 +158,7 @@ pub fn tensorize(
     let jobs = options.jobs();
     let splits = Splits::read_splits(dataset.root())?;
     let sources = dataset.sources();
-    let names = part_names(dataset, &splits)?;
+    let names = list_part_names(dataset, &splits)?;
     let codes = CohortCodes::build_codes(dataset, &splits, options, jobs)?;
 
     let staging = AtomicFolder::create(out)?;

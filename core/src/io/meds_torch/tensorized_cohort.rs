@@ -15,7 +15,7 @@ use crate::array::exact_casts::{InexactCast, cast_integers};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
-use crate::io::meds::{MedsShard, Needed, VOCABULARY_METADATA, Vocabulary, time_type};
+use crate::io::meds::{MedsShard, Needed, VOCABULARY_METADATA, Vocabulary, find_time_type};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::{Column, RaggedTable};
 
@@ -483,7 +483,7 @@ impl SchemaFile {
             let array = RaggedArray::try_from_arrow(values)
                 .map_err(|e| Error::file(path, format!("column {name:?}: {e}")))?;
             if array.ndim() != 2 {
-                return Err(source.wrong_type(
+                return Err(source.make_type_error(
                     name,
                     &format!("one list of {leaf} per row (create the cohort again)"),
                     values.data_type(),
@@ -499,7 +499,7 @@ impl SchemaFile {
             source.cast_column("subject_id", required("subject_id")?, &DataType::Int64)?;
         if let Some(nulls) = subjects.nulls().filter(|n| n.null_count() > 0) {
             let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
-            return Err(source.wrong_value(
+            return Err(source.make_value_error(
                 "subject_id",
                 row,
                 "the value is NULL, but a value is required; create the cohort again",
@@ -509,9 +509,9 @@ impl SchemaFile {
         Ok(Self {
             rows: batch.num_rows(),
             start_time: start_time
-                .map(|t| source.cast_column("start_time", t, &time_type()))
+                .map(|t| source.cast_column("start_time", t, &find_time_type()))
                 .transpose()?,
-            times: lists("time", required("time")?, time_type())?,
+            times: lists("time", required("time")?, find_time_type())?,
             measurements: optional("measurements_per_event", DataType::Int64)?,
             static_code: optional("static_code", DataType::UInt32)?,
             static_value: optional("static_numeric_value", DataType::Float32)?,
@@ -588,7 +588,7 @@ impl CohortTables {
             .lengths([])?
             .lengths([])?
             .column("subject_id", 0, none(DataType::Int64))
-            .column("time", 1, none(time_type()))
+            .column("time", 1, none(find_time_type()))
             .column("time_delta_days", 1, none(DataType::Float32))
             .column("code", 2, none(DataType::Int64))
             .column("numeric_value", 2, none(DataType::Float32))

@@ -434,7 +434,7 @@ impl NrtFile {
         self.inner.layout.check_rows(&(row..row))?;
         let mut position = row;
         for axis in self.inner.layout.axes.iter().take(axis) {
-            position = axis.start_of(&self.inner.file, position)?;
+            position = axis.find_list_start(&self.inner.file, position)?;
         }
         Ok(position)
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use safetensors::Dtype;
 
-use super::list_bounds::{FileAxis, bound_at, is_integer};
+use super::list_bounds::{FileAxis, is_integer, read_bound_at};
 use super::tensor_names::{BOUNDS, LENGTHS, RESERVED, data_type, split_name};
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
@@ -243,7 +243,7 @@ fn axis_len(
     let Some(first) = lengths.next() else {
         let bounds = axis.checked_sub(1).and_then(|i| chain.get(i));
         return match bounds.and_then(|b| Some((b, b.elements().checked_sub(1)?))) {
-            Some((bounds, last)) => bound_at(file, bounds, last),
+            Some((bounds, last)) => read_bound_at(file, bounds, last),
             None => Ok(0),
         };
     };

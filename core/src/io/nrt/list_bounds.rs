@@ -91,7 +91,7 @@ macro_rules! impl_bound_int {
 }
 impl_bound_int!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-pub(super) fn bound_at(
+pub(super) fn read_bound_at(
     file: &SafetensorsFile,
     tensor: &TensorEntry,
     index: usize,
@@ -100,7 +100,7 @@ pub(super) fn bound_at(
     let bytes = file.source().read(range)?;
     let value = with_integer!(tensor.dtype(), T => T::read(&bytes));
     value.and_then(|v| usize::try_from(v).ok()).ok_or_else(|| {
-        bound_error(
+        make_bound_error(
             file,
             tensor,
             index,
@@ -110,7 +110,7 @@ pub(super) fn bound_at(
     })
 }
 
-fn bound_error(
+fn make_bound_error(
     file: &SafetensorsFile,
     tensor: &TensorEntry,
     index: usize,
@@ -122,15 +122,15 @@ fn bound_error(
 impl FileAxis {
     /// Returns the start of a list: 0 for the first list, otherwise the bound of the previous list,
     /// which is read and checked.
-    pub(super) fn start_of(&self, file: &SafetensorsFile, list: usize) -> Result<usize> {
+    pub(super) fn find_list_start(&self, file: &SafetensorsFile, list: usize) -> Result<usize> {
         let Some(index) = list.checked_sub(1) else { return Ok(0) };
-        let bound = bound_at(file, &self.tensor, index)?;
+        let bound = read_bound_at(file, &self.tensor, index)?;
         if bound > self.elements {
             let message = format!(
                 "the bound {bound} exceeds {}, the number of values of its axis, so the file is damaged; create it again",
                 self.elements
             );
-            return Err(bound_error(file, &self.tensor, index, message));
+            return Err(make_bound_error(file, &self.tensor, index, message));
         }
         Ok(bound)
     }
@@ -142,7 +142,8 @@ impl FileAxis {
         file: &SafetensorsFile,
         lists: Range<usize>,
     ) -> Result<Range<usize>> {
-        let elements = self.start_of(file, lists.start)?..self.start_of(file, lists.end)?;
+        let elements =
+            self.find_list_start(file, lists.start)?..self.find_list_start(file, lists.end)?;
         if elements.start > elements.end {
             // A bound decreases, so `offsets` returns an error that names the first wrong bound.
             return self.offsets(file, lists, true).map(|(_, elements)| elements);
@@ -176,7 +177,7 @@ impl FileAxis {
         let (offsets, elements) =
             with_integer!(self.tensor.dtype(), T => range.offsets::<T>(large))?;
         if lists.end == self.lists && elements.end != self.elements {
-            return Err(bound_error(
+            return Err(make_bound_error(
                 file,
                 &self.tensor,
                 lists.end.saturating_sub(1),
@@ -207,11 +208,13 @@ impl BoundsRange<'_> {
         let base = if self.before == 0 { Some(0) } else { bounds().next().flatten() };
         let last = bounds().next_back().flatten();
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
-        // If a bound is invalid, `first_wrong` returns an error that names the first invalid bound.
-        let (Some(base), Some(last)) = (base, last) else { return Err(self.first_wrong::<T>()) };
+        // If a bound is invalid, `describe_first_wrong` returns an error that names the first invalid bound.
+        let (Some(base), Some(last)) = (base, last) else {
+            return Err(self.describe_first_wrong::<T>());
+        };
         let Some(total) = last.checked_sub(base).filter(|n| base >= 0 && *n >= 0 && last <= limit)
         else {
-            return Err(self.first_wrong::<T>());
+            return Err(self.describe_first_wrong::<T>());
         };
         let narrow = i32::try_from(total).ok();
         if narrow.is_none() && !large {
@@ -231,16 +234,16 @@ impl BoundsRange<'_> {
             let convert = |v| i32::try_from(v).unwrap_or(i32::MAX);
             collect_offsets(lists, base, total, convert).map(|o| Offsets::I32(OffsetBuffer::new(o)))
         };
-        let offsets = offsets.ok_or_else(|| self.first_wrong::<T>())?;
+        let offsets = offsets.ok_or_else(|| self.describe_first_wrong::<T>())?;
         match (usize::try_from(base), usize::try_from(last)) {
             (Ok(base), Ok(last)) => Ok((offsets, base..last)),
-            _ => Err(self.first_wrong::<T>()),
+            _ => Err(self.describe_first_wrong::<T>()),
         }
     }
 
     /// Returns the error for the first invalid bound. The caller knows that a bound is invalid.
     #[cold]
-    fn first_wrong<T: BoundInt>(&self) -> Error {
+    fn describe_first_wrong<T: BoundInt>(&self) -> Error {
         let mut previous = 0i64;
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
         for (i, value) in self.bytes.chunks_exact(size_of::<T>()).map(T::read).enumerate() {
@@ -265,7 +268,12 @@ impl BoundsRange<'_> {
                     continue;
                 }
             };
-            return bound_error(self.file, &self.axis.tensor, self.from.saturating_add(i), message);
+            return make_bound_error(
+                self.file,
+                &self.axis.tensor,
+                self.from.saturating_add(i),
+                message,
+            );
         }
         Error::file(
             self.file.path(),

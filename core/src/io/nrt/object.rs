@@ -159,7 +159,7 @@ impl NrtObject {
         let (header, mut head) = object.read_header(head).await?;
         let header = Arc::new(header);
         loop {
-            let file = partial_file(&object, &header, head.clone());
+            let file = make_partial_file(&object, &header, head.clone());
             match FileLayout::from_file(&file) {
                 Ok(layout) => {
                     let layout = Arc::new(layout);
@@ -447,7 +447,7 @@ impl NrtObject {
             let bound = position.saturating_sub(1)..position;
             let range = axis.tensor.element_bytes(self.path(), bound)?;
             let parts = self.fetch_missing(&self.inner.head, [range]).await?;
-            position = axis.start_of(&self.partial_file(parts), position)?;
+            position = axis.find_list_start(&self.make_partial_file(parts), position)?;
         }
         Ok(position)
     }
@@ -469,13 +469,13 @@ impl NrtObject {
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;
             parts = self.fetch_missing(&parts, ranges).await?;
-            let file = self.partial_file(parts.clone());
+            let file = self.make_partial_file(parts.clone());
             windows = windows
                 .into_iter()
                 .map(|w| axis.read_window(&file, w))
                 .collect::<Result<Vec<_>>>()?;
         }
-        Ok(self.nrt_file(parts))
+        Ok(self.make_nrt_file(parts))
     }
 
     /// Fetches the values of `columns` in the rows `runs`. Returns `file`, which must have the
@@ -521,7 +521,7 @@ impl NrtObject {
             }
         }
         let parts = self.fetch_missing(file.tensors().source().parts(), ranges).await?;
-        Ok(self.nrt_file(parts))
+        Ok(self.make_nrt_file(parts))
     }
 
     /// Fetches the ranges that no part contains. Returns old and new parts, sorted by start.
@@ -537,17 +537,21 @@ impl NrtObject {
         Ok(all)
     }
 
-    fn partial_file(&self, parts: Vec<FetchedPart>) -> SafetensorsFile {
-        partial_file(&self.inner.object, &self.inner.header, parts)
+    fn make_partial_file(&self, parts: Vec<FetchedPart>) -> SafetensorsFile {
+        make_partial_file(&self.inner.object, &self.inner.header, parts)
     }
 
-    fn nrt_file(&self, parts: Vec<FetchedPart>) -> NrtFile {
+    fn make_nrt_file(&self, parts: Vec<FetchedPart>) -> NrtFile {
         let large = self.inner.object.options().large_lists;
-        NrtFile::from_layout(self.partial_file(parts), Arc::clone(&self.inner.layout), large)
+        NrtFile::from_layout(self.make_partial_file(parts), Arc::clone(&self.inner.layout), large)
     }
 }
 
-fn partial_file(object: &Object, header: &Arc<Header>, parts: Vec<FetchedPart>) -> SafetensorsFile {
+fn make_partial_file(
+    object: &Object,
+    header: &Arc<Header>,
+    parts: Vec<FetchedPart>,
+) -> SafetensorsFile {
     let source = ByteSource::from_parts(object.name().to_path_buf(), object.len(), parts);
     SafetensorsFile::from_header(source, Arc::clone(header))
 }

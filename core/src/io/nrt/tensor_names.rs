@@ -49,7 +49,7 @@ pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
 
 /// Returns the tensor name of a column. A column name that already begins with the axis of the
 /// column (`dim1/lengths` on axis 1) stays unchanged.
-pub(super) fn tensor_name(axis: usize, column: &str) -> String {
+pub(super) fn format_tensor_name(axis: usize, column: &str) -> String {
     let own = format!("dim{axis}/");
     if column.starts_with(&own) { column.to_owned() } else { own + column }
 }
@@ -74,7 +74,7 @@ pub(super) fn data_type(dtype: Dtype) -> Option<DataType> {
 }
 
 /// Returns the tensor type for writing an Arrow type; `None` if the format does not support the Arrow type.
-pub(super) fn tensor_dtype(data_type: &DataType) -> Option<Dtype> {
+pub(super) fn find_tensor_dtype(data_type: &DataType) -> Option<Dtype> {
     Some(match data_type {
         DataType::Boolean => Dtype::BOOL,
         DataType::UInt8 => Dtype::U8,

@@ -24,21 +24,21 @@ pub(super) fn read_values(
     let bytes = file.read_elements(tensor, range)?;
     Ok(match tensor.dtype() {
         Dtype::BOOL => Arc::new(unpack_booleans(file, tensor, start, &bytes)?),
-        Dtype::U8 => primitive_array::<UInt8Type>(bytes),
-        Dtype::U16 => primitive_array::<UInt16Type>(bytes),
-        Dtype::U32 => primitive_array::<UInt32Type>(bytes),
-        Dtype::U64 => primitive_array::<UInt64Type>(bytes),
-        Dtype::I8 => primitive_array::<Int8Type>(bytes),
-        Dtype::I16 => primitive_array::<Int16Type>(bytes),
-        Dtype::I32 => primitive_array::<Int32Type>(bytes),
-        Dtype::I64 => primitive_array::<Int64Type>(bytes),
-        Dtype::F16 => primitive_array::<Float16Type>(bytes),
+        Dtype::U8 => build_primitive_array::<UInt8Type>(bytes),
+        Dtype::U16 => build_primitive_array::<UInt16Type>(bytes),
+        Dtype::U32 => build_primitive_array::<UInt32Type>(bytes),
+        Dtype::U64 => build_primitive_array::<UInt64Type>(bytes),
+        Dtype::I8 => build_primitive_array::<Int8Type>(bytes),
+        Dtype::I16 => build_primitive_array::<Int16Type>(bytes),
+        Dtype::I32 => build_primitive_array::<Int32Type>(bytes),
+        Dtype::I64 => build_primitive_array::<Int64Type>(bytes),
+        Dtype::F16 => build_primitive_array::<Float16Type>(bytes),
         Dtype::BF16 => {
             let wide = bytes.as_chunks().0.iter().map(|b| bf16::from_le_bytes(*b).to_f32());
             Arc::new(PrimitiveArray::<Float32Type>::from_iter_values(wide))
         }
-        Dtype::F32 => primitive_array::<Float32Type>(bytes),
-        Dtype::F64 => primitive_array::<Float64Type>(bytes),
+        Dtype::F32 => build_primitive_array::<Float32Type>(bytes),
+        Dtype::F64 => build_primitive_array::<Float64Type>(bytes),
         other => {
             return Err(Error::file(
                 file.path(),
@@ -52,7 +52,7 @@ pub(super) fn read_values(
 }
 
 /// Builds an array from bytes, which must hold whole, aligned elements.
-fn primitive_array<T: ArrowPrimitiveType>(bytes: Buffer) -> ArrayRef {
+fn build_primitive_array<T: ArrowPrimitiveType>(bytes: Buffer) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(bytes), None))
 }
 

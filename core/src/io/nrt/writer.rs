@@ -8,7 +8,7 @@ use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, F
 use half::f16;
 use safetensors::Dtype;
 
-use super::tensor_names::{MAX_AXIS, RESERVED, SUBJECT_ID, tensor_dtype, tensor_name};
+use super::tensor_names::{MAX_AXIS, RESERVED, SUBJECT_ID, find_tensor_dtype, format_tensor_name};
 use super::{NrtSchema, WriteOptions};
 use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
@@ -129,8 +129,9 @@ impl NrtWriter {
                 ));
             }
             let written = if id && given.is_integer() { &DataType::Int64 } else { given };
-            let kind = tensor_dtype(written).ok_or_else(|| unsupported_type(name, given))?;
-            let tensor = out.add(tensor_name(*axis, name), kind, &[])?;
+            let kind = find_tensor_dtype(written)
+                .ok_or_else(|| make_unsupported_type_error(name, given))?;
+            let tensor = out.add(format_tensor_name(*axis, name), kind, &[])?;
             columns.push(target(written, Some(tensor)));
         }
         let bounds = (1..=schema.depth)
@@ -192,7 +193,7 @@ impl NrtWriter {
         let mut values = Vec::with_capacity(self.columns.len());
         for target in &self.columns {
             let column = table.column(&target.name)?;
-            values.push(target.checked_values(self.out.target(), column, self.rows, table)?);
+            values.push(target.check_column_values(self.out.target(), column, self.rows, table)?);
         }
         self.failed = true;
         for (axis, (tensor, end)) in table.axes().iter().zip(&mut self.bounds) {
@@ -200,7 +201,7 @@ impl NrtWriter {
         }
         for (target, values) in self.columns.iter().zip(values) {
             if let (Some(tensor), Some(values)) = (target.tensor, values) {
-                self.out.write(tensor, &value_bytes(&values))?;
+                self.out.write(tensor, &find_value_bytes(&values))?;
             }
         }
         self.failed = false;
@@ -261,7 +262,7 @@ impl NrtWriter {
     }
 }
 
-fn unsupported_type(column: &str, found: &DataType) -> Error {
+fn make_unsupported_type_error(column: &str, found: &DataType) -> Error {
     let hint = match found {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(_, _) => {
             "encode the column to integers with a vocabulary"
@@ -292,7 +293,7 @@ fn unsupported_type(column: &str, found: &DataType) -> Error {
 impl TargetColumn {
     /// Returns the values to write; `None` if the column is omitted. A null in a float column
     /// becomes NaN; in another column it is an error.
-    fn checked_values(
+    fn check_column_values(
         &self,
         path: &Path,
         column: &Column,
@@ -371,7 +372,7 @@ fn fill_nulls<T: ArrowPrimitiveType>(values: &ArrayRef, nan: T::Native) -> Array
 }
 
 /// Returns the little-endian bytes of values without nulls. Copies only booleans, one byte each.
-fn value_bytes(values: &ArrayRef) -> Buffer {
+fn find_value_bytes(values: &ArrayRef) -> Buffer {
     if let Some(bits) = values.as_boolean_opt() {
         return bits.values().iter().map(u8::from).collect::<Vec<u8>>().into();
     }

@@ -162,7 +162,7 @@ impl ParquetTableReader {
                 selectors.push(RowSelector::skip(from - start));
                 selectors.push(RowSelector::select(to - from));
                 selectors.push(RowSelector::skip(end - to));
-                leaves += max_leaves(group, &mask);
+                leaves += compute_max_leaves(group, &mask);
                 group_rows += length as u128;
             }
             start = end;
@@ -334,7 +334,7 @@ fn select_columns(
 }
 
 /// Returns the number of values in the longest selected column of a row group.
-fn max_leaves(group: &RowGroupMetaData, mask: &ProjectionMask) -> u128 {
+fn compute_max_leaves(group: &RowGroupMetaData, mask: &ProjectionMask) -> u128 {
     let columns = group.columns().iter().enumerate().filter(|(i, _)| mask.leaf_included(*i));
     columns.map(|(_, c)| u128::try_from(c.num_values()).unwrap_or(0)).max().unwrap_or(0)
 }

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// If Parquet has no type for a column.
-pub fn stored_schema(schema: &SchemaRef) -> Result<SchemaRef> {
+pub fn to_stored_schema(schema: &SchemaRef) -> Result<SchemaRef> {
     for field in schema.fields() {
         if let Some(missing) = find_missing_type(field.data_type()) {
             return Err(Error::invalid(format!(
@@ -30,20 +30,20 @@ pub fn stored_schema(schema: &SchemaRef) -> Result<SchemaRef> {
             )));
         }
     }
-    let fields = stored_fields(schema.fields());
+    let fields = to_stored_fields(schema.fields());
     Ok(match fields == *schema.fields() {
         true => Arc::clone(schema),
         false => Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
     })
 }
 
-/// Converts a batch to its [`stored_schema`].
+/// Converts a batch to its [`to_stored_schema`].
 ///
 /// # Errors
 /// If a value is out of range for the other type, or a `Date64` has a time of day.
 pub fn to_stored(batch: &RecordBatch) -> Result<RecordBatch> {
     let schema = batch.schema();
-    let stored = stored_schema(&schema)?;
+    let stored = to_stored_schema(&schema)?;
     if stored == schema {
         return Ok(batch.clone());
     }
@@ -62,11 +62,13 @@ fn find_missing_type(t: &DataType) -> Option<&DataType> {
     match t {
         DataType::Interval(IntervalUnit::MonthDayNano) | DataType::Union(..) => Some(t),
         DataType::Dictionary(_, values) => find_missing_type(values),
-        t => inner_fields(t).into_iter().find_map(|field| find_missing_type(field.data_type())),
+        t => {
+            list_inner_fields(t).into_iter().find_map(|field| find_missing_type(field.data_type()))
+        }
     }
 }
 
-fn inner_fields(t: &DataType) -> Vec<&FieldRef> {
+fn list_inner_fields(t: &DataType) -> Vec<&FieldRef> {
     match t {
         DataType::List(field)
         | DataType::LargeList(field)
@@ -79,33 +81,37 @@ fn inner_fields(t: &DataType) -> Vec<&FieldRef> {
     }
 }
 
-fn stored_fields(fields: &Fields) -> Fields {
-    fields.iter().map(stored_field).collect()
+fn to_stored_fields(fields: &Fields) -> Fields {
+    fields.iter().map(to_stored_field).collect()
 }
 
-fn stored_field(field: &FieldRef) -> FieldRef {
-    let stored = stored_type(field.data_type());
+fn to_stored_field(field: &FieldRef) -> FieldRef {
+    let stored = to_stored_type(field.data_type());
     match stored == *field.data_type() {
         true => Arc::clone(field),
         false => Arc::new(field.as_ref().clone().with_data_type(stored)),
     }
 }
 
-fn stored_type(t: &DataType) -> DataType {
+fn to_stored_type(t: &DataType) -> DataType {
     match t {
         DataType::Timestamp(TimeUnit::Second, zone) => {
             DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
         }
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Date64 => DataType::Date32,
-        DataType::List(field) => DataType::List(stored_field(field)),
-        DataType::LargeList(field) => DataType::LargeList(stored_field(field)),
-        DataType::ListView(field) => DataType::ListView(stored_field(field)),
-        DataType::LargeListView(field) => DataType::LargeListView(stored_field(field)),
-        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(stored_field(field), *size),
-        DataType::Map(entries, sorted) => DataType::Map(stored_field(entries), *sorted),
-        DataType::Struct(fields) => DataType::Struct(stored_fields(fields)),
-        DataType::Dictionary(_, values) if stored_type(values) != **values => stored_type(values),
+        DataType::List(field) => DataType::List(to_stored_field(field)),
+        DataType::LargeList(field) => DataType::LargeList(to_stored_field(field)),
+        DataType::ListView(field) => DataType::ListView(to_stored_field(field)),
+        DataType::LargeListView(field) => DataType::LargeListView(to_stored_field(field)),
+        DataType::FixedSizeList(field, size) => {
+            DataType::FixedSizeList(to_stored_field(field), *size)
+        }
+        DataType::Map(entries, sorted) => DataType::Map(to_stored_field(entries), *sorted),
+        DataType::Struct(fields) => DataType::Struct(to_stored_fields(fields)),
+        DataType::Dictionary(_, values) if to_stored_type(values) != **values => {
+            to_stored_type(values)
+        }
         other => other.clone(),
     }
 }
@@ -120,7 +126,7 @@ fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if let DataType::Dictionary(_, plain) = values.data_type() {
         return convert_values(&cast(values, plain)?, to);
     }
-    let fields = inner_fields(to);
+    let fields = list_inner_fields(to);
     if fields.is_empty() {
         return convert_leaves(values, to);
     }
@@ -208,7 +214,7 @@ mod tests {
         .unwrap();
         for batch in [batch.clone(), batch.slice(0, 0)] {
             let stored = to_stored(&batch).unwrap();
-            assert_eq!(stored.schema(), stored_schema(&batch.schema()).unwrap());
+            assert_eq!(stored.schema(), to_stored_schema(&batch.schema()).unwrap());
         }
         let stored = to_stored(&batch).unwrap();
         let seconds = TimestampMillisecondArray::from(vec![Some(-1000), None, Some(2000)]);
@@ -249,7 +255,7 @@ mod tests {
     fn other_batches_stay_unchanged() {
         let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
         let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
-        assert!(Arc::ptr_eq(&stored_schema(&batch.schema()).unwrap(), batch.schema_ref()));
+        assert!(Arc::ptr_eq(&to_stored_schema(&batch.schema()).unwrap(), batch.schema_ref()));
         assert_eq!(to_stored(&batch).unwrap(), batch);
     }
 }

@@ -10,7 +10,7 @@ use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, ConvertedType, Encoding, Type, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use super::stored_types::{stored_schema, to_stored};
+use super::stored_types::{to_stored, to_stored_schema};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
@@ -108,7 +108,7 @@ impl ParquetTableWriter {
         if options.row_group_leaves == 0 {
             return Err(Error::invalid("row_group_leaves is 0; give at least 1"));
         }
-        let stored = stored_schema(&make_tensors_nullable(schema))?;
+        let stored = to_stored_schema(&make_tensors_nullable(schema))?;
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(options.zstd_level)?))
             .set_statistics_enabled(EnabledStatistics::Page)
@@ -190,7 +190,7 @@ impl ParquetTableWriter {
     /// If the schema differs, a value does not fit its type in the file, or the file cannot be
     /// written.
     pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        let ends = leaf_ends(batch);
+        let ends = compute_leaf_ends(batch);
         let batch = &to_stored(&self.declare_tensors(batch)?)?;
         let (mut row, mut before) = (0, 0);
         while row < batch.num_rows() {
@@ -311,7 +311,7 @@ fn make_tensors_nullable(schema: &SchemaRef) -> SchemaRef {
 
 /// Returns, for every row `i`, the maximum over the columns of the number of leaves in the rows up
 /// to and including row `i`, but at least `i + 1`. Leaves in structs and maps count.
-fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
+fn compute_leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     let rows: Vec<usize> = (1..=batch.num_rows()).collect();
     let mut out = rows.clone();
     for column in batch.columns().iter().filter(|c| c.data_type().is_nested()) {
@@ -389,8 +389,8 @@ mod tests {
             .build()
             .unwrap();
         let batch = table.to_batch().unwrap();
-        assert_eq!(leaf_ends(&batch), [7, 7, 12]);
-        assert_eq!(leaf_ends(&batch.slice(1, 2)), [1, 5]);
-        assert_eq!(leaf_ends(&batch.project(&[0]).unwrap()), [1, 2, 3]);
+        assert_eq!(compute_leaf_ends(&batch), [7, 7, 12]);
+        assert_eq!(compute_leaf_ends(&batch.slice(1, 2)), [1, 5]);
+        assert_eq!(compute_leaf_ends(&batch.project(&[0]).unwrap()), [1, 2, 3]);
     }
 }

@@ -300,7 +300,7 @@ impl Header {
                     "the tensor starts at byte {from} of the data, but {before}; create the file again with tensors that neither overlap nor leave gaps"
                 )));
             }
-            let (elements, needed) = tensor_size(info.dtype, &info.shape.0).ok_or_else(|| {
+            let (elements, needed) = compute_tensor_size(info.dtype, &info.shape.0).ok_or_else(|| {
                 wrong(format!(
                     "the type {} and the shape {:?} do not give a valid size in whole bytes; create the file again",
                     info.dtype, info.shape.0
@@ -406,7 +406,7 @@ impl Header {
 
 /// Returns the numbers of elements and bytes of a tensor; `None` if one overflows, or if the size
 /// is not a whole number of bytes.
-pub(super) fn tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
+pub(super) fn compute_tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
     // An empty tensor also gives `None` if the product of the sizes before the first 0 overflows.
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
     let bits = u64::try_from(elements).ok()?.checked_mul(u64::try_from(dtype.bitsize()).ok()?)?;

@@ -87,7 +87,7 @@ impl Object {
             bytes: AtomicU64::new(0),
         };
         let range = 0..options.head.max(PREFIX_BYTES).min(len);
-        let head = object.checked_bytes(range, first).await?;
+        let head = object.check_object_bytes(range, first).await?;
         Ok((object, (0, head)))
     }
 
@@ -119,7 +119,7 @@ impl Object {
         options: ObjectOptions,
     ) -> Result<(Self, FetchedPart)> {
         let first = store
-            .get_opts(&location, first_request(&options))
+            .get_opts(&location, make_first_request(&options))
             .await
             .map_err(|e| explain(&name, e))?;
         Self::from_first(store, location, name, first, None, options).await
@@ -222,11 +222,11 @@ impl Object {
             .get_opts(&self.location, options)
             .await
             .map_err(|e| explain(&self.name, e))?;
-        Ok((range.start, self.checked_bytes(range, answer).await?))
+        Ok((range.start, self.check_object_bytes(range, answer).await?))
     }
 
     /// Returns the bytes of a response; an error if its range or the object's size is unexpected.
-    async fn checked_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
+    async fn check_object_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(
                 &self.name,
@@ -255,7 +255,7 @@ impl Object {
 }
 
 /// Returns the first request for a file, for its first [`ObjectOptions::head`] bytes.
-pub fn first_request(options: &ObjectOptions) -> GetOptions {
+pub fn make_first_request(options: &ObjectOptions) -> GetOptions {
     GetOptions {
         range: Some(GetRange::Bounded(0..options.head.max(PREFIX_BYTES))),
         ..GetOptions::default()

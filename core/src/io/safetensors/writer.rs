@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::ser::SerializeMap;
 
 use super::header::{
-    MAX_FILE_BYTES, MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES, element_size, tensor_size,
+    MAX_FILE_BYTES, MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES, compute_tensor_size, element_size,
 };
 use crate::access;
 use crate::error::{Error, Result};
@@ -118,7 +118,7 @@ impl SafetensorsWriter {
         check_name(path, &name)?;
         check_rank(path, &name, row_shape.len().saturating_add(1))?;
         let row_bytes = element_size(dtype)
-            .and_then(|_| tensor_size(dtype, row_shape))
+            .and_then(|_| compute_tensor_size(dtype, row_shape))
             .map(|(_, bytes)| bytes)
             .filter(|bytes| *bytes > 0)
             .ok_or_else(|| {
@@ -320,7 +320,7 @@ fn create_spool_file(target: &Path) -> Result<File> {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
         _ => PathBuf::from("."),
     };
-    access::temporary_in(&folder).map_err(|e| Error::io(folder, e))
+    access::create_temporary_file(&folder).map_err(|e| Error::io(folder, e))
 }
 
 /// Writes tensors whose data is in memory, each as (name, type, shape, little-endian bytes), in any order.
@@ -369,7 +369,7 @@ pub(crate) fn write_streamed(
     for (name, dtype, shape) in &tensors {
         check_name(path, name)?;
         check_rank(path, name, shape.len())?;
-        let (_, nbytes) = tensor_size(*dtype, shape).ok_or_else(|| {
+        let (_, nbytes) = compute_tensor_size(*dtype, shape).ok_or_else(|| {
             Error::file(
                 path,
                 format!(
@@ -511,7 +511,7 @@ pub fn encode_tensors<'a>(
         check_name(path, name)?;
         let nbytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
         check_rank(path, name, shape.len())?;
-        let needed = tensor_size(*dtype, shape).map(|(_, bytes)| bytes);
+        let needed = compute_tensor_size(*dtype, shape).map(|(_, bytes)| bytes);
         if needed != Some(nbytes) {
             let need = needed.map_or_else(
                 || "do not give a valid size in whole bytes".to_owned(),

@@ -10,7 +10,7 @@ use arrow::datatypes::{
 use super::{Op, SideValues};
 use crate::error::Result;
 use crate::kernels::flags::{PackFlags, PortablePack, WORD};
-use crate::kernels::native::{native_int, reinterpret_values};
+use crate::kernels::native::{find_native_int, reinterpret_values};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
 use crate::kernels::simd::for_avx2;
@@ -67,7 +67,7 @@ pub(super) fn compare_sides(
     if given != right.values().data_type() || one_null(left) || one_null(right) {
         return Ok(None);
     }
-    let of = native_int(given).unwrap_or_else(|| given.clone());
+    let of = find_native_int(given).unwrap_or_else(|| given.clone());
     let as_one = |side: &SideValues| -> Result<SideValues> {
         Ok(match side {
             SideValues::Each(v) => SideValues::Each(reinterpret_values(v, &of)?),
@@ -107,7 +107,7 @@ impl<'a, N: Comparable + ArrowNativeType> WordOperand<'a, N> {
 
     /// Returns the [`WORD`] values from index `at` on; values past the end of the operand are unspecified.
     #[inline(always)]
-    fn padded_word(&self, at: usize) -> [N; WORD] {
+    fn read_padded_word(&self, at: usize) -> [N; WORD] {
         match self {
             Self::Each(values) => {
                 let mut word = [N::default(); WORD];
@@ -208,7 +208,7 @@ fn collect_words<T: Comparable + ArrowNativeType, const LESS: bool>(
     }
     let done = out.len() * WORD;
     if done < len {
-        let (a, b) = (a.padded_word(done), b.padded_word(done));
+        let (a, b) = (a.read_padded_word(done), b.read_padded_word(done));
         let rest = collect_word::<T, LESS>(&a, &b, pack) ^ flip;
         out.push((rest & (u64::MAX >> (WORD - (len - done)))).to_le());
     }

@@ -77,7 +77,7 @@ fn compute_with_right<T: ArrowPrimitiveType>(
     one: &PrimitiveArray<T>,
     f: impl Fn(T::Native, T::Native) -> T::Native,
 ) -> Option<PrimitiveArray<T>> {
-    let b = valid_scalar(one)?;
+    let b = find_valid_scalar(one)?;
     Some(map_values(a, |a| f(a, b)))
 }
 
@@ -86,11 +86,11 @@ fn compute_with_left<T: ArrowPrimitiveType>(
     b: &PrimitiveArray<T>,
     f: impl Fn(T::Native, T::Native) -> T::Native,
 ) -> Option<PrimitiveArray<T>> {
-    let a = valid_scalar(one)?;
+    let a = find_valid_scalar(one)?;
     Some(map_values(b, |b| f(a, b)))
 }
 
-fn valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T::Native> {
+fn find_valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T::Native> {
     (one.len() == 1 && one.is_valid(0)).then(|| one.value(0))
 }
 
@@ -144,8 +144,11 @@ fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
     right: Operand<'_>,
 ) -> Result<RaggedArray> {
     let four = matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div);
-    let one =
-        one.values().as_primitive_opt::<T>().and_then(|one| valid_scalar(one)).filter(|_| four);
+    let one = one
+        .values()
+        .as_primitive_opt::<T>()
+        .and_then(|one| find_valid_scalar(one))
+        .filter(|_| four);
     let Some(one) = one else { return binary(op, Operand::Array(&left), right) };
     let (rows, axes, leaves) = left.into_parts();
     let own = leaves.as_primitive::<T>().clone();

@@ -7,7 +7,7 @@ use arrow::datatypes::{
 
 use super::spans::{is_span, span_operand, span_operands};
 use super::{Op, SideValues, apply_op};
-use crate::array::exact_casts::int_range;
+use crate::array::exact_casts::find_int_range;
 use crate::error::{Error, Result};
 use crate::kernels::times::{
     EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, in_unit, per_unit, text_seconds,
@@ -296,7 +296,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
             }
             _ if a.is_floating() || b.is_floating() => both(DataType::Float64),
             _ if op.is_arithmetic() => widen_decimals(a, b),
-            _ => both(common_decimal(a, b)?),
+            _ => both(find_common_decimal(a, b)?),
         };
     }
     if op.is_comparison() {
@@ -330,18 +330,18 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
 }
 
 /// Returns precision and scale of decimals that represent all values of an integer or decimal type.
-fn decimal_digits(t: &DataType) -> Option<(u8, i8)> {
+fn find_decimal_digits(t: &DataType) -> Option<(u8, i8)> {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     if let Decimal32(p, s) | Decimal64(p, s) | Decimal128(p, s) | Decimal256(p, s) = t {
         return Some((*p, *s));
     }
-    let (low, high) = int_range(t)?;
+    let (low, high) = find_int_range(t)?;
     let digits = low.unsigned_abs().max(high.unsigned_abs()).ilog10() + 1;
     Some((u8::try_from(digits).ok()?, 0))
 }
 
 /// Returns the decimal type with a precision and a scale, in 128 bits if they suffice; `None` beyond 76 digits.
-fn decimal_type(precision: u8, scale: i8) -> Option<DataType> {
+fn make_decimal_type(precision: u8, scale: i8) -> Option<DataType> {
     match precision {
         0..=DECIMAL128_MAX_PRECISION => Some(DataType::Decimal128(precision, scale)),
         _ => (precision <= DECIMAL256_MAX_PRECISION)
@@ -350,17 +350,17 @@ fn decimal_type(precision: u8, scale: i8) -> Option<DataType> {
 }
 
 /// Returns the decimal type that represents all values of two integer or decimal types.
-fn common_decimal(a: &DataType, b: &DataType) -> Option<DataType> {
-    let ((p, s), (q, t)) = (decimal_digits(a)?, decimal_digits(b)?);
+fn find_common_decimal(a: &DataType, b: &DataType) -> Option<DataType> {
+    let ((p, s), (q, t)) = (find_decimal_digits(a)?, find_decimal_digits(b)?);
     let scale = s.max(t);
     let whole = (i16::from(p) - i16::from(s)).max(i16::from(q) - i16::from(t));
-    decimal_type(u8::try_from(whole + i16::from(scale)).ok()?, scale)
+    make_decimal_type(u8::try_from(whole + i16::from(scale)).ok()?, scale)
 }
 
 /// Returns the types of the operands of arithmetic on decimals of different widths, or on decimals and
 /// integers: decimals of the wider width, each with its own precision and scale.
 fn widen_decimals(a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
-    let ((p, s), (q, t)) = (decimal_digits(a)?, decimal_digits(b)?);
+    let ((p, s), (q, t)) = (find_decimal_digits(a)?, find_decimal_digits(b)?);
     let is_wide = |t: &DataType| matches!(t, DataType::Decimal256(..));
     Some(match is_wide(a) || is_wide(b) {
         true => (DataType::Decimal256(p, s), DataType::Decimal256(q, t)),
@@ -403,7 +403,7 @@ fn combine_with_literal(
         let options = CastOptions { safe: false, ..CastOptions::default() };
         match (cast_with_options(literal, values, &options), values) {
             (Ok(there), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => {
-                return both(type_of_instants(values, literal, &there)?);
+                return both(find_type_of_instants(values, literal, &there)?);
             }
             (Ok(there), DataType::Time32(_) | DataType::Time64(_)) => {
                 let exact = cast_with_options(literal, &FINEST_CLOCK, &options)?;
@@ -466,7 +466,7 @@ fn combine_with_literal(
             let t = if can_hold(values, n) {
                 Some(values.clone())
             } else {
-                let wide = promote_types(values, &smallest_type(n));
+                let wide = promote_types(values, &find_smallest_type(n));
                 // Different integers above 2^53 could be equal as floats.
                 let rounds = op.is_comparison() && wide.as_ref().is_some_and(DataType::is_floating);
                 if rounds { Some(EXACT_INTEGERS) } else { wide }
@@ -489,7 +489,7 @@ const FINEST_CLOCK: DataType = DataType::Time64(TimeUnit::Nanosecond);
 
 /// Returns the type in which timestamps or dates compare with the text of a time: `values`, their own
 /// type, if it represents the text exactly. `there` is the text in this type.
-fn type_of_instants(values: &DataType, text: &ArrayRef, there: &ArrayRef) -> Result<DataType> {
+fn find_type_of_instants(values: &DataType, text: &ArrayRef, there: &ArrayRef) -> Result<DataType> {
     let zone = match values {
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,
@@ -575,11 +575,11 @@ fn to_whole(x: f64) -> Option<i128> {
 }
 
 fn can_hold(t: &DataType, n: i128) -> bool {
-    int_range(t).is_some_and(|(low, high)| (low..=high).contains(&n))
+    find_int_range(t).is_some_and(|(low, high)| (low..=high).contains(&n))
 }
 
 /// Returns the smallest integer type that can represent a value, unsigned unless it is negative.
-fn smallest_type(n: i128) -> DataType {
+fn find_smallest_type(n: i128) -> DataType {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     let types = if n < 0 { [Int8, Int16, Int32, Int64] } else { [UInt8, UInt16, UInt32, UInt64] };
     types.into_iter().find(|t| can_hold(t, n)).unwrap_or(DataType::Float64)

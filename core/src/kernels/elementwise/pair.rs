@@ -7,12 +7,12 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 use arrow::downcast_primitive_array;
 
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
 use crate::kernels::allocate::allocate_values;
-use crate::kernels::gather::row_of_list;
-use crate::kernels::levels::leaf_lists;
+use crate::kernels::gather::find_row_of_list;
+use crate::kernels::levels::find_leaf_lists;
 use crate::limit::check_size;
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Re
         if array.axes().len() == axes.len() {
             return Ok(array.leaves().clone());
         }
-        match leaf_lists(&deep.inner(levels)?)? {
+        match find_leaf_lists(&deep.inner(levels)?)? {
             Some(lists) => repeat_values(array.leaves(), lists.layout()),
             None => Ok(array.leaves().clone()),
         }
@@ -176,7 +176,7 @@ fn combine_level(
             (n, m) => {
                 return Err(Error::invalid(format!(
                     "list {i} of axis {axis} (row {}) has {n} element(s) on the left and {m} on the right; both sides must have lists of the same lengths, or one of the two lists must have one element",
-                    row_of_list(a.array, axis, i),
+                    find_row_of_list(a.array, axis, i),
                 )));
             }
         };
@@ -199,7 +199,7 @@ fn combine_level(
     let layout = match (&a.at, &b.at) {
         (None, _) if still.0 => x.layout().clone(),
         (_, None) if still.1 => y.layout().clone(),
-        _ => lists_like(x.layout(), lengths)?,
+        _ => make_lists_like(x.layout(), lengths)?,
     };
     ListAxis::try_new(layout, nulls)
 }
@@ -230,7 +230,7 @@ fn add_level(
         (0..len).map(|element| n.is_valid(deep.locate_element(element))).collect::<NullBuffer>()
     });
     let lengths = (0..len).map(|element| layout.length(deep.locate_element(element)));
-    let new = ListAxis::try_new(lists_like(layout, lengths)?, nulls)?;
+    let new = ListAxis::try_new(make_lists_like(layout, lengths)?, nulls)?;
     deep.set_positions(next, layout.children());
     Ok(new)
 }
@@ -243,7 +243,7 @@ pub(crate) fn repeat_values(values: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     ) -> ArrayRef {
         let mut out: Vec<T::Native> = allocate_values(lists.children());
         let mut list = 0;
-        each_length(lists, |n| {
+        for_each_length(lists, |n| {
             out.resize(out.len() + n, values.values()[list]);
             list += 1;
         });
@@ -256,7 +256,7 @@ pub(crate) fn repeat_values(values: &ArrayRef, lists: &Layout) -> Result<ArrayRe
         _ => {
             let mut at = Vec::with_capacity(lists.children());
             let mut list = 0u64;
-            each_length(lists, |n| {
+            for_each_length(lists, |n| {
                 at.resize(at.len() + n, list);
                 list += 1;
             });
@@ -268,14 +268,14 @@ pub(crate) fn repeat_values(values: &ArrayRef, lists: &Layout) -> Result<ArrayRe
 fn repeat_bits(bits: &NullBuffer, lists: &Layout) -> NullBuffer {
     let mut out = BooleanBufferBuilder::new(lists.children());
     let mut list = 0;
-    each_length(lists, |n| {
+    for_each_length(lists, |n| {
         out.append_n(n, bits.is_valid(list));
         list += 1;
     });
     NullBuffer::new(out.finish())
 }
 
-pub(crate) fn each_length(lists: &Layout, mut each: impl FnMut(usize)) {
+pub(crate) fn for_each_length(lists: &Layout, mut each: impl FnMut(usize)) {
     match lists {
         Layout::Uniform { size, lists } => (0..*lists).for_each(|_| each(*size)),
         Layout::Ragged(Offsets::I32(o)) => {

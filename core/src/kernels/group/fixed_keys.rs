@@ -4,7 +4,7 @@ use arrow::datatypes::Int64Type;
 
 use super::sorted_keys::SortedKeys;
 use super::{check_levels, stack_levels};
-use crate::array::{ListAxis, RaggedArray, lists_like};
+use crate::array::{ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::align::share_lists;
 use crate::kernels::gather::take_rows;
@@ -54,7 +54,7 @@ pub fn group_on(
     let (_, keys) = share_lists(array, keys, axis)?;
     let (keys, wanted) = share_lists(&keys, wanted, given - 1)?;
     let (array, keys) = share_lists(array, &keys, axis)?;
-    let wanted = spread_lists(&wanted, &keys)?;
+    let wanted = repeat_lists_below(&wanted, &keys)?;
     let sorted = SortedKeys::from_keys(&keys)?;
     let found = sorted.keys()?;
     let left = searchsorted_lists(&found, &wanted, SearchSide::Left)?;
@@ -107,18 +107,18 @@ pub fn group_on(
         .flat_map(|g| sorted.leaf_order().values()[starts[*g]..starts[*g + 1]].iter().copied());
     let order = UInt64Array::from_iter_values(order);
     let layout = match nulls {
-        Some(_) => lists_like(list_of_keys.layout(), lengths)?,
+        Some(_) => make_lists_like(list_of_keys.layout(), lengths)?,
         None => list_of_keys.layout().clone(),
     };
     let groups = ListAxis::try_new(layout, nulls.clone())?;
-    let members = lists_like(level.layout(), chosen.iter().map(size))?.into();
+    let members = make_lists_like(level.layout(), chosen.iter().map(size))?.into();
     let below = take_rows(&array.inner(axis)?, &order)?;
     stack_levels(&array, axis, groups, members, below)
 }
 
 /// Returns one list of wanted keys per list of keys. If `wanted` has fewer levels, each of its
 /// lists is repeated for all lists of keys below it.
-fn spread_lists(wanted: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
+fn repeat_lists_below(wanted: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let (given, axis) = (wanted.axes().len(), keys.axes().len());
     if given == axis {
         return Ok(wanted.clone());

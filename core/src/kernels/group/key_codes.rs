@@ -10,7 +10,7 @@ use crate::kernels::sort::{Order, argsort_leaves, make_equality};
 
 /// Returns values that compare like the keys; null stays null. Structs and small dictionaries
 /// become integers, which compare faster; larger dictionaries are decoded.
-pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn to_comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     match keys.data_type() {
         DataType::Struct(_) => Ok(Arc::new(number_structs(keys.as_struct())?)),
         DataType::Dictionary(_, values) => match keys.as_any_dictionary_opt() {
@@ -59,7 +59,7 @@ fn number_structs(structs: &StructArray) -> Result<UInt64Array> {
     // All elements of `numbers` are less than this limit.
     let mut limit = 1u64;
     for field in structs.columns() {
-        let (ranks, different) = rank_values(&comparable_keys(field)?)?;
+        let (ranks, different) = rank_values(&to_comparable_keys(field)?)?;
         let radix = u64::from(different) + 1;
         if limit.checked_mul(radix).is_none() {
             let all: ArrayRef = Arc::new(UInt64Array::from(numbers));

@@ -16,7 +16,7 @@ use arrow::compute::take;
 
 use super::align::share_lists;
 use super::gather::take_rows;
-use crate::array::{ListAxis, RaggedArray, lists_like};
+use crate::array::{ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use sorted_keys::SortedKeys;
 
@@ -75,9 +75,9 @@ pub fn group(array: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let (array, keys) = share_lists(array, keys, axis)?;
     let sorted = SortedKeys::from_keys(&keys)?;
     let level = array.axis(axis)?;
-    let layout = lists_like(level.layout(), sorted.group_counts().iter().copied())?;
+    let layout = make_lists_like(level.layout(), sorted.group_counts().iter().copied())?;
     let groups = ListAxis::try_new(layout, level.nulls().cloned())?;
-    let members = lists_like(level.layout(), sorted.group_sizes().iter().copied())?.into();
+    let members = make_lists_like(level.layout(), sorted.group_sizes().iter().copied())?.into();
     let order = sorted.leaf_order();
     let below = if !sorted.is_moved() {
         array.inner(axis)?

@@ -5,12 +5,12 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 use arrow::datatypes::DataType;
 
-use super::key_codes::comparable_keys;
+use super::key_codes::to_comparable_keys;
 use super::list_groups::ListGroups;
 use super::text_ranks::TextRanks;
-use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
-use crate::kernels::canonical::canonical_floats;
+use crate::kernels::canonical::to_canonical_floats;
 use crate::kernels::sort::{Order, argsort_leaves, for_each_list_of_keys, make_equality};
 
 /// The leaves of every list of keys, sorted and divided into groups of equal keys.
@@ -30,7 +30,7 @@ impl<'a> SortedKeys<'a> {
             ));
         };
         let ListGroups { order, counts, sizes, is_moved, .. } =
-            group_leaves(&comparable_keys(given.leaves())?, level.layout())?;
+            group_leaves(&to_comparable_keys(given.leaves())?, level.layout())?;
         Ok(Self { given, order: order.into(), counts, sizes, is_moved })
     }
 
@@ -60,10 +60,10 @@ impl<'a> SortedKeys<'a> {
             first
         });
         let firsts: UInt64Array = firsts.collect();
-        let leaves = canonical_floats(&take(self.given.leaves(), &firsts, None)?)?;
+        let leaves = to_canonical_floats(&take(self.given.leaves(), &firsts, None)?)?;
         let mut axes = self.given.axes().to_vec();
         if let Some(level) = axes.last_mut() {
-            let layout = lists_like(level.layout(), self.counts.iter().copied())?;
+            let layout = make_lists_like(level.layout(), self.counts.iter().copied())?;
             *level = ListAxis::try_new(layout, level.nulls().cloned())?;
         }
         RaggedArray::try_new(self.given.len(), axes, leaves)

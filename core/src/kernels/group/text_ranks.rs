@@ -71,7 +71,7 @@ impl TextRanks {
         hasher.write_u64(text.len() as u64);
         hasher.write(text.as_bytes());
         let hash = hasher.finish();
-        let mut slot = first_slot(hash, self.slots.len());
+        let mut slot = find_first_slot(hash, self.slots.len());
         while let Some(number) = self.slots[slot].checked_sub(1) {
             let (other, at) = self.different[number];
             if other == hash && texts.value(at) == text {
@@ -92,7 +92,7 @@ impl TextRanks {
         self.slots.clear();
         self.slots.resize(slots, 0);
         for (number, (hash, _)) in self.different.iter().enumerate() {
-            let mut slot = first_slot(*hash, slots);
+            let mut slot = find_first_slot(*hash, slots);
             while self.slots[slot] > 0 {
                 slot = (slot + 1) & (slots - 1);
             }
@@ -102,7 +102,7 @@ impl TextRanks {
 }
 
 /// Returns the slot at which the search for a hash begins; `slots` is a power of two.
-fn first_slot(hash: u64, slots: usize) -> usize {
+fn find_first_slot(hash: u64, slots: usize) -> usize {
     usize::try_from(hash & (slots as u64 - 1)).unwrap_or(0)
 }
 

@@ -7,9 +7,9 @@ use arrow::compute::kernels::cmp;
 use arrow::datatypes::{DataType, UInt8Type};
 
 use super::fold::{Extreme, Largest, Smallest};
-use super::groups::{LeafGroups, counts_of_lists, rank_valid};
+use super::groups::{LeafGroups, compute_counts_of_lists, rank_valid};
 use super::{ReduceTask, Reduction};
-use crate::array::nulls::true_bits;
+use crate::array::nulls::find_true_bits;
 use crate::error::Result;
 use crate::kernels::bits::Rank;
 
@@ -18,12 +18,12 @@ pub(super) fn reduce_any_all(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arr
     let any = task.how == Reduction::Any;
     let LeafGroups::Lists(level) = &task.groups else { return reduce_stacked(&flags, task, any) };
     // For `all`, search for false leaves: a list with a false leaf is false. The result is negated below.
-    let found = if any { true_bits(&flags) } else { false_bits(&flags) };
+    let found = if any { find_true_bits(&flags) } else { find_false_bits(&flags) };
     let rank = Rank::new(&found);
     let bits = match rank.total() {
         0 => BooleanBuffer::new_unset(level.layout().lists()),
         _ => {
-            let counts = counts_of_lists(level.layout(), Some(&rank));
+            let counts = compute_counts_of_lists(level.layout(), Some(&rank));
             BooleanBuffer::collect_bool(counts.len(), |i| counts[i] > 0)
         }
     };
@@ -31,7 +31,7 @@ pub(super) fn reduce_any_all(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arr
     Ok(Arc::new(BooleanArray::new(bits, level.nulls().cloned())))
 }
 
-fn false_bits(flags: &BooleanArray) -> BooleanBuffer {
+fn find_false_bits(flags: &BooleanArray) -> BooleanBuffer {
     let bits = !flags.values();
     match flags.nulls() {
         Some(nulls) => &bits & nulls.inner(),

@@ -15,7 +15,7 @@ use super::groups::{GroupLists, rank_valid};
 use super::segments::for_each_valid;
 use crate::error::Result;
 use crate::kernels::bits::Rank;
-use crate::kernels::native::{native_int, reinterpret_values};
+use crate::kernels::native::{find_native_int, reinterpret_values};
 use crate::kernels::sort::unpack_float_dictionary;
 
 pub(super) fn reduce_nunique(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
@@ -47,10 +47,10 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
         }
         DataType::Float32 => count_by_sorting::<Float32Type>(leaves, lists),
         DataType::Float64 => count_by_sorting::<Float64Type>(leaves, lists),
-        t if native_int(t) == Some(DataType::Int32) => {
+        t if find_native_int(t) == Some(DataType::Int32) => {
             count_by_sorting::<Int32Type>(&reinterpret_values(leaves, &DataType::Int32)?, lists)
         }
-        t if native_int(t) == Some(DataType::Int64) => {
+        t if find_native_int(t) == Some(DataType::Int64) => {
             count_by_sorting::<Int64Type>(&reinterpret_values(leaves, &DataType::Int64)?, lists)
         }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {

@@ -149,7 +149,11 @@ impl Exact {
     }
 
     /// Divides sums of integers by `counts`; rounds halves away from zero. A count of 0 gives null.
-    pub fn rounded_means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
+    pub fn compute_rounded_means(
+        self,
+        sums: &RaggedArray,
+        counts: &ArrayRef,
+    ) -> Result<RaggedArray> {
         let counts = counts.as_primitive::<UInt64Type>().values();
         let mut next = counts.iter();
         let means = self.read_sums(sums, |sum| {

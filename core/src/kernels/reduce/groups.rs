@@ -78,7 +78,7 @@ impl LeafGroups {
 
     pub(super) fn count_group_values(&self, valid: Option<&Rank>) -> Vec<usize> {
         match self {
-            Self::Lists(level) => counts_of_lists(level.layout(), valid),
+            Self::Lists(level) => compute_counts_of_lists(level.layout(), valid),
             Self::Stacked(stacked) => stacked.count_slot_values(valid),
         }
     }
@@ -93,7 +93,7 @@ impl LeafGroups {
     }
 
     /// Like [`nulls`](Self::nulls), but results of groups for which `found` returns false are also null.
-    pub(super) fn nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
+    pub(super) fn find_nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
         let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
         let found = if found.null_count() > 0 { Some(found) } else { None };
         NullBuffer::union(self.nulls(), found.as_ref())
@@ -141,7 +141,7 @@ pub(super) struct GroupLists {
 }
 
 impl GroupLists {
-    pub(super) fn original_index(&self, leaf: usize) -> u64 {
+    pub(super) fn find_original_index(&self, leaf: usize) -> u64 {
         self.order.as_ref().map_or(leaf as u64, |order| order.value(leaf))
     }
 
@@ -155,7 +155,7 @@ impl GroupLists {
     }
 }
 
-pub(super) fn counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usize> {
+pub(super) fn compute_counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usize> {
     fn count_ragged<O: OffsetSizeTrait>(offsets: &[O], valid: &Rank) -> Vec<usize> {
         valid
             .count_before_each(offsets)

@@ -6,12 +6,12 @@ use arrow::datatypes::DataType;
 
 use super::{Reduction, reduce};
 use crate::array::RaggedArray;
-use crate::array::nulls::true_bits;
+use crate::array::nulls::find_true_bits;
 use crate::array::nulls::with_nulls;
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
 use crate::kernels::elementwise::repeat_values;
-use crate::kernels::levels::leaf_lists;
+use crate::kernels::levels::find_leaf_lists;
 
 /// Reduces the leaves for which `mask` is true, as if all other leaves were null.
 ///
@@ -58,8 +58,8 @@ pub fn reduce_where(
         )));
     }
     let (array, mask) = aligned(array, mask, levels)?;
-    let mut keep = true_bits(mask.leaves().as_boolean());
-    if let Some(below) = leaf_lists(&array.inner(levels)?)? {
+    let mut keep = find_true_bits(mask.leaves().as_boolean());
+    if let Some(below) = find_leaf_lists(&array.inner(levels)?)? {
         let flags: ArrayRef = Arc::new(BooleanArray::new(keep, None));
         keep = repeat_values(&flags, below.layout())?.as_boolean().values().clone();
     }

@@ -50,7 +50,7 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
 use super::bits::Rank;
-use super::levels::leaf_lists;
+use super::levels::find_leaf_lists;
 use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 use groups::LeafGroups;
@@ -238,7 +238,7 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
         Reduction::Sum => numbers::reduce_sum(leaves, task),
         Reduction::Prod => numbers::compute_product(leaves, task),
         Reduction::Mean => numbers::reduce_mean(leaves, task),
-        Reduction::Min | Reduction::Max => numbers::min_max(leaves, task),
+        Reduction::Min | Reduction::Max => numbers::compute_min_max(leaves, task),
         Reduction::Count | Reduction::Size => count_leaves(leaves, task),
         Reduction::Any | Reduction::All => any_all::reduce_any_all(leaves, task),
         Reduction::Var { .. } | Reduction::Std { .. } => variance::reduce_variance(leaves, task),
@@ -386,7 +386,7 @@ impl<'a> ReduceTarget<'a> {
             Some(axis) => (Cow::Borrowed(array), resolve_axis(axis, array.ndim(), "the array")?),
             None => {
                 let each = || Layout::Uniform { size: 1, lists: array.len() }.into();
-                let lists = leaf_lists(array)?.unwrap_or_else(each);
+                let lists = find_leaf_lists(array)?.unwrap_or_else(each);
                 (Cow::Owned(RaggedArray::try_new(array.len(), vec![lists], leaves())?), 1)
             }
         };

@@ -11,7 +11,7 @@ use super::groups::{GroupLists, rank_valid};
 use super::pick::{Chosen, take_chosen};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
-use crate::kernels::canonical::canonical_floats;
+use crate::kernels::canonical::to_canonical_floats;
 use crate::kernels::native::dispatch_native;
 
 pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
@@ -19,7 +19,7 @@ pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayR
         return Ok(Arc::new(NullArray::new(task.groups.len())));
     }
     // After this conversion, both zeros compare equal, and all NaN compare equal and greatest.
-    let leaves = canonical_floats(leaves)?;
+    let leaves = to_canonical_floats(leaves)?;
     let lists = task.groups.gather_leaves(&leaves)?;
     let chosen = choose_modes(&lists)?;
     take_chosen(&leaves, &lists, &chosen)

@@ -18,7 +18,7 @@ use super::rounded::round_mean;
 use super::{ReduceTask, Reduction, pick};
 use crate::error::{Error, Result};
 use crate::kernels::bits::Rank;
-use crate::kernels::native::{native_int, reinterpret_values};
+use crate::kernels::native::{find_native_int, reinterpret_values};
 
 macro_rules! by_type {
     ($leaves:expr, $task:expr, $integer:ident, $float:ident) => {
@@ -45,7 +45,7 @@ pub(super) fn reduce_sum(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRe
         return sum_booleans(flags, task);
     }
     let leaves = &to_summable(leaves)?;
-    by_type!(leaves, task, integer_sum, float_sum)
+    by_type!(leaves, task, compute_integer_sum, compute_float_sum)
 }
 
 pub(super) fn compute_product(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
@@ -87,10 +87,10 @@ pub(super) fn reduce_mean(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayR
         return reinterpret_values(&means, leaves.data_type());
     }
     let leaves = &to_summable(leaves)?;
-    by_type!(leaves, task, integer_mean, float_mean)
+    by_type!(leaves, task, compute_integer_mean, compute_float_mean)
 }
 
-pub(super) fn min_max(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
+pub(super) fn compute_min_max(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     match task.how {
         Reduction::Max => fold_extremes::<Largest>(leaves, task),
         _ => fold_extremes::<Smallest>(leaves, task),
@@ -141,15 +141,15 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
             cast(&fold_native::<W, UInt8Type>(&widened, task)?, given)?
         }
         // Dates, times and decimals are stored as integers with the same order; fold the integers.
-        t if native_int(t) == Some(DataType::Int32) => reinterpret_values(
+        t if find_native_int(t) == Some(DataType::Int32) => reinterpret_values(
             &fold_native::<W, Int32Type>(&same(&DataType::Int32)?, task)?,
             given,
         )?,
-        t if native_int(t) == Some(DataType::Int64) => reinterpret_values(
+        t if find_native_int(t) == Some(DataType::Int64) => reinterpret_values(
             &fold_native::<W, Int64Type>(&same(&DataType::Int64)?, task)?,
             given,
         )?,
-        _ => return pick::extreme_by_comparison::<W>(leaves, task),
+        _ => return pick::find_extreme_by_comparison::<W>(leaves, task),
     })
 }
 
@@ -197,7 +197,7 @@ fn finish_groups<T: ArrowPrimitiveType, A: Copy>(
     }
 }
 
-fn integer_sum<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
+fn compute_integer_sum<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType<Native: FoldNumber>,
     <T::Native as FoldNumber>::Wide: TryInto<i64> + TryInto<u64>,
@@ -211,12 +211,12 @@ where
 
 fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     if let LeafGroups::Lists(_) = &task.groups {
-        let set = Rank::new(&crate::array::nulls::true_bits(flags));
+        let set = Rank::new(&crate::array::nulls::find_true_bits(flags));
         let counts = task.groups.count_group_values(Some(&set));
         return finish_groups::<Int64Type, _>(task, &counts, |n| i64::try_from(n).ok());
     }
     let leaves: ArrayRef = Arc::new(flags.clone());
-    integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
+    compute_integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
 /// Rounds a 64-bit result to the type of the leaves. All NaN become the same NaN, because the bits
@@ -240,7 +240,7 @@ impl RoundResult for f64 {
     }
 }
 
-fn float_sum<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
+fn compute_float_sum<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType<Native: RoundResult + FoldNumber<Wide = f64>>,
 {
@@ -266,7 +266,7 @@ pub(super) fn divide_by_count(total: f64, count: usize) -> f64 {
     total / count as f64
 }
 
-fn integer_mean<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
+fn compute_integer_mean<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType<Native: FoldNumber>,
     <T::Native as FoldNumber>::Wide: Into<i128>,
@@ -276,7 +276,7 @@ where
     compute_means::<Total<T::Native>, T, Float64Type>(leaves, task, finish)
 }
 
-fn float_mean<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
+fn compute_float_mean<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType<Native: RoundResult + FoldNumber<Wide = f64>>,
 {

@@ -22,7 +22,7 @@ use arrow::array::{OffsetSizeTrait, UInt64Array};
 use super::fold::{Fold, LANES};
 use super::segments::{self, Folded};
 use super::stacked_runs::{ListRun, StackedRuns};
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray, make_lists_like};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
 use crate::kernels::simd::for_avx2;
@@ -56,14 +56,14 @@ pub(super) fn stack_lists(
         return Ok((axes, stacked(None, slots)));
     };
     // Each list of the reduced axis becomes one list, as long as the longest of its elements.
-    let lengths = longest_lists(reduced.layout(), level.layout())?;
-    let mut new = lists_like(level.layout(), lengths)?;
+    let lengths = find_longest_lists(reduced.layout(), level.layout())?;
+    let mut new = make_lists_like(level.layout(), lengths)?;
     axes.push(ListAxis::try_new(new.clone(), nulls.take())?);
     let mut layout = level.layout();
     let mut starts = None;
     while let Some((level, rest)) = below.split_first() {
         // For each list of this level, the result element to which its first element contributes.
-        let first = starts.unwrap_or_else(|| first_slots(reduced.layout(), &new));
+        let first = starts.unwrap_or_else(|| find_first_slots(reduced.layout(), &new));
         // For each element of this level, the result element to which it contributes.
         let mut on = Vec::with_capacity(layout.children());
         for (list, start) in first.iter().enumerate() {
@@ -74,7 +74,7 @@ pub(super) fn stack_lists(
         for (list, on) in on.iter().enumerate() {
             lengths[*on] = lengths[*on].max(layout.length(list));
         }
-        new = lists_like(layout, lengths)?;
+        new = make_lists_like(layout, lengths)?;
         axes.push(ListAxis::try_new(new.clone(), None)?);
         starts = Some(on.iter().map(|on| new.range(*on).start).collect());
         below = rest;
@@ -90,12 +90,12 @@ fn repeat_per_child(layout: &Layout, of: impl Fn(usize) -> usize) -> Vec<usize> 
     out
 }
 
-fn first_slots(reduced: &Layout, slots: &Layout) -> Vec<usize> {
+fn find_first_slots(reduced: &Layout, slots: &Layout) -> Vec<usize> {
     repeat_per_child(reduced, |list| slots.range(list).start)
 }
 
-fn longest_lists(outer: &Layout, inner: &Layout) -> Result<Vec<usize>> {
-    fn longest_ragged<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Vec<usize> {
+fn find_longest_lists(outer: &Layout, inner: &Layout) -> Result<Vec<usize>> {
+    fn find_longest_ragged<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Vec<usize> {
         let mut out = Vec::with_capacity(outer.lists());
         for list in 0..outer.lists() {
             let Range { start, end } = outer.range(list);
@@ -111,8 +111,8 @@ fn longest_lists(outer: &Layout, inner: &Layout) -> Result<Vec<usize>> {
         Layout::Uniform { size, .. } => {
             (0..outer.lists()).map(|list| size * usize::from(outer.length(list) > 0)).collect()
         }
-        Layout::Ragged(Offsets::I32(o)) => longest_ragged(outer, o),
-        Layout::Ragged(Offsets::I64(o)) => longest_ragged(outer, o),
+        Layout::Ragged(Offsets::I32(o)) => find_longest_ragged(outer, o),
+        Layout::Ragged(Offsets::I64(o)) => find_longest_ragged(outer, o),
     })
 }
 
@@ -173,7 +173,7 @@ impl StackedLists {
     fn starts(&self) -> Cow<'_, [usize]> {
         match (&self.starts, self.levels.first()) {
             (Some(starts), _) => Cow::Borrowed(starts),
-            (None, Some(reduced)) => Cow::Owned(first_slots(reduced.layout(), &self.slots)),
+            (None, Some(reduced)) => Cow::Owned(find_first_slots(reduced.layout(), &self.slots)),
             (None, None) => Cow::Borrowed(&[]),
         }
     }

@@ -31,8 +31,8 @@ pub(super) fn pick_first_last(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
         _ if list.is_empty() => None,
         (None, false) => Some(list.start),
         (None, true) => Some(list.end - 1),
-        (Some(valid), false) => first_valid(valid, list),
-        (Some(valid), true) => last_valid(valid, list),
+        (Some(valid), false) => find_first_valid(valid, list),
+        (Some(valid), true) => find_last_valid(valid, list),
     });
     take_chosen(leaves, &lists, &chosen)
 }
@@ -52,7 +52,7 @@ pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arra
 }
 
 /// Computes the minimum or maximum of leaves that do not compare as numbers, such as strings.
-pub(super) fn extreme_by_comparison<W: MinOrMax>(
+pub(super) fn find_extreme_by_comparison<W: MinOrMax>(
     leaves: &ArrayRef,
     task: &ReduceTask,
 ) -> Result<ArrayRef> {
@@ -70,7 +70,7 @@ pub(super) fn take_chosen(
     chosen: &Chosen,
 ) -> Result<ArrayRef> {
     let chosen: UInt64Array =
-        chosen.iter().map(|leaf| leaf.map(|i| lists.original_index(i))).collect();
+        chosen.iter().map(|leaf| leaf.map(|i| lists.find_original_index(i))).collect();
     Ok(take(leaves, &chosen, None)?)
 }
 
@@ -79,7 +79,7 @@ fn choose_in_lists(level: &ListAxis, choose: impl FnMut(Range<usize>) -> Option<
     (0..layout.lists()).map(|i| layout.range(i)).map(choose).collect()
 }
 
-fn first_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
+fn find_first_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
     let mut at = list.start;
     while at < list.end {
         let word = valid.load_bits(at);
@@ -91,7 +91,7 @@ fn first_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
     None
 }
 
-fn last_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
+fn find_last_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
     let mut end = list.end;
     while end > list.start {
         let n = (end - list.start).min(64);

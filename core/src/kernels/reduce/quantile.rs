@@ -125,14 +125,14 @@ pub(super) fn compute_quantile(leaves: &ArrayRef, task: &ReduceTask, q: f64) -> 
         for_each_duration_list(&lists, |_, values| {
             found.push(select_rounded_quantile(values, q, false));
         })?;
-        let nulls = task.groups.nulls_where(|i| found[i].is_some());
+        let nulls = task.groups.find_nulls_where(|i| found[i].is_some());
         let values = found.iter().map(|v| v.unwrap_or_default()).collect();
         let numbers: ArrayRef = Arc::new(Int64Array::try_new(values, nulls)?);
         return reinterpret_values(&numbers, leaves.data_type());
     }
     let mut found: Vec<Option<f64>> = Vec::with_capacity(task.groups.len());
     for_each_list(&lists, |_, values| found.push(select_quantile(values, q)))?;
-    let nulls = task.groups.nulls_where(|i| found[i].is_some());
+    let nulls = task.groups.find_nulls_where(|i| found[i].is_some());
     let values = found.iter().map(|v| v.unwrap_or_default()).collect();
     Ok(Arc::new(Float64Array::try_new(values, nulls)?))
 }

@@ -6,7 +6,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
 use super::fold::{FoldNumber, LANES, Total};
-use super::groups::{counts_of_lists, rank_valid};
+use super::groups::{compute_counts_of_lists, rank_valid};
 use super::numbers::{divide_by_count, to_summable};
 use super::segments::{self, for_each_valid};
 use super::{ReduceTask, Reduction};
@@ -34,7 +34,7 @@ pub(super) fn reduce_variance(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     };
     let valid = rank_valid(&leaves);
     let layout = lists.lists.layout();
-    let counts = counts_of_lists(layout, valid.as_ref());
+    let counts = compute_counts_of_lists(layout, valid.as_ref());
     let squares = match leaves.data_type() {
         DataType::Float32 => sum_squares(
             leaves.as_primitive::<Float32Type>().values(),
@@ -50,7 +50,7 @@ pub(super) fn reduce_variance(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
         )?,
     };
     let ddof = usize::try_from(ddof).unwrap_or(usize::MAX);
-    let nulls = task.groups.nulls_where(|i| counts[i] > ddof);
+    let nulls = task.groups.find_nulls_where(|i| counts[i] > ddof);
     let values = squares.iter().zip(&counts).map(|(sum, n)| match n.checked_sub(ddof) {
         None | Some(0) => 0.0,
         _ if sum.is_nan() => f64::NAN,

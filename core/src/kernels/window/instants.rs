@@ -193,7 +193,7 @@ fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> R
     Ok(WindowEnds { from: Instants::new(&moved, false)?, shift: Shift::Exact(rest) })
 }
 
-pub(super) fn valid_leaves(leaves: &ArrayRef) -> Option<NullBuffer> {
+pub(super) fn find_valid_leaves(leaves: &ArrayRef) -> Option<NullBuffer> {
     leaves.logical_nulls().filter(|n| n.null_count() > 0)
 }
 

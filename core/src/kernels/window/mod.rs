@@ -24,10 +24,10 @@ use arrow::buffer::NullBuffer;
 use super::align::share_lists;
 use super::between::Closure;
 use super::gather::{take_ranges, take_rows};
-use super::levels::leaf_lists;
+use super::levels::find_leaf_lists;
 use super::reduce::Reduction;
 use super::sort::{Order, sort, sort_by};
-use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
+use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::limit::check_size;
 use instants::WindowBounds;
@@ -74,7 +74,7 @@ pub fn window(
     let ranges = target.find_ranges(window)?;
     let total = ranges.iter().map(Range::len).fold(0, usize::saturating_add);
     check_size("windows", total, u64::BITS as usize)?;
-    let lengths = lists_like(target.element_lists()?.layout(), ranges.iter().map(Range::len))?;
+    let lengths = make_lists_like(target.element_lists()?.layout(), ranges.iter().map(Range::len))?;
     let members = ListAxis::try_new(lengths, target.nulls())?;
     let below = take_ranges(&target.array.inner(target.axis)?, ranges)?;
     let (_, inner, leaves) = below.into_parts();
@@ -118,7 +118,7 @@ pub fn window_reduce(
     how: Reduction,
     window: &TimeWindow,
 ) -> Result<RaggedArray> {
-    let (target, windows) = WindowInput::leaf_windows(array, times, at, window)?;
+    let (target, windows) = WindowInput::make_leaf_windows(array, times, at, window)?;
     target.at.with_leaves(windows.reduce_leaves(target.array.leaves(), how)?)
 }
 
@@ -152,8 +152,8 @@ pub fn window_quantile(
     q: f64,
     window: &TimeWindow,
 ) -> Result<RaggedArray> {
-    let (target, windows) = WindowInput::leaf_windows(array, times, at, window)?;
-    target.at.with_leaves(windows.leaf_quantiles(target.array.leaves(), q)?)
+    let (target, windows) = WindowInput::make_leaf_windows(array, times, at, window)?;
+    target.at.with_leaves(windows.compute_leaf_quantiles(target.array.leaves(), q)?)
 }
 
 /// Reduces each leaf together with the `n - 1` leaves before it in its list, like [`window_reduce`]; null
@@ -178,7 +178,7 @@ pub fn window_quantile(
 /// # Errors
 /// When the array is flat; otherwise same as [`window_reduce`].
 pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> Result<RaggedArray> {
-    let windows = rolling_windows(array, n, least)?;
+    let windows = make_rolling_windows(array, n, least)?;
     array.with_leaves(windows.reduce_leaves(array.leaves(), how)?)
 }
 
@@ -208,11 +208,11 @@ pub fn rolling_quantile(
     q: f64,
     least: usize,
 ) -> Result<RaggedArray> {
-    let windows = rolling_windows(array, n, least)?;
-    array.with_leaves(windows.leaf_quantiles(array.leaves(), q)?)
+    let windows = make_rolling_windows(array, n, least)?;
+    array.with_leaves(windows.compute_leaf_quantiles(array.leaves(), q)?)
 }
 
-fn rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<ListWindows> {
+fn make_rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<ListWindows> {
     let Some(level) = array.axes().last() else {
         return Err(Error::invalid(
             "the array of a rolling window has no lists; nest its values in lists first",
@@ -268,8 +268,8 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     let leaves = starts.flat_map(|start| start as u64..(start + n) as u64);
     let leaves =
         arrow::compute::take(array.leaves(), &UInt64Array::from_iter_values(leaves), None)?;
-    let grams = lists_like(layout, (0..layout.lists()).map(count))?;
-    let members = lists_like(layout, std::iter::repeat_n(n, total))?;
+    let grams = make_lists_like(layout, (0..layout.lists()).map(count))?;
+    let members = make_lists_like(layout, std::iter::repeat_n(n, total))?;
     let mut axes = outer.to_vec();
     axes.extend([ListAxis::try_new(grams, level.nulls().cloned())?, members.into()]);
     RaggedArray::try_new(array.len(), axes, leaves)
@@ -354,7 +354,7 @@ impl WindowInput {
     }
 
     /// Returns the input, and the leaves of each window.
-    fn leaf_windows(
+    fn make_leaf_windows(
         array: &RaggedArray,
         times: &RaggedArray,
         at: &RaggedArray,
@@ -365,7 +365,7 @@ impl WindowInput {
         let layout = target.element_lists()?.layout();
         let needles = target.time_layout();
         // If elements are lists, `to_leaves` converts a range of them to the range of their leaves.
-        let below = leaf_lists(&target.array.inner(target.axis)?)?;
+        let below = find_leaf_lists(&target.array.inner(target.axis)?)?;
         let to_leaves = |range: Range<usize>| match &below {
             Some(lists) => lists.layout().ranges(range),
             None => range,
@@ -402,7 +402,7 @@ impl WindowInput {
 
     fn find_ranges(&self, window: &TimeWindow) -> Result<Vec<Range<usize>>> {
         let bounds = WindowBounds::new(self.times.leaves(), self.at.leaves(), window)?;
-        let times = instants::valid_leaves(self.times.leaves());
+        let times = instants::find_valid_leaves(self.times.leaves());
         let (lists, needles) = (self.element_lists()?.layout(), self.time_layout());
         let nulls = self.nulls();
         Ok(window_ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))

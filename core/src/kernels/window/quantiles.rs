@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
 
-use super::instants::valid_leaves;
+use super::instants::find_valid_leaves;
 use super::list_windows::ListWindows;
 use crate::error::Result;
 use crate::kernels::native::reinterpret_values;
@@ -57,12 +57,12 @@ impl Ranked for i64 {
 }
 
 /// Returns the `q` quantile of each window, like [`quantile`](crate::kernels::reduce::quantile).
-pub(super) fn window_quantiles(
+pub(super) fn compute_window_quantiles(
     windows: &ListWindows,
     leaves: &ArrayRef,
     q: f64,
 ) -> Result<ArrayRef> {
-    let nulls = valid_leaves(leaves);
+    let nulls = find_valid_leaves(leaves);
     if let DataType::Duration(_) = leaves.data_type() {
         let numbers = reinterpret_values(leaves, &DataType::Int64)?;
         let flat: &[i64] = numbers.as_primitive::<Int64Type>().values();

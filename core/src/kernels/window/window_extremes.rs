@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 
-use super::instants::valid_leaves;
+use super::instants::find_valid_leaves;
 use super::list_windows::ListWindows;
 use crate::error::Result;
 use crate::kernels::group::key_codes::rank_values;
@@ -19,8 +19,8 @@ pub(super) fn find_extremes(
     leaves: &ArrayRef,
     largest: bool,
 ) -> Result<Vec<Option<usize>>> {
-    let keys = comparison_keys(leaves, largest)?;
-    let nulls = valid_leaves(leaves);
+    let keys = make_comparison_keys(leaves, largest)?;
+    let nulls = find_valid_leaves(leaves);
     let mut found = Vec::with_capacity(windows.ranges.len());
     let mut queue: VecDeque<usize> = VecDeque::new();
     for (_, of_list) in &windows.lists {
@@ -58,7 +58,7 @@ pub(super) fn find_extremes(
 
 /// Returns one integer per leaf. The integers ascend with the leaves if `largest` is set, and
 /// descend otherwise; NaN has the greatest integer in both cases.
-fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
+fn make_comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
     let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
         (DataType::Null, _) => vec![0; leaves.len()],
         (_, Some(keys)) => keys,

@@ -8,14 +8,14 @@ use arrow::buffer::BooleanBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 
-use super::instants::valid_leaves;
+use super::instants::find_valid_leaves;
 use super::list_windows::{ListWindows, count_set};
-use super::quantiles::window_quantiles;
+use super::quantiles::compute_window_quantiles;
 use super::window_extremes::find_extremes;
 use super::window_sums::WindowSums;
 use crate::error::{Error, Result};
 use crate::kernels::bits::Rank;
-use crate::kernels::canonical::canonical_floats;
+use crate::kernels::canonical::to_canonical_floats;
 use crate::kernels::reduce::Reduction;
 use crate::kernels::reduce::quantile::check_quantile;
 
@@ -32,15 +32,15 @@ impl ListWindows {
             Reduction::Count => self.count(leaves)?,
             Reduction::Any | Reduction::All => self.test_leaves(leaves, how == Reduction::Any)?,
             Reduction::Sum => WindowSums::new(self, leaves).window_sums(&out)?,
-            Reduction::Mean => WindowSums::new(self, leaves).window_means(&out)?,
+            Reduction::Mean => WindowSums::new(self, leaves).compute_window_means(&out)?,
             Reduction::Min | Reduction::Max => {
                 let chosen = find_extremes(self, leaves, how == Reduction::Max)?;
-                canonical_floats(&self.take_leaves(leaves, chosen)?)?
+                to_canonical_floats(&self.take_leaves(leaves, chosen)?)?
             }
             Reduction::First | Reduction::Last => {
                 self.take_leaves(leaves, self.find_ends(leaves, how == Reduction::Last))?
             }
-            Reduction::Median => window_quantiles(self, leaves, 0.5)?,
+            Reduction::Median => compute_window_quantiles(self, leaves, 0.5)?,
             other => {
                 return Err(Error::invalid(format!(
                     "the reduction {} cannot be computed over windows directly; build the windows as lists, then reduce the lists",
@@ -51,29 +51,29 @@ impl ListWindows {
         Ok(if *found.data_type() == out { found } else { cast(&found, &out)? })
     }
 
-    pub(super) fn leaf_quantiles(&self, leaves: &ArrayRef, q: f64) -> Result<ArrayRef> {
+    pub(super) fn compute_leaf_quantiles(&self, leaves: &ArrayRef, q: f64) -> Result<ArrayRef> {
         check_quantile(q)?;
         let out = Reduction::Median.output_type(leaves.data_type())?;
         let unpacked = match leaves.data_type() {
             DataType::Dictionary(_, values) => Some(cast(leaves, values)?),
             _ => None,
         };
-        let found = window_quantiles(self, unpacked.as_ref().unwrap_or(leaves), q)?;
+        let found = compute_window_quantiles(self, unpacked.as_ref().unwrap_or(leaves), q)?;
         Ok(if *found.data_type() == out { found } else { cast(&found, &out)? })
     }
 
     fn count(&self, leaves: &ArrayRef) -> Result<ArrayRef> {
-        let counts = self.count_values(valid_leaves(leaves).as_ref());
+        let counts = self.count_values(find_valid_leaves(leaves).as_ref());
         let counts = counts.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX));
         Ok(Arc::new(Int64Array::try_new(counts.collect(), self.nulls.clone())?))
     }
 
     /// Returns, for each window, whether any leaf (if `any` is set) or every leaf is true.
     fn test_leaves(&self, leaves: &ArrayRef, any: bool) -> Result<ArrayRef> {
-        let truths = cast(leaves, &DataType::Boolean)?;
-        let truths = truths.as_boolean();
-        let wanted = if any { truths.values().clone() } else { !truths.values() };
-        let wanted = match truths.nulls() {
+        let booleans = cast(leaves, &DataType::Boolean)?;
+        let booleans = booleans.as_boolean();
+        let wanted = if any { booleans.values().clone() } else { !booleans.values() };
+        let wanted = match booleans.nulls() {
             Some(nulls) => &wanted & nulls.inner(),
             None => wanted,
         };
@@ -85,7 +85,7 @@ impl ListWindows {
 
     /// Returns the index of the first or last valid leaf of each window; `None` if no leaf is valid.
     fn find_ends(&self, leaves: &ArrayRef, last: bool) -> Vec<Option<usize>> {
-        let Some(nulls) = valid_leaves(leaves) else {
+        let Some(nulls) = find_valid_leaves(leaves) else {
             let end = |r: &Range<usize>| if last { r.end - 1 } else { r.start };
             return self.ranges.iter().map(|r| (!r.is_empty()).then(|| end(r))).collect();
         };

@@ -12,7 +12,7 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
-use super::instants::valid_leaves;
+use super::instants::find_valid_leaves;
 use super::list_windows::ListWindows;
 use crate::error::{Error, Result};
 use crate::kernels::native::reinterpret_values;
@@ -27,7 +27,7 @@ pub(super) struct WindowSums<'a> {
 
 impl<'a> WindowSums<'a> {
     pub(super) fn new(windows: &'a ListWindows, leaves: &'a ArrayRef) -> Self {
-        Self { windows, leaves, valid: valid_leaves(leaves) }
+        Self { windows, leaves, valid: find_valid_leaves(leaves) }
     }
 
     pub(super) fn window_sums(&self, out: &DataType) -> Result<ArrayRef> {
@@ -36,7 +36,7 @@ impl<'a> WindowSums<'a> {
             let sums = self.float_sums()?;
             return Ok(Arc::new(Float64Array::try_new(sums.into(), nulls)?));
         }
-        let sums = self.integer_sums()?.into_iter().enumerate();
+        let sums = self.compute_integer_sums()?.into_iter().enumerate();
         let too_large = |i: usize| Error::Overflow(format!("the sum of window {i}"));
         if out.is_unsigned_integer() {
             let sums = sums.map(|(i, n)| u64::try_from(n).map_err(|_| too_large(i)));
@@ -53,13 +53,13 @@ impl<'a> WindowSums<'a> {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
-    pub(super) fn window_means(&self, out: &DataType) -> Result<ArrayRef> {
+    pub(super) fn compute_window_means(&self, out: &DataType) -> Result<ArrayRef> {
         if let DataType::Duration(_) = out {
-            return self.duration_means(out);
+            return self.compute_duration_means(out);
         }
         let sums = match self.leaves.data_type().is_floating() && out.is_floating() {
             true => self.float_sums()?,
-            false => self.integer_sums()?.into_iter().map(|n| n as f64).collect(),
+            false => self.compute_integer_sums()?.into_iter().map(|n| n as f64).collect(),
         };
         let counts = self.windows.count_values(self.valid.as_ref());
         let mut means = Vec::with_capacity(sums.len());
@@ -67,16 +67,16 @@ impl<'a> WindowSums<'a> {
             let is_known = *n > 0 && !self.windows.is_null(window);
             means.push(match sum.is_infinite() {
                 _ if !is_known => None,
-                true => Some(self.exact_mean(window, *n)?),
+                true => Some(self.compute_exact_mean(window, *n)?),
                 false => Some(*sum / *n as f64),
             });
         }
         Ok(Arc::new(Float64Array::from(means)))
     }
 
-    fn duration_means(&self, out: &DataType) -> Result<ArrayRef> {
+    fn compute_duration_means(&self, out: &DataType) -> Result<ArrayRef> {
         let counts = self.windows.count_values(self.valid.as_ref());
-        let sums = self.integer_sums()?.into_iter().zip(counts).enumerate();
+        let sums = self.compute_integer_sums()?.into_iter().zip(counts).enumerate();
         let means = sums.map(|(window, (sum, n))| match self.windows.is_null(window) {
             true => None,
             false => round_mean(sum, n as u64),
@@ -86,7 +86,7 @@ impl<'a> WindowSums<'a> {
     }
 
     /// Returns the mean of a window of floats whose sum is too large for a float.
-    fn exact_mean(&self, window: usize, count: usize) -> Result<f64> {
+    fn compute_exact_mean(&self, window: usize, count: usize) -> Result<f64> {
         let range = self.windows.ranges[window].clone();
         let wide = cast(&self.leaves.slice(range.start, range.len()), &DataType::Float64)?;
         let mut exact = ExactSums::new(Terms::Floats);
@@ -95,7 +95,7 @@ impl<'a> WindowSums<'a> {
         Ok(exact.mean(0, count as u64))
     }
 
-    fn integer_sums(&self) -> Result<Vec<i128>> {
+    fn compute_integer_sums(&self) -> Result<Vec<i128>> {
         if self.leaves.data_type().is_unsigned_integer() {
             let wide = cast(self.leaves, &DataType::UInt64)?;
             let flat = wide.as_primitive::<UInt64Type>().values();
@@ -155,7 +155,7 @@ impl<'a> WindowSums<'a> {
         for (leaves, of_list) in &self.windows.lists {
             let ranges = &self.windows.ranges[of_list.clone()];
             let valid = leaves.clone().filter(|leaf| self.is_valid(*leaf)).map(|leaf| flat[leaf]);
-            if let Some(unit) = FixedUnit::common_unit(valid) {
+            if let Some(unit) = FixedUnit::find_common_unit(valid) {
                 self.add_running(&mut running, leaves.clone(), |leaf| unit.to_integer(flat[leaf]));
                 let at =
                     |leaf: usize| running.get(leaf - leaves.start).copied().unwrap_or_default();
@@ -185,7 +185,7 @@ const SUM_BITS: i32 = 126;
 impl FixedUnit {
     /// Returns the largest power of two that divides all `values`; `None` if a value is not finite or a
     /// running sum of the values in this unit might exceed [`SUM_BITS`].
-    fn common_unit(values: impl Iterator<Item = f64>) -> Option<Self> {
+    fn find_common_unit(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut low, mut high) = (i32::MAX, i32::MIN);
         let mut count = 0usize;
         for value in values {
@@ -267,7 +267,7 @@ mod tests {
                     rng.random_range(-9.0..9.0f64) * scale
                 })
                 .collect();
-            let Some(unit) = FixedUnit::common_unit(values.iter().copied()) else { continue };
+            let Some(unit) = FixedUnit::find_common_unit(values.iter().copied()) else { continue };
             let sum: i128 = values.iter().map(|v| unit.to_integer(*v)).sum();
             let mut exact = ExactSums::new(Terms::Floats);
             exact.resize(1);
@@ -278,8 +278,8 @@ mod tests {
                 "{values:?}"
             );
         }
-        assert!(FixedUnit::common_unit([1e30, 1e-30].into_iter()).is_none());
-        assert!(FixedUnit::common_unit([f64::NAN].into_iter()).is_none());
+        assert!(FixedUnit::find_common_unit([1e30, 1e-30].into_iter()).is_none());
+        assert!(FixedUnit::find_common_unit([f64::NAN].into_iter()).is_none());
         assert_eq!(power_of_two(-1074), 5e-324);
         assert_eq!(power_of_two(3), 8.0);
     }

@@ -14,7 +14,7 @@ use super::options::MedsOptions;
 use super::subjects::{
     SubjectTimes, TARGETS, collect_categories, describe_inexact, find_non_finite, read_target,
 };
-use crate::array::exact_casts::{cast_integers, cast_microseconds, first_null};
+use crate::array::exact_casts::{cast_integers, cast_microseconds, find_first_null};
 use crate::dense::DType;
 use crate::error::{Error, Result};
 use crate::table::Column;
@@ -65,7 +65,7 @@ impl LabelCuts {
             let Some(values) = column(name).filter(|_| wanted) else { continue };
             let values = filter(&read_target(name, values, &categories)?, &known)?;
             if options.compat
-                && let Some(row) = first_null(&values)
+                && let Some(row) = find_first_null(&values)
             {
                 return Err(Error::invalid(format!(
                     "label {row} (counting only labels of known subjects) has no {name}; add it, or remove the label"
@@ -129,7 +129,7 @@ fn read_keys(labels: &RecordBatch) -> Result<(Int64Array, TimestampMicrosecondAr
     for (name, values) in
         [("subject_id", &subjects as &dyn Array), ("prediction_time", &moments as &dyn Array)]
     {
-        if let Some(row) = first_null(values) {
+        if let Some(row) = find_first_null(values) {
             return Err(Error::invalid(format!(
                 "label {row} has no {name}; add it, or remove the label"
             )));

@@ -515,7 +515,7 @@ impl MedsOptions {
         self.loader.form
     }
 
-    pub(super) fn side_of(&self) -> Side {
+    pub(super) fn find_side(&self) -> Side {
         self.loader.side
     }
 

@@ -48,7 +48,7 @@ pub(super) fn list_outputs(
     }
     match (options.statics, &source.facts) {
         (Statics::Prepend, Some(_)) => {
-            let leading = options.compat && options.side_of() == Side::Left;
+            let leading = options.compat && options.find_side() == Side::Left;
             let what = if leading { TensorContent::Leading } else { TensorContent::Fact };
             out.push("static_mask", 1, DType::Bool, ZERO, what)?;
         }

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Float32Type};
 use super::super::shard_timeline::ShardTimeline;
 use super::options::{MedsOptions, Statics, Unit};
 use crate::array::exact_casts::{
-    InexactCast, cast_exact, cast_integers, cast_microseconds, first_null,
+    InexactCast, cast_exact, cast_integers, cast_microseconds, find_first_null,
 };
 use crate::error::{Error, Result};
 use crate::table::{Column, History, RaggedTable};
@@ -126,7 +126,7 @@ impl PreparedShard {
                 (vec![(None, rows.clone()), (None, inner.clone())], None, 2)
             }
             Unit::Measurement => {
-                let days = days.map(|days| nulls_to_nan(&days));
+                let days = days.map(|days| convert_nulls_to_nan(&days));
                 let timeline = ShardTimeline::new(rows.clone(), inner, days)?;
                 (vec![(None, timeline.row_offsets()?.into())], Some(timeline), 1)
             }
@@ -140,9 +140,9 @@ impl PreparedShard {
 
 impl SubjectTimes {
     fn read(events: &RaggedTable) -> Result<Self> {
-        let times = column_at(events, "time", 1)?.values();
+        let times = find_column_at(events, "time", 1)?.values();
         let times = cast_microseconds(times).map_err(|e| describe_inexact("time", times, &e))?;
-        if let Some(at) = first_null(&times) {
+        if let Some(at) = find_first_null(&times) {
             return Err(Error::invalid(format!(
                 "column \"time\" is NULL at event {at}; give every event a time"
             )));
@@ -159,7 +159,7 @@ impl SubjectTimes {
     }
 }
 
-fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a Column> {
+fn find_column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a Column> {
     let column = table.column(name)?;
     match column.axis() == axis {
         true => Ok(column),
@@ -174,8 +174,8 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {
-        Ok(c) if c.data_type().is_integer() => column_at(table, name, axis)?,
-        _ => match (column_at(table, encoded, axis), column) {
+        Ok(c) if c.data_type().is_integer() => find_column_at(table, name, axis)?,
+        _ => match (find_column_at(table, encoded, axis), column) {
             (Ok(encoded), _) => encoded,
             (Err(_), Ok(column)) => {
                 let expected = format!(
@@ -194,7 +194,7 @@ fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> R
 }
 
 fn read_floats(table: &RaggedTable, name: &str, axis: usize) -> Result<ArrayRef> {
-    let column = column_at(table, name, axis)?;
+    let column = find_column_at(table, name, axis)?;
     let found = column.data_type();
     if !found.is_numeric() && *found != DataType::Null {
         return Err(Error::type_of(
@@ -206,7 +206,7 @@ fn read_floats(table: &RaggedTable, name: &str, axis: usize) -> Result<ArrayRef>
     Ok(cast(column.values(), &DataType::Float32)?)
 }
 
-fn nulls_to_nan(values: &ArrayRef) -> ScalarBuffer<f32> {
+fn convert_nulls_to_nan(values: &ArrayRef) -> ScalarBuffer<f32> {
     let values: &Float32Array = values.as_primitive::<Float32Type>();
     match values.null_count() {
         0 => values.values().clone(),
@@ -215,9 +215,9 @@ fn nulls_to_nan(values: &ArrayRef) -> ScalarBuffer<f32> {
 }
 
 fn read_subject_ids(events: &RaggedTable) -> Result<Int64Array> {
-    let column = column_at(events, "subject_id", 0)?.values();
+    let column = find_column_at(events, "subject_id", 0)?.values();
     let ids = cast_integers(column).map_err(|e| describe_inexact("subject_id", column, &e))?;
-    match first_null(&ids) {
+    match find_first_null(&ids) {
         Some(row) => Err(Error::invalid(format!(
             "column \"subject_id\" is NULL in row {row}; give every row a subject"
         ))),

@@ -1,7 +1,7 @@
 //! Applies an index, a list of [`AxisItem`]s, to a table, axis by axis.
 
 use super::axis_items::{AxisItem, Pick};
-use crate::array::{Layout, lists_like};
+use crate::array::{Layout, make_lists_like};
 use crate::error::{Error, Result};
 use crate::index::{AxisSpan, resolve_position};
 use crate::table::RaggedTable;
@@ -52,12 +52,12 @@ impl IndexCursor {
                     1
                 }
                 AxisItem::At(_) => {
-                    let run = leading_picks(rest, |i| matches!(i, AxisItem::At(_)));
+                    let run = find_leading_picks(rest, |i| matches!(i, AxisItem::At(_)));
                     self.take_elements(&run, PickMode::Constant)?;
                     run.len()
                 }
                 AxisItem::Picks(_) => {
-                    let run = leading_picks(rest, |i| !matches!(i, AxisItem::Slice(_)));
+                    let run = find_leading_picks(rest, |i| !matches!(i, AxisItem::Slice(_)));
                     let later = by_row && self.at > 0;
                     self.take_elements(
                         &run,
@@ -89,7 +89,9 @@ impl IndexCursor {
                         size: AxisSpan::new(start, stop, step, size).count,
                         lists,
                     },
-                    Layout::Ragged(_) => lists_like(&layout, lists.clone().map(|l| span(l).count))?,
+                    Layout::Ragged(_) => {
+                        make_lists_like(&layout, lists.clone().map(|l| span(l).count))?
+                    }
                 };
                 let ranges = lists.flat_map(|list| {
                     let (base, span) = (layout.range(list).start, span(list));
@@ -112,7 +114,7 @@ impl IndexCursor {
         let size = self.table.num_rows();
         let row = self.resolve_position(pick, 0, size, || 0, 0)?.unwrap_or(0);
         self.table = self.table.slice(row..row + 1)?.into_row()?;
-        self.rows = RowOrigin::One(self.original_row(row));
+        self.rows = RowOrigin::One(self.find_original_row(row));
         self.axis += 1;
         Ok(())
     }
@@ -142,7 +144,7 @@ impl IndexCursor {
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
-                    self.check_length(pick, 0, size, || self.row_of(at, list))?;
+                    self.check_length(pick, 0, size, || self.find_row_index(at, list))?;
                 }
             }
         }
@@ -153,7 +155,7 @@ impl IndexCursor {
             let kept = if gone && each == PickMode::Element { 0..0 } else { all.clone() };
             lengths.push(kept.len());
             for j in kept {
-                let j = if each == PickMode::Row { self.row_of(at, list) } else { j };
+                let j = if each == PickMode::Row { self.find_row_index(at, list) } else { j };
                 let mut here = Some(list);
                 for (depth, pick) in run.iter().enumerate() {
                     let element = match here {
@@ -161,7 +163,7 @@ impl IndexCursor {
                         Some(list) if missing[depth].get(list) => None,
                         Some(list) => {
                             let range = layouts[depth].as_ref().map_or(0..rows, |l| l.range(list));
-                            let row = || self.row_of(at + depth, list);
+                            let row = || self.find_row_index(at + depth, list);
                             self.resolve_position(pick, j, range.len(), row, depth)?
                                 .map(|p| range.start + p)
                         }
@@ -180,7 +182,7 @@ impl IndexCursor {
             (PickMode::Element, Some(_)) if lengths.iter().all(|n| *n == all.len()) => {
                 Parents::Lists(Layout::Uniform { size: all.len(), lists })
             }
-            (PickMode::Element, Some(layout)) => Parents::Lists(lists_like(layout, lengths)?),
+            (PickMode::Element, Some(layout)) => Parents::Lists(make_lists_like(layout, lengths)?),
             (PickMode::Row | PickMode::Constant, _) => Parents::Nothing,
         };
         let picks: Vec<Picks> = picks.into_iter().map(Picks::from_positions).collect();
@@ -211,7 +213,9 @@ impl IndexCursor {
             None if self.at + depth == 0 || matches!(self.rows, RowOrigin::One(_)) => {
                 Err(Error::OutOfRange { axis, index, size })
             }
-            None => Err(Error::OutOfRangeIn { row: self.original_row(row()), axis, index, size }),
+            None => {
+                Err(Error::OutOfRangeIn { row: self.find_original_row(row()), axis, index, size })
+            }
         }
     }
 
@@ -227,7 +231,7 @@ impl IndexCursor {
                 let axis = self.axis + depth;
                 let place = match axis {
                     0 => String::new(),
-                    _ => format!(" in row {}", self.original_row(row())),
+                    _ => format!(" in row {}", self.find_original_row(row())),
                 };
                 Err(Error::invalid(format!(
                     "a mask of {length} value(s) cannot select from axis {axis}, which has the size {size}{place}; give a mask of {size} value(s)"
@@ -237,12 +241,12 @@ impl IndexCursor {
         }
     }
 
-    fn row_of(&self, axis: usize, list: usize) -> usize {
+    fn find_row_index(&self, axis: usize, list: usize) -> usize {
         let above = &self.table.axes()[..axis.saturating_sub(1)];
         above.iter().rev().fold(list, |at, a| a.layout().list_of(at))
     }
 
-    fn original_row(&self, row: usize) -> usize {
+    fn find_original_row(&self, row: usize) -> usize {
         match &self.rows {
             RowOrigin::Same => row,
             RowOrigin::Span(span) => span.to_index(row),
@@ -270,7 +274,7 @@ enum PickMode {
     Constant,
 }
 
-fn leading_picks(items: &[AxisItem], belongs: impl Fn(&AxisItem) -> bool) -> Vec<&Pick> {
+fn find_leading_picks(items: &[AxisItem], belongs: impl Fn(&AxisItem) -> bool) -> Vec<&Pick> {
     items
         .iter()
         .take_while(|i| belongs(i))

@@ -1,7 +1,7 @@
 //! Converts an index to one [`AxisItem`] per axis: broadcasts arrays to one length, and omits new axes.
 
 use crate::error::{Error, Result};
-use crate::index::{Index, positions_of};
+use crate::index::{Index, list_true_positions};
 
 /// Axes that an index adds to the result: the common axis of its index arrays, and its new axes.
 #[derive(Debug)]
@@ -96,7 +96,10 @@ pub(super) fn prepare_items(index: &[Index]) -> Result<Vec<AxisItem>> {
             }
             Index::Mask(m) => {
                 let mask = m.as_flat()?;
-                AxisItem::Picks(Pick { positions: positions_of(mask), length: Some(mask.len()) })
+                AxisItem::Picks(Pick {
+                    positions: list_true_positions(mask),
+                    length: Some(mask.len()),
+                })
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use super::card_table::HtmlTableWriter;
 use super::find_rows;
-use crate::cli::output::{format_percent, group_digits, safe_ratio};
+use crate::cli::output::{compute_safe_ratio, format_percent, group_digits};
 use crate::cli::report::Report;
 use crate::cli::report::codes::{CodeOverview, Trend};
 use crate::cli::report::html::Html;
@@ -63,7 +63,7 @@ fn write_prefixes(html: &mut Html, codes: &CodeOverview) {
         let text = format!(
             "{} ({})",
             group_digits(count),
-            format_percent(safe_ratio(*count, codes.total))
+            format_percent(compute_safe_ratio(*count, codes.total))
         );
         html.write_element("span", &[("class", "n")], text);
         html.close("li");
@@ -74,7 +74,7 @@ fn write_prefixes(html: &mut Html, codes: &CodeOverview) {
 
 /// Draws a bar for `count`; the bar of `most` has the full width.
 fn write_meter(html: &mut Html, count: u64, most: u64) {
-    let width = format!("{:.2}%", (safe_ratio(count, most) * 100.0).max(0.5));
+    let width = format!("{:.2}%", (compute_safe_ratio(count, most) * 100.0).max(0.5));
     html.open("svg", &[("class", "meter"), ("height", "12"), ("aria-hidden", "true")]);
     html.write_empty("rect", &[("width", &width), ("height", "12"), ("class", "bar")]);
     html.close("svg");
@@ -92,14 +92,15 @@ fn write_top(html: &mut Html, codes: &CodeOverview) {
     let mut table = HtmlTableWriter::open(html, "Most frequent codes", &header, numbers_from);
     for (i, facts) in codes.top.iter().enumerate() {
         let counts = codes.trend.as_ref().map(|t| t.codes.get(i).map_or(&[][..], Vec::as_slice));
-        let with_number = facts.with_number.map(|n| format_percent(safe_ratio(n, facts.count)));
+        let with_number =
+            facts.with_number.map(|n| format_percent(compute_safe_ratio(n, facts.count)));
         table.open_row(html);
         table.write_cell(html, "code", &facts.code);
         if has_names {
             table.write_cell(html, "", facts.description.as_deref().unwrap_or(""));
         }
         table.write_cell(html, "", group_digits(facts.count));
-        table.write_cell(html, "", format_percent(safe_ratio(facts.count, codes.total)));
+        table.write_cell(html, "", format_percent(compute_safe_ratio(facts.count, codes.total)));
         if has_numbers {
             table.write_cell(html, "", with_number.unwrap_or_default());
         }
@@ -116,7 +117,7 @@ fn write_top(html: &mut Html, codes: &CodeOverview) {
             table.write_cell(html, "", "");
         }
         table.write_cell(html, "", group_digits(with_time));
-        table.write_cell(html, "", format_percent(safe_ratio(with_time, codes.total)));
+        table.write_cell(html, "", format_percent(compute_safe_ratio(with_time, codes.total)));
         if has_numbers {
             table.write_cell(html, "", "");
         }

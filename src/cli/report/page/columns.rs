@@ -2,7 +2,7 @@
 
 use super::card_table::HtmlTableWriter;
 use super::find_rows;
-use crate::cli::output::{format_percent, format_rounded, group_digits, safe_ratio};
+use crate::cli::output::{compute_safe_ratio, format_percent, format_rounded, group_digits};
 use crate::cli::report::chart_times::{TimeScale, format_number};
 use crate::cli::report::html::Html;
 use crate::cli::report::profile::{ColumnProfile, TableProfile, ValueKind};
@@ -81,7 +81,7 @@ fn write_column(
 ) {
     let share = |n: u64| match n {
         0 => "0".to_owned(),
-        n => format_percent(safe_ratio(n, column.values)),
+        n => format_percent(compute_safe_ratio(n, column.values)),
     };
     let is_float = column.data_type.is_floating();
     let if_float = |n: u64| if is_float { share(n) } else { NONE.into() };

@@ -3,7 +3,7 @@
 use super::card_table::HtmlTableWriter;
 use super::{find_rows, open_details};
 use crate::cli::bins::{Bin, group_into_bins};
-use crate::cli::output::{format_percent, group_digits, safe_ratio};
+use crate::cli::output::{compute_safe_ratio, format_percent, group_digits};
 use crate::cli::report::html::Html;
 use crate::cli::report::svg::{SvgBar, SvgMark, draw_bars};
 use crate::cli::report::{Report, RowStatistics};
@@ -92,7 +92,7 @@ pub(super) fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths
         html.close("figure");
         return;
     }
-    let share = |bin: &Bin| format_percent(safe_ratio(bin.count, lengths.lists()));
+    let share = |bin: &Bin| format_percent(compute_safe_ratio(bin.count, lengths.lists()));
     let label = |bin: &Bin| bin.to_label(group_digits, "–");
     let bars: Vec<SvgBar> = bins
         .iter()

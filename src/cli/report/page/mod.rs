@@ -92,7 +92,7 @@ pub(super) fn render_page(report: &Report) -> String {
     html.write_markup("<a class=\"skip\" href=\"#main\">Skip to the content</a>\n");
     write_header(&mut html, report);
     html.open("main", &[("id", "main")]);
-    for section in shown_sections(report) {
+    for section in list_shown_sections(report) {
         html.open("section", &[("id", section.anchor)]);
         html.write_element("h2", &[], section.heading);
         (section.write)(&mut html, report);
@@ -112,10 +112,10 @@ pub(super) fn render_page(report: &Report) -> String {
 }
 
 pub(super) fn list_headings(report: &Report) -> Vec<&'static str> {
-    shown_sections(report).map(|s| s.heading).collect()
+    list_shown_sections(report).map(|s| s.heading).collect()
 }
 
-fn shown_sections(report: &Report) -> impl Iterator<Item = &'static PageSection> + '_ {
+fn list_shown_sections(report: &Report) -> impl Iterator<Item = &'static PageSection> + '_ {
     SECTIONS.iter().filter(|s| (s.has_content)(report))
 }
 
@@ -127,7 +127,7 @@ fn write_header(html: &mut Html, report: &Report) {
     }
     html.open("nav", &[("aria-label", "Sections")]);
     html.open("ul", &[]);
-    for section in shown_sections(report) {
+    for section in list_shown_sections(report) {
         html.open("li", &[]);
         html.write_element("a", &[("href", &format!("#{}", section.anchor))], section.heading);
         html.close("li");

@@ -53,7 +53,7 @@ fn write_cuts(html: &mut Html, sequence: &Sequence<'_>) {
     html.write_element("h3", &[], &title);
     html.close("figcaption");
     let series = [
-        SvgCurve { name: NAMES[0], shares: cuts.iter().map(LengthCut::kept_share).collect() },
+        SvgCurve { name: NAMES[0], shares: cuts.iter().map(LengthCut::retained_share).collect() },
         SvgCurve { name: NAMES[1], shares: cuts.iter().map(LengthCut::cut_share).collect() },
         SvgCurve { name: NAMES[2], shares: cuts.iter().map(LengthCut::padding_share).collect() },
     ];
@@ -63,7 +63,7 @@ fn write_cuts(html: &mut Html, sequence: &Sequence<'_>) {
         format!(
             "At length {}, {} of the elements are kept, {} of the lists are cut and {} of the tensor is padding.",
             group_digits(cut.length),
-            format_percent(cut.kept_share()),
+            format_percent(cut.retained_share()),
             format_percent(cut.cut_share()),
             format_percent(cut.padding_share())
         )
@@ -78,10 +78,10 @@ fn write_cuts(html: &mut Html, sequence: &Sequence<'_>) {
     for cut in &cuts {
         let cells = [
             group_digits(cut.length),
-            format_percent(cut.kept_share()),
+            format_percent(cut.retained_share()),
             format_percent(cut.cut_share()),
             format_percent(cut.padding_share()),
-            group_digits(cut.tensor_size()),
+            group_digits(cut.compute_tensor_size()),
         ];
         table.write_row(html, &cells);
     }

@@ -122,7 +122,7 @@ impl ValueNumbers {
             true => Arc::clone(values),
             false => cast(values, &self.data_type)?,
         };
-        let rows = seen.converter.convert_columns(&[plain_floats(&values)])?;
+        let rows = seen.converter.convert_columns(&[to_plain_floats(&values)])?;
         let number = |i: usize| {
             let row = rows.row(i);
             let bytes = row.as_ref();
@@ -180,7 +180,7 @@ impl ValueNumbers {
 }
 
 /// Replaces -0.0 with 0.0 and every NaN with the canonical NaN; other values are unchanged.
-fn plain_floats(values: &ArrayRef) -> ArrayRef {
+fn to_plain_floats(values: &ArrayRef) -> ArrayRef {
     fn normalize_floats<T: ArrowPrimitiveType>(
         values: &ArrayRef,
         one: impl Fn(T::Native) -> T::Native,
@@ -244,11 +244,11 @@ impl Ids<'_> {
             Self::U16(a) => count_small(a, range, counts, scratch, usize::from, |v| v as u64),
             Self::I8(a) => {
                 let place = |v: i8| usize::from(v.cast_unsigned());
-                count_small(a, range, counts, scratch, place, byte_value);
+                count_small(a, range, counts, scratch, place, to_byte_value);
             }
             Self::I16(a) => {
                 let place = |v: i16| usize::from(v.cast_unsigned());
-                count_small(a, range, counts, scratch, place, short_value);
+                count_small(a, range, counts, scratch, place, to_short_value);
             }
             Self::Keys { keys, nulls, numbers } => {
                 scratch.resize(numbers.len().max(scratch.len()), 0);
@@ -277,13 +277,13 @@ impl Ids<'_> {
 /// Returns the id (the sign-extended value) of the 8-bit value that is counted at index `place` of a table.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
-fn byte_value(place: usize) -> u64 {
+fn to_byte_value(place: usize) -> u64 {
     i64::from((place as u8).cast_signed()) as u64
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 16 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
-fn short_value(place: usize) -> u64 {
+fn to_short_value(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
 }
 

@@ -28,7 +28,7 @@ use crate::config::SerrateOptions;
 use crate::io::meds::{AsOf, Labels, MedsReadOptions};
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::features::FeaturesSource;
-use crate::sql::sources::meds::further_columns;
+use crate::sql::sources::meds::find_further_columns;
 use crate::sql::sources::range_partitions::{limit_rows, run_blocking, write_limit};
 use serrate_core::internal::meds::{Needed, stretches};
 
@@ -82,7 +82,7 @@ impl AsOfSource {
         Self { limit, ..self }
     }
 
-    fn same_labels(&self, other: &Self) -> bool {
+    fn has_same_labels(&self, other: &Self) -> bool {
         let same = Arc::ptr_eq(&self.labels, &other.labels) || self.labels == other.labels;
         same && self.folder.root() == other.folder.root()
     }
@@ -120,7 +120,7 @@ impl AsOfSource {
         wanted.dedup();
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
-            columns: Some(further_columns(&self.table, names)),
+            columns: Some(find_further_columns(&self.table, names)),
             // A read sees only one shard, so `AsOf::try_new` checks whether shards share subjects.
             shared_subjects: true,
             ..MedsReadOptions::default()
@@ -145,15 +145,15 @@ struct AsofRule {
 
 impl AsofRule {
     /// Divides the labels into ranges whose batches have about `leaves` leaves.
-    fn batch_ranges(
+    fn find_batch_ranges(
         &self,
         rows: &AsOf,
         leaves: usize,
         batch_size: usize,
     ) -> Result<Vec<Range<usize>>> {
-        let mut copied = self.inputs.copied_lists(rows)?;
+        let mut copied = self.inputs.find_copied_lists(rows)?;
         for (_, inputs) in &self.filters {
-            copied.extend(inputs.copied_lists(rows)?);
+            copied.extend(inputs.find_copied_lists(rows)?);
         }
         Ok(stretches(&copied, rows.len(), leaves, batch_size))
     }
@@ -221,7 +221,7 @@ impl DataSource for AsOfSource {
                 Ok::<_, DataFusionError>(rows)
             };
             let rows = Arc::clone(cell.get_or_try_init(|| read).await?);
-            let stretches = rule.batch_ranges(&rows, leaves, batch_size)?;
+            let stretches = rule.find_batch_ranges(&rows, leaves, batch_size)?;
             let made = stream::iter(stretches).map(move |labels| {
                 let (rule, rows) = (Arc::clone(&rule), Arc::clone(&rows));
                 run_blocking(move || rule.select_batch(&rows, labels))
@@ -324,7 +324,7 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let mut unknown = 0usize;
     for source in &sources {
         let Some(rows) = source.rows.get() else { continue };
-        if !counted.iter().any(|known| known.same_labels(source)) {
+        if !counted.iter().any(|known| known.has_same_labels(source)) {
             counted.push(source);
             unknown = unknown.saturating_add(rows.unknown());
         }

@@ -90,7 +90,8 @@ impl AsofInputs {
             _ => return Ok(Transformed::no(node)),
         };
         let [list, first, ..] = call.args() else { return Ok(Transformed::no(node)) };
-        let (Some(first), Some(view)) = (literal_integer(first), match_view(list, table, labels)?)
+        let (Some(first), Some(view)) =
+            (find_literal_integer(first), match_view(list, table, labels)?)
         else {
             return Ok(Transformed::no(node));
         };
@@ -122,7 +123,10 @@ impl AsofInputs {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
 
-    pub(super) fn copied_lists<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<AsOfRanges<'a>>> {
+    pub(super) fn find_copied_lists<'a>(
+        &'a self,
+        rows: &'a AsOf,
+    ) -> crate::Result<Vec<AsOfRanges<'a>>> {
         self.inputs
             .iter()
             .filter_map(|i| match i {
@@ -188,7 +192,9 @@ fn find_input(
     };
     let input: fn(AsOfView) -> AsofInput = match (call.fun().name(), rest) {
         ("ragged_lengths", []) => AsofInput::Lengths,
-        ("ragged_lengths", [axis]) if literal_integer(axis) == Some(Some(1)) => AsofInput::Lengths,
+        ("ragged_lengths", [axis]) if find_literal_integer(axis) == Some(Some(1)) => {
+            AsofInput::Lengths
+        }
         ("ragged_count", []) => AsofInput::Counts,
         _ => return Ok(None),
     };
@@ -217,35 +223,41 @@ fn match_view(
         [lists, rest @ ..] => (lists, rest),
         [] => return Ok(None),
     };
-    let Some(step) = range_step(call.fun().name(), rest) else { return Ok(None) };
+    let Some(step) = make_range_step(call.fun().name(), rest) else { return Ok(None) };
     let Some((view, _)) = match_view(lists, table, labels)? else { return Ok(None) };
     Ok(Some((view.then(step), node.return_field(table)?)))
 }
 
 /// Returns how a function changes list ranges, or `None` if it reads values or its arguments vary by row.
-fn range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<AsOfViewStep> {
-    let outermost = |axis: &Arc<dyn PhysicalExpr>| literal_integer(axis) == Some(Some(1));
+fn make_range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<AsOfViewStep> {
+    let outermost = |axis: &Arc<dyn PhysicalExpr>| find_literal_integer(axis) == Some(Some(1));
     match (name, rest) {
         ("ragged_flatten", []) => Some(AsOfViewStep::Flatten),
-        ("ragged_head", [n]) => Some(head_step(literal_integer(n)?)),
-        ("ragged_head", [n, axis]) if outermost(axis) => Some(head_step(literal_integer(n)?)),
-        ("ragged_tail", [n]) => Some(tail_step(literal_integer(n)?)),
-        ("ragged_tail", [n, axis]) if outermost(axis) => Some(tail_step(literal_integer(n)?)),
-        ("ragged_slice", [start, stop]) => {
-            Some(AsOfViewStep::Slice(literal_integer(start)?, literal_integer(stop)?))
+        ("ragged_head", [n]) => Some(make_head_step(find_literal_integer(n)?)),
+        ("ragged_head", [n, axis]) if outermost(axis) => {
+            Some(make_head_step(find_literal_integer(n)?))
         }
-        ("ragged_slice", [start, stop, by]) if matches!(literal_integer(by)?, None | Some(1)) => {
-            Some(AsOfViewStep::Slice(literal_integer(start)?, literal_integer(stop)?))
+        ("ragged_tail", [n]) => Some(make_tail_step(find_literal_integer(n)?)),
+        ("ragged_tail", [n, axis]) if outermost(axis) => {
+            Some(make_tail_step(find_literal_integer(n)?))
+        }
+        ("ragged_slice", [start, stop]) => {
+            Some(AsOfViewStep::Slice(find_literal_integer(start)?, find_literal_integer(stop)?))
+        }
+        ("ragged_slice", [start, stop, by])
+            if matches!(find_literal_integer(by)?, None | Some(1)) =>
+        {
+            Some(AsOfViewStep::Slice(find_literal_integer(start)?, find_literal_integer(stop)?))
         }
         _ => None,
     }
 }
 
-fn head_step(n: Option<i64>) -> AsOfViewStep {
+fn make_head_step(n: Option<i64>) -> AsOfViewStep {
     AsOfViewStep::Slice(None, n)
 }
 
-fn tail_step(n: Option<i64>) -> AsOfViewStep {
+fn make_tail_step(n: Option<i64>) -> AsOfViewStep {
     match n {
         // The tail of length 0 is empty, but a slice from `-0` would be the whole list.
         Some(0) => AsOfViewStep::Slice(Some(i64::MAX), None),
@@ -253,7 +265,7 @@ fn tail_step(n: Option<i64>) -> AsOfViewStep {
     }
 }
 
-fn literal_integer(e: &Arc<dyn PhysicalExpr>) -> Option<Option<i64>> {
+fn find_literal_integer(e: &Arc<dyn PhysicalExpr>) -> Option<Option<i64>> {
     let value = e.downcast_ref::<Literal>()?.value();
     if value.is_null() {
         return Some(None);

@@ -20,7 +20,7 @@ pub(in crate::sql) use self::asof_source::AsOfSource;
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::meds::MedsTable;
-use crate::sql::sources::{describe_table, local_path, select_columns};
+use crate::sql::sources::{describe_table, select_columns, to_local_path};
 
 pub use self::asof_source::{label_tasks, unknown_labels};
 pub(crate) use self::projection_rule::{AsOfOrder, AsOfProjections};
@@ -54,7 +54,10 @@ impl TableFunctionImpl for MedsAsOfFunction {
         if let [data, labels] = args.exprs()
             && let (Some(data), Some(labels)) = (text(data), text(labels))
         {
-            return Ok(Arc::new(MedsAsOfTable::open(local_path(&data)?, local_path(&labels)?)?));
+            return Ok(Arc::new(MedsAsOfTable::open(
+                to_local_path(&data)?,
+                to_local_path(&labels)?,
+            )?));
         }
         plan_err!(
             "meds_asof takes two strings, the folder of a MEDS data set and a file or folder of labels, such as meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels'); found meds_asof({})",

@@ -32,7 +32,7 @@ pub(super) fn find_keys(
     let columns = schema.fields().len().saturating_sub(1);
     let mut alternatives = vec![vec![None; columns]];
     for filter in filters {
-        alternatives = intersect_alternatives(alternatives, alternatives_of(filter, schema));
+        alternatives = intersect_alternatives(alternatives, find_alternatives(filter, schema));
     }
     let limit = entries.clamp(FEW, MOST);
     let mut rows: HashSet<Vec<ScalarValue>> = HashSet::new();
@@ -108,7 +108,7 @@ fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<Ke
 }
 
 /// Returns the alternatives of a condition, which is false for all keys outside of them.
-fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
+fn find_alternatives(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];
     let only = |at: usize, values: HashSet<ScalarValue>| {
@@ -120,16 +120,18 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
     };
     match filter {
         Expr::Literal(ScalarValue::Boolean(Some(false) | None), _) => Vec::new(),
-        Expr::Alias(alias) => alternatives_of(&alias.expr, schema),
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-            intersect_alternatives(alternatives_of(left, schema), alternatives_of(right, schema))
-        }
+        Expr::Alias(alias) => find_alternatives(&alias.expr, schema),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => intersect_alternatives(
+            find_alternatives(left, schema),
+            find_alternatives(right, schema),
+        ),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-            let (mut left, right) = (alternatives_of(left, schema), alternatives_of(right, schema));
+            let (mut left, right) =
+                (find_alternatives(left, schema), find_alternatives(right, schema));
             // `i = 1 OR i = 2` becomes one alternative, because both conditions are on the same column.
             if let ([a], [b]) = (left.as_mut_slice(), right.as_slice())
-                && let Some((at, _)) = single_column(a)
-                && single_column(b).is_some_and(|(other, _)| other == at)
+                && let Some((at, _)) = find_single_column(a)
+                && find_single_column(b).is_some_and(|(other, _)| other == at)
             {
                 let more: Vec<ScalarValue> =
                     b.get(at).and_then(Option::as_ref).into_iter().flatten().cloned().collect();
@@ -147,17 +149,17 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
             let found = match (left.as_ref(), right.as_ref()) {
                 (column, Expr::Literal(value, _)) | (Expr::Literal(value, _), column) => {
-                    key_column(column, schema)
-                        .and_then(|at| Some((at, stored_literal(value, at, schema)?)))
+                    find_key_column(column, schema)
+                        .and_then(|at| Some((at, find_stored_literal(value, at, schema)?)))
                 }
                 _ => None,
             };
             found.map_or_else(any, |(at, value)| only(at, value.into_iter().collect()))
         }
         Expr::InList(InList { expr, list, negated: false }) => {
-            let Some(at) = key_column(expr, schema) else { return any() };
+            let Some(at) = find_key_column(expr, schema) else { return any() };
             let values = list.iter().map(|item| match item {
-                Expr::Literal(value, _) => stored_literal(value, at, schema),
+                Expr::Literal(value, _) => find_stored_literal(value, at, schema),
                 _ => None,
             });
             match values.collect::<Option<Vec<_>>>() {
@@ -170,20 +172,20 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
 }
 
 /// Returns the only key column that an alternative limits, with its values, or else `None`.
-fn single_column(values: &KeyValues) -> Option<(usize, &HashSet<ScalarValue>)> {
+fn find_single_column(values: &KeyValues) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())
 }
 
 /// Returns the index of a key column if `expr` is this column, or its cast to another string type.
-fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
+fn find_key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {
             let at = schema.index_of(&column.name).ok()?;
             (at + 1 < schema.fields().len()).then_some(at)
         }
         Expr::Cast(cast) if is_text(cast.field.data_type()) => {
-            let at = key_column(&cast.expr, schema)?;
+            let at = find_key_column(&cast.expr, schema)?;
             is_text(schema.field(at).data_type()).then_some(at)
         }
         _ => None,
@@ -192,7 +194,7 @@ fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
 
 /// Converts a literal to the type of key column `at`. Returns `Some(None)` for NULL, which equals no key, and
 /// `None` if keys may equal the literal but it cannot be converted.
-fn stored_literal(
+fn find_stored_literal(
     value: &ScalarValue,
     at: usize,
     schema: &SchemaRef,
@@ -267,7 +269,7 @@ mod tests {
         };
         let (schema, wide) = (schema(), among("i", 3000));
         let values = |filters: &Expr| -> usize {
-            let found = alternatives_of(filters, &schema);
+            let found = find_alternatives(filters, &schema);
             found.iter().flatten().flatten().map(HashSet::len).sum()
         };
         for n in [10, 100, 1000, 4000] {

@@ -84,7 +84,7 @@ impl DataSink for ChangeSink {
         write_unless_cancelled(data, move |batches, is_cancelled| {
             // Collects all rows before the file is locked, because the query may read the same file.
             let rows =
-                collect_rows(batches, &nullable_schema(&schema), "the change of a DOK file")?;
+                collect_rows(batches, &make_nullable_schema(&schema), "the change of a DOK file")?;
             let (version, count) = keyed::change(&path, is_cancelled, |before| {
                 // `find` runs on a thread for blocking work, while the file is locked.
                 let find = |query: &ChangeQuery, entries: &RecordBatch| {
@@ -101,7 +101,7 @@ impl DataSink for ChangeSink {
 }
 
 /// Returns the schema with nullable columns, so that the error of the sink for a NULL can name the row.
-pub(super) fn nullable_schema(schema: &SchemaRef) -> SchemaRef {
+pub(super) fn make_nullable_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }

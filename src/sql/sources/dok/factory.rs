@@ -52,7 +52,7 @@ impl TableProviderFactory for DokTableFactory {
                 command.locations.len()
             );
         };
-        let path = local_file(location)?;
+        let path = find_local_file(location)?;
         let declared: SchemaRef = Arc::new(command.schema.as_arrow().clone());
         let duplicates = options.duplicates;
         let (schema, version) = run_blocking({
@@ -64,7 +64,7 @@ impl TableProviderFactory for DokTableFactory {
     }
 }
 
-pub(super) fn local_file(location: &str) -> Result<PathBuf> {
+pub(super) fn find_local_file(location: &str) -> Result<PathBuf> {
     let url = ListingTableUrl::parse(location)?;
     match url.get_url().to_file_path() {
         Ok(path)
@@ -183,7 +183,7 @@ fn create_contents(
                     shape.len()
                 )));
             }
-            let dtype = tensor_type(value.name(), value.data_type())?;
+            let dtype = find_tensor_type(value.name(), value.data_type())?;
             let columns: Vec<_> = declared.iter().map(|f| none(f.data_type())).collect();
             Contents::tensor(&names, &columns, Some(shape.clone()), dtype, 0, None)
         }
@@ -203,7 +203,7 @@ fn create_contents(
     }
 }
 
-pub(super) fn tensor_type(name: &str, of: &DataType) -> crate::Result<DType> {
+pub(super) fn find_tensor_type(name: &str, of: &DataType) -> crate::Result<DType> {
     DType::from_arrow(of).ok_or_else(|| {
         Error::type_of(
             format!("the value column {name:?}"),

@@ -11,11 +11,11 @@ use datafusion::error::Result;
 use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::factory::tensor_type;
+use super::factory::find_tensor_type;
 use super::options::DokOptions;
 use crate::access;
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::whole_file::{collect_rows, local_target, make_folder};
+use crate::sql::sources::whole_file::{collect_rows, find_local_target, make_folder};
 use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use serrate_core::internal::keyed::{self, Contents};
 
@@ -62,7 +62,7 @@ impl WrittenFormat for DokFormat {
         let schema = Arc::clone(conf.output_schema());
         let (columns, shape) = order_columns(&schema, &self.options)?;
         let options = DokOptions { shape, ..self.options.clone() };
-        let target = local_target(conf, "DOK")?;
+        let target = find_local_target(conf, "DOK")?;
         // Collects rows and writes one file; the columns are the keys, then the value.
         let sink =
             TargetSink::new("DokSink(file=", target, schema, move |batches, target, schema, _| {
@@ -75,7 +75,7 @@ impl WrittenFormat for DokFormat {
                 let duplicates = options.duplicates.flatten();
                 let contents = match (&options.keys, columns.last()) {
                     (None, Some(value)) => {
-                        let dtype = tensor_type("value", value.data_type())?;
+                        let dtype = find_tensor_type("value", value.data_type())?;
                         let shape = options.shape.clone();
                         Contents::tensor(&names, &columns, shape, dtype, 0, duplicates)?
                     }
@@ -147,6 +147,6 @@ fn order_columns(
         }
     }
     let value = schema.field(count - 1);
-    tensor_type(value.name(), value.data_type())?;
+    find_tensor_type(value.name(), value.data_type())?;
     Ok(((0..count).collect(), options.shape.clone()))
 }

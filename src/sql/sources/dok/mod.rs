@@ -26,7 +26,7 @@ pub(crate) use factory::DokTableFactory;
 pub(crate) use format::DokFormatFactory;
 pub(crate) use table_names::register_dok_names;
 
-use self::change::{ChangeSink, DokChange, nullable_schema};
+use self::change::{ChangeSink, DokChange, make_nullable_schema};
 pub(in crate::sql) use self::scan::DokSource;
 use crate::access;
 use crate::dok::DuplicateEntries;
@@ -105,7 +105,7 @@ impl DokTable {
         let latest = Latest::default();
         latest.set(version);
         // Entries are never NULL. The schema allows NULL so that the error of an INSERT can name the row.
-        let schema = nullable_schema(&schema);
+        let schema = make_nullable_schema(&schema);
         Self { path, schema, duplicates, latest }
     }
 
@@ -229,7 +229,8 @@ impl TableProvider for DokTable {
 
 /// Returns the table of a path in FROM if the file is a sparse tensor or a dictionary, otherwise `None`.
 pub(in crate::sql) async fn open_path(url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-    let Some(path) = factory::local_file(url).ok().filter(|_| url.ends_with(".safetensors")) else {
+    let Some(path) = factory::find_local_file(url).ok().filter(|_| url.ends_with(".safetensors"))
+    else {
         return Ok(None);
     };
     run_blocking(move || {

@@ -6,7 +6,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 
 use crate::dok::DuplicateEntries;
-use serrate_core::internal::keyed::first_double;
+use serrate_core::internal::keyed::find_first_double;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DokOptions {
@@ -90,7 +90,7 @@ fn parse_names(text: &str) -> Result<Vec<String>> {
             "option 'keys' must be a list of columns such as 'subject_id, code', but '{text}' has an empty name"
         );
     }
-    match first_double(&names) {
+    match find_first_double(&names) {
         None => Ok(names),
         Some(name) => plan_err!("option 'keys' lists the column '{name}' twice; remove one"),
     }

@@ -21,7 +21,7 @@ use futures::stream;
 use crate::sql::sources::range_partitions::{read_ranges, write_limit};
 use crate::sql::sources::select_columns;
 use serrate_core::internal::keyed::Version;
-use serrate_core::internal::own_extent;
+use serrate_core::internal::trim_extent;
 
 /// A scan of one version of a DOK file. It returns the entries that pass all filters.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl DokSource {
     }
 
     fn project_rows(&self, columns: &[ArrayRef], rows: Range<usize>) -> Result<RecordBatch> {
-        let columns = columns.iter().map(|c| own_extent(&c.slice(rows.start, rows.len())));
+        let columns = columns.iter().map(|c| trim_extent(&c.slice(rows.start, rows.len())));
         let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?;
         for filter in &self.filters {
             let mask = filter.evaluate(&batch)?.into_array(batch.num_rows())?;

@@ -16,7 +16,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::check_distinct_names;
 use super::explode::{ExplodeExec, ExplodeOptions, explode_batch};
-use super::nest::{NestExec, nest_batch};
+use super::nest_exec::{NestExec, nest_batch};
 use crate::sql::order::{fix_memory, in_source_order, pin_order, pin_sorts};
 use crate::sql::rules::coerce_types;
 use crate::sql::sources::{describe_table, select_columns};
@@ -77,7 +77,7 @@ impl DerivedTable {
         Ok(Self { query, how, schema })
     }
 
-    fn needed_columns(&self, columns: &[usize]) -> Result<Vec<Expr>> {
+    fn find_needed_columns(&self, columns: &[usize]) -> Result<Vec<Expr>> {
         let mut names: Vec<&str> =
             columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
         match &self.how {
@@ -145,8 +145,9 @@ impl TableProvider for DerivedTable {
         let columns = select_columns(projection, &self.schema);
         let schema = Arc::new(self.schema.project(&columns)?);
         let query = add_conditions(self.query.clone(), |e| self.rewrite_condition(e), filters)?;
-        let query =
-            LogicalPlanBuilder::from(query).project(self.needed_columns(&columns)?)?.build()?;
+        let query = LogicalPlanBuilder::from(query)
+            .project(self.find_needed_columns(&columns)?)?
+            .build()?;
         Ok(match &self.how {
             Derived::Nest(keys) => {
                 let input = plan_ordered(state, &query).await?;

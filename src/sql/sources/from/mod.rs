@@ -8,7 +8,7 @@
 mod axes;
 mod derived;
 mod explode;
-mod nest;
+mod nest_exec;
 mod read_functions;
 mod rewrite;
 mod summarize;
@@ -32,9 +32,9 @@ use super::{cohort, features};
 use derived::{Derived, DerivedTable};
 
 pub(crate) use explode::ExplodeExec;
-pub(crate) use nest::NestExec;
+pub(crate) use nest_exec::NestExec;
 pub(in crate::sql) use read_functions::find_read_table;
-pub(in crate::sql) use rewrite::{parse_query, query_text, rewrite_factor, to_plain_name};
+pub(in crate::sql) use rewrite::{find_query_text, parse_query, rewrite_factor, to_plain_name};
 pub(in crate::sql) use text_rewrites::rewrite_summarize as summarize_text;
 pub(crate) use vocab::VocabFunction;
 
@@ -67,8 +67,8 @@ impl RelationPlanner for TableFunctionsPlanner {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let table = match function.as_str() {
-            features::NAME => Some(features::features_table(&args.args)?),
-            cohort::NAME => Some(cohort::cohort_table(&args.args)?),
+            features::NAME => Some(features::make_features_table(&args.args)?),
+            cohort::NAME => Some(cohort::make_cohort_table(&args.args)?),
             _ => None,
         };
         if let Some(table) = table {
@@ -87,7 +87,7 @@ impl RelationPlanner for TableFunctionsPlanner {
         let plan = match function.as_str() {
             "ragged_nest" => {
                 rest.refuse_options(&function)?;
-                let keys = rest.string_arguments(&function)?;
+                let keys = rest.read_string_arguments(&function)?;
                 scan_derived(&function, DerivedTable::try_new(input, Derived::new_nest(keys))?)?
             }
             "ragged_explode" => {
@@ -162,7 +162,7 @@ impl<'a> QueryArguments<'a> {
         if rest.values.is_empty() {
             return plan_err!(
                 "{function} takes a query or a table as its first argument, but none is given; write, for example, {}",
-                example_call(function)
+                find_example_call(function)
             );
         }
         let mut first = rest.values.remove(0);
@@ -174,7 +174,7 @@ impl<'a> QueryArguments<'a> {
             other => plan_err!(
                 "{function}: the first argument must be a query or the name of a table or file, not \
                  {other}; write, for example, {}",
-                example_call(function)
+                find_example_call(function)
             ),
         }
     }
@@ -193,14 +193,14 @@ impl<'a> QueryArguments<'a> {
             Some((name, _)) => {
                 plan_err!(
                     "{function} has no options, so {name} => .. is not accepted; write, for example, {}",
-                    example_call(function)
+                    find_example_call(function)
                 )
             }
         }
     }
 
     /// Returns the arguments after the query, which must be strings or names of columns.
-    fn string_arguments(&self, function: &str) -> Result<Vec<String>> {
+    fn read_string_arguments(&self, function: &str) -> Result<Vec<String>> {
         self.values
             .iter()
             .map(|value| match value {
@@ -211,7 +211,7 @@ impl<'a> QueryArguments<'a> {
                     None => {
                         plan_err!(
                             "{function}: expected the name of a column, found {value}; write, for example, {}",
-                            example_call(function)
+                            find_example_call(function)
                         )
                     }
                 },
@@ -224,7 +224,7 @@ impl<'a> QueryArguments<'a> {
         if let Some(more) = self.values.first() {
             return plan_err!(
                 "{function}: the argument {more} is not accepted, because all arguments after the first have names; write, for example, {}",
-                example_call(function)
+                find_example_call(function)
             );
         }
         let mut options = explode::ExplodeOptions::default();
@@ -253,7 +253,7 @@ impl<'a> QueryArguments<'a> {
     }
 }
 
-fn example_call(function: &str) -> &'static str {
+fn find_example_call(function: &str) -> &'static str {
     match function {
         "ragged_nest" => {
             "ragged_nest('SELECT .. FROM events', 'subject_id', 'time'), ragged_nest('events', 'subject_id')"

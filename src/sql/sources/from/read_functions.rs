@@ -13,8 +13,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use super::unquote_text;
-use crate::sql::sources::listing::{FileSet, named_kind};
-use crate::sql::sources::urls::{list_table, missing_file, parse_path};
+use crate::sql::sources::listing::{FileSet, find_named_kind};
+use crate::sql::sources::urls::{list_table, make_missing_file_error, parse_path};
 
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
@@ -194,13 +194,13 @@ pub(crate) async fn find_read_table(
     let paths = call.paths.iter().map(|path| parse_path(path)).collect::<Result<Vec<_>>>()?;
     let explain =
         |e: DataFusionError| DataFusionError::Plan(format!("{name}: {}", e.strip_backtrace()));
-    let kind = named_kind(state, &paths, ending, &options).await.map_err(explain)?;
+    let kind = find_named_kind(state, &paths, ending, &options).await.map_err(explain)?;
     let format = factory.create(state, &options)?;
     // The extension of a named file does not matter; in a folder, the extension selects files.
     let files = FileSet::new(paths.clone(), Some(kind));
     let listed = files.list_files(state).await.map_err(explain)?;
     if listed.is_empty() {
-        return Err(missing_file(&call.paths.join(", ")));
+        return Err(make_missing_file_error(&call.paths.join(", ")));
     }
     let table = list_table(state, paths, files, &listed, format, ending).await.map_err(explain)?;
     Ok(Some(Arc::new(table)))

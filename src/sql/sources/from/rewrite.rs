@@ -28,7 +28,7 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     let Some(function) = to_plain_name(name) else { return Ok(()) };
     if OVER_QUERIES.contains(&function.as_str()) {
         if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = args.args.first_mut()
-            && let Some(query) = query_of(&function, first)?
+            && let Some(query) = find_query(&function, first)?
         {
             *first = Expr::Subquery(Box::new(query));
         }
@@ -54,7 +54,7 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
 }
 
 /// Returns the query for an argument that is a string or a name, or `None` for any other argument.
-fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
+fn find_query(function: &str, argument: &Expr) -> Result<Option<Query>> {
     let from = match argument {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => {
             argument.to_string()
@@ -81,7 +81,7 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
 }
 
 /// Returns the string if it is a query, or else a query of the table or file that it names.
-pub(crate) fn query_text(text: &str) -> String {
+pub(crate) fn find_query_text(text: &str) -> String {
     match is_query(text) {
         true => text.to_owned(),
         false => format!("SELECT * FROM {}", from_name(text)),

@@ -147,8 +147,8 @@ fn summarize_values(value: Expr, data_type: &DataType, i: usize) -> Result<Vec<E
         return Ok(out);
     }
     let number = cast(value, DataType::Float64);
-    out.push(functions::exact_mean(number.clone()).alias(format!("avg{i}")));
-    out.push(functions::exact_deviation(number.clone()).alias(format!("std{i}")));
+    out.push(functions::make_exact_mean(number.clone()).alias(format!("avg{i}")));
+    out.push(functions::make_exact_deviation(number.clone()).alias(format!("std{i}")));
     for (name, at) in QUARTILES {
         let quartile = approx_percentile_cont(number.clone().sort(true, false), lit(at), None);
         out.push(quartile.alias(format!("{name}{i}")));

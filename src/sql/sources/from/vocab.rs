@@ -7,7 +7,7 @@ use datafusion::common::{ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 
-use crate::functions::local_codes;
+use crate::functions::find_local_codes;
 use crate::io::meds::Vocabulary;
 
 /// Table function `vocab('FILE')`: returns the columns `token` and `code` of a vocabulary in the order of
@@ -26,7 +26,7 @@ impl TableFunctionImpl for VocabFunction {
                     _,
                 ),
             ] => {
-                let vocabulary = Vocabulary::read(local_codes(path)?)?;
+                let vocabulary = Vocabulary::read(find_local_codes(path)?)?;
                 let tokens = vocabulary.iter().map(|(_, token)| token);
                 let tokens: ArrayRef = Arc::new(UInt32Array::from_iter_values(tokens));
                 let codes = vocabulary.iter().map(|(code, _)| code);

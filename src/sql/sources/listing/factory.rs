@@ -16,12 +16,12 @@ use datafusion::logical_expr::CreateExternalTable;
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::listing::hive::find_values;
 use crate::sql::sources::listing::{
-    FileSet, FilesSchema, FilesTable, ListedFile, infer_names, infer_schema, named_kind,
+    FileSet, FilesSchema, FilesTable, ListedFile, find_named_kind, infer_names, infer_schema,
     split_folders,
 };
 use crate::sql::sources::urls::parse_path;
 use crate::sql::sources::whole::declare_columns;
-use crate::sql::statement::copy_targets::known_formats;
+use crate::sql::statement::copy_targets::list_known_formats;
 
 /// Creates tables of files. Another factory creates unbounded tables.
 #[derive(Debug)]
@@ -51,12 +51,12 @@ impl TableProviderFactory for FilesTableFactory {
             ));
         };
         let paths = parse_locations(command)?;
-        let kind = named_kind(state, &paths, &command.file_type, &command.options).await?;
+        let kind = find_named_kind(state, &paths, &command.file_type, &command.options).await?;
         let Some(factory) = state.get_file_format_factory(&command.file_type) else {
             return plan_err!(
                 "the format {} is unknown; STORED AS accepts {}",
                 command.file_type,
-                known_formats(state)
+                list_known_formats(state)
             );
         };
         let mut format = factory.create(state, &command.options)?;

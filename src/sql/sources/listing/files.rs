@@ -14,7 +14,7 @@ use serrate_core::internal::natural;
 use crate::access;
 use crate::sql::sources::listing::kind::FileKind;
 use crate::sql::sources::urls::{
-    check_location, check_target, check_url, missing_file, shown_location,
+    check_location, check_target, check_url, format_location, make_missing_file_error,
 };
 
 /// In a pattern, `*` and `?` match within one name of a path. `**` matches any number of folders.
@@ -81,7 +81,7 @@ impl FileSet {
             None => Ok(()),
             Some(file) => plan_err!(
                 "cannot insert into the table, because {} has no extension, and files without an extension are read only if no file has the extension .{kind}; rename the files to *.{kind}",
-                shown_location(&file.meta.location)
+                format_location(&file.meta.location)
             ),
         }
     }
@@ -93,7 +93,7 @@ impl FileSet {
             let holds = |file: &ListedFile| path.strip_prefix(&file.meta.location).is_some();
             !known.contains(path.prefix()) && !listed.iter().any(holds) && !is_local_folder(path)
         });
-        missing.map_or(Ok(()), |path| Err(missing_file(&shown_location(path.prefix()))))
+        missing.map_or(Ok(()), |path| Err(make_missing_file_error(&format_location(path.prefix()))))
     }
 
     async fn list_path(
@@ -171,7 +171,7 @@ fn keep_kind(
         None => Ok(kept),
         Some(other) => plan_err!(
             "cannot read '{path}' as {kind}, because it also contains {}; all files of a table must have the same extension and compression, so give the path of a file, or a pattern such as '*.{kind}'",
-            shown_location(&other.meta.location)
+            format_location(&other.meta.location)
         ),
     }
 }

@@ -9,9 +9,9 @@ use datafusion::error::Result;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
-use crate::sql::sources::exact::integer_bits;
+use crate::sql::sources::exact::find_integer_bits;
 use crate::sql::sources::listing::files::ListedFile;
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// Formats whose files contain their schema.
 const TYPED: [&str; 2] = ["arrow", "parquet"];
@@ -118,9 +118,9 @@ pub(in crate::sql) fn merge_schemas(
                             "column '{}' has the type {} in {} and {} in {}; write it with one type, or read the files one by one and cast it",
                             field.name(),
                             known.field.data_type(),
-                            shown_location(&objects[known.file].location),
+                            format_location(&objects[known.file].location),
                             field.data_type(),
-                            shown_location(&objects[file].location)
+                            format_location(&objects[file].location)
                         );
                     }
                 },
@@ -193,12 +193,13 @@ fn merge_structs(a: &Fields, b: &Fields) -> Option<Fields> {
 /// Returns the type that holds the numbers, times or lists of two types exactly.
 fn widen_types(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Date32, Float16, Float32, Float64, LargeList, List, Struct, Timestamp};
-    if let (Some(a), Some(b)) = (integer_bits(a), integer_bits(b)) {
+    if let (Some(a), Some(b)) = (find_integer_bits(a), find_integer_bits(b)) {
         return widen_integers(a, b);
     }
     // Float32 represents all integers of 16 bits, and Float64 all of 32 bits.
-    let fits =
-        |integer: &DataType, most: u32| integer_bits(integer).is_some_and(|(_, bits)| bits <= most);
+    let fits = |integer: &DataType, most: u32| {
+        find_integer_bits(integer).is_some_and(|(_, bits)| bits <= most)
+    };
     Some(match (a, b) {
         (Float64, Float16 | Float32) | (Float16 | Float32, Float64) => Float64,
         (Float32, Float16) | (Float16, Float32) => Float32,

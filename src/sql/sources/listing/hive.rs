@@ -12,11 +12,11 @@ use percent_encoding::percent_decode_str;
 use crate::sql::sources::exact::{TextRules, convert_exact};
 use crate::sql::sources::listing::files::ListedFile;
 use crate::sql::sources::partition_folders::NULL_NAME;
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// Returns the type of a partition column that the table and the files do not declare. A table may
 /// have more than 65,536 folders, so the UInt16 keys of DataFusion's type are too short.
-fn folder_type() -> DataType {
+fn make_folder_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }
 
@@ -32,7 +32,7 @@ pub(in crate::sql) fn split_folders(
     let in_files = Schema::new_with_metadata(fields, schema.metadata().clone());
     let typed = names.into_iter().map(|name| {
         let in_files = schema.field_with_name(&name).ok();
-        let data_type = in_files.map_or_else(folder_type, |field| field.data_type().clone());
+        let data_type = in_files.map_or_else(make_folder_type, |field| field.data_type().clone());
         (name, data_type)
     });
     let folders = typed.collect();
@@ -49,8 +49,8 @@ pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     if let Some(other) = files.iter().find(|file| names_of(file) != names) {
         return plan_err!(
             "{} and {} are in folders (name=value) of different columns: {names:?} and {:?}; move all files of a table into folders of the same columns",
-            shown_location(&first.meta.location),
-            shown_location(&other.meta.location),
+            format_location(&first.meta.location),
+            format_location(&other.meta.location),
             names_of(other)
         );
     }
@@ -59,7 +59,7 @@ pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
         None => Ok(names.into_iter().map(Cow::into_owned).collect()),
         Some((_, name)) => plan_err!(
             "{} is in two folders '{name}=..', but a path must have only one folder per column; rename one of the two folders",
-            shown_location(&first.meta.location)
+            format_location(&first.meta.location)
         ),
     }
 }
@@ -89,7 +89,7 @@ fn find_value(file: &ListedFile, name: &str, data_type: &DataType) -> Result<Sca
     let Some((_, value)) = pairs.find(|(key, _)| decode_name(key) == name) else {
         return plan_err!(
             "{} is not in a folder '{name}=..', but the table takes the column '{name}' from folder names; move the file into such a folder",
-            shown_location(&file.meta.location)
+            format_location(&file.meta.location)
         );
     };
     if value == NULL_NAME {
@@ -101,7 +101,7 @@ fn find_value(file: &ListedFile, name: &str, data_type: &DataType) -> Result<Sca
     found.ok_or_else(|| {
         plan_datafusion_err!(
             "{}: the value in the folder name '{name}={value}' cannot be cast to {data_type}, the type of the column '{name}'; declare the column as VARCHAR, or rename the folder",
-            shown_location(&file.meta.location)
+            format_location(&file.meta.location)
         )
     })
 }
@@ -116,10 +116,10 @@ mod tests {
     fn a_column_has_more_than_65_536_folders() {
         let value = |k: usize| {
             let text: ArrayRef = Arc::new(StringArray::from(vec![k.to_string()]));
-            let keyed = convert_exact(&text, &folder_type(), TextRules::default()).unwrap();
+            let keyed = convert_exact(&text, &make_folder_type(), TextRules::default()).unwrap();
             ScalarValue::try_from_array(&keyed, 0).unwrap()
         };
         let values = ScalarValue::iter_to_array((0..65_540).map(value)).unwrap();
-        assert_eq!((values.len(), values.data_type()), (65_540, &folder_type()));
+        assert_eq!((values.len(), values.data_type()), (65_540, &make_folder_type()));
     }
 }

@@ -10,7 +10,7 @@ use datafusion::error::Result;
 use object_store::path::Path;
 
 use crate::sql::sources::listing::files::{FileSet, ListedFile};
-use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::urls::format_location;
 
 /// File name extensions of the data formats.
 const FORMATS: [&str; 9] =
@@ -100,8 +100,8 @@ pub(in crate::sql) fn find_kind(
             Some((_, other)) => {
                 return plan_err!(
                     "cannot read '{path}', because it has files of several formats, such as {} and {}; name a folder or glob of one format, or read a MEDS folder as meds('{path}')",
-                    shown_location(&other.meta.location),
-                    shown_location(&file.meta.location)
+                    format_location(&other.meta.location),
+                    format_location(&file.meta.location)
                 );
             }
         }
@@ -113,7 +113,7 @@ pub(in crate::sql) fn find_kind(
 ///
 /// # Errors
 /// If text files are compressed, by an option or by their names.
-pub(in crate::sql) async fn named_kind(
+pub(in crate::sql) async fn find_named_kind(
     state: &dyn Session,
     paths: &[ListingTableUrl],
     format: &str,
@@ -149,8 +149,8 @@ fn find_compression(files: &[ListedFile]) -> Result<Option<String>> {
             Some((_, other)) => {
                 return plan_err!(
                     "{} and {} have different compressions; all files of a table must have the same compression",
-                    shown_location(&other.meta.location),
-                    shown_location(&file.meta.location)
+                    format_location(&other.meta.location),
+                    format_location(&file.meta.location)
                 );
             }
         }

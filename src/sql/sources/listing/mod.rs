@@ -32,7 +32,7 @@ pub(in crate::sql) use factory::FilesTableFactory;
 pub(in crate::sql) use files::{FileSet, ListedFile};
 pub(in crate::sql) use files_schema::{FilesSchema, infer_schema, merge_fields, merge_schemas};
 pub(in crate::sql) use hive::{infer_names, split_folders};
-pub(in crate::sql) use kind::{find_kind, named_kind};
+pub(in crate::sql) use kind::{find_kind, find_named_kind};
 
 /// A table over the files of a [`FileSet`].
 ///
@@ -54,7 +54,7 @@ impl FilesTable {
         files: FileSet,
         has_required_fields: bool,
     ) -> Self {
-        let schema = Arc::clone(scan::schema_of(&table).table_schema());
+        let schema = Arc::clone(scan::find_table_schema(&table).table_schema());
         Self { table, files, schema, has_required_fields }
     }
 
@@ -84,7 +84,7 @@ impl FilesTable {
         if names.is_empty() {
             return None;
         }
-        let in_files = scan::schema_of(&self.table);
+        let in_files = scan::find_table_schema(&self.table);
         let config = ListingTableConfig::new_with_multi_paths(self.table.table_paths().clone())
             .with_listing_options(self.table.options().clone())
             .with_schema(add_positions(in_files.file_schema(), &names));

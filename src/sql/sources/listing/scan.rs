@@ -33,7 +33,7 @@ use crate::sql::sources::parquet::ParquetFileFormat;
 
 /// Returns the schema of a table. Unlike in DataFusion's `ListingTable`, the partition columns
 /// (from folder names such as `year=2024/`) are nullable.
-pub(super) fn schema_of(table: &ListingTable) -> TableSchema {
+pub(super) fn find_table_schema(table: &ListingTable) -> TableSchema {
     let (file, folders) = split_schema(table);
     TableSchemaBuilder::new(file).with_table_partition_cols(folders).build()
 }
@@ -61,7 +61,7 @@ pub(super) async fn plan_scan(
     let projection = args.projection().map(<[usize]>::to_vec);
     let options = table.options();
     let columns = &options.table_partition_cols;
-    let schema = schema_of(table);
+    let schema = find_table_schema(table);
     let listed = files.list_files(state).await?;
     files.check_named(&listed)?;
     // A file may have become empty since the table was created.
@@ -88,8 +88,8 @@ pub(super) async fn plan_scan(
         compute_all_files_statistics(groups, Arc::clone(schema.table_schema()), collect, false)?;
     let orders = table.try_create_output_ordering(state.execution_props(), &groups)?;
     if !orders.is_empty() {
-        let keys = keys_with_null(&orders, schema.table_schema());
-        groups = groups.into_iter().map(|group| without_bounds_of_null(group, &keys)).collect();
+        let keys = find_keys_with_null(&orders, schema.table_schema());
+        groups = groups.into_iter().map(|group| remove_bounds_of_null(group, &keys)).collect();
     }
     if let Some(order) = orders.first()
         && state.config_options().execution.split_file_groups_by_statistics
@@ -116,7 +116,7 @@ pub(super) async fn plan_scan(
         .with_output_ordering(orders)
         .with_output_partitioning(partitioning.flatten());
     if options.format.is::<ParquetFileFormat>() {
-        config = config.with_expr_adapter(Some(ExactCasts::shared_factory()));
+        config = config.with_expr_adapter(Some(ExactCasts::new_shared_factory()));
     }
     if let Some(constraints) = table.constraints() {
         config = config.with_constraints(constraints.clone());
@@ -231,7 +231,7 @@ fn correct_null_counts(mut file: PartitionedFile) -> PartitionedFile {
 }
 
 /// Returns the indices of the nullable columns that the sort keys of `orders` read.
-fn keys_with_null(orders: &[LexOrdering], schema: &SchemaRef) -> BTreeSet<usize> {
+fn find_keys_with_null(orders: &[LexOrdering], schema: &SchemaRef) -> BTreeSet<usize> {
     let columns = orders.iter().flat_map(|order| order.iter());
     let columns = columns.flat_map(|key| collect_columns(&key.expr));
     let is_nullable = |at: &usize| schema.fields().get(*at).is_none_or(|field| field.is_nullable());
@@ -241,7 +241,7 @@ fn keys_with_null(orders: &[LexOrdering], schema: &SchemaRef) -> BTreeSet<usize>
 /// Removes the minimum and maximum of a sort key from the statistics of each file in which the key
 /// may be NULL. These bounds omit NULL. DataFusion compares the bounds of files, and would treat
 /// such a file and the next file as one sorted stream.
-fn without_bounds_of_null(group: FileGroup, keys: &BTreeSet<usize>) -> FileGroup {
+fn remove_bounds_of_null(group: FileGroup, keys: &BTreeSet<usize>) -> FileGroup {
     let of_group = group.file_statistics(None).cloned();
     let mut files = group.into_inner();
     for statistics in files.iter_mut().filter_map(|file| file.statistics.as_mut()) {

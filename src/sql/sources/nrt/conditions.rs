@@ -46,7 +46,7 @@ impl RowFilter {
     }
 
     /// Removes dynamic filters: the times of their updates would decide which rows a LIMIT returns.
-    pub(super) fn without_dynamic(&self) -> Self {
+    pub(super) fn remove_dynamic(&self) -> Self {
         let dynamic = |condition: &Condition| {
             condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))
         };
@@ -151,7 +151,7 @@ pub(super) fn evaluate_all(conditions: &[Condition], batch: &RecordBatch) -> Res
 pub(super) fn narrow_rows(conditions: &[Condition], rows: Range<usize>) -> Range<usize> {
     let mut out = rows;
     for condition in conditions {
-        let Some((op, value)) = row_comparison(condition) else { continue };
+        let Some((op, value)) = find_row_comparison(condition) else { continue };
         // A negative literal is before all rows, and a too large literal after all rows.
         let at = |v: i64| usize::try_from(v.max(0)).unwrap_or(usize::MAX);
         let after = at(value.saturating_add(1));
@@ -170,7 +170,7 @@ pub(super) fn narrow_rows(conditions: &[Condition], rows: Range<usize>) -> Range
 }
 
 /// Returns operator and integer of a comparison with `_row` on the left: `>` and 5 for `5 < _row`.
-fn row_comparison(condition: &Condition) -> Option<(Operator, i64)> {
+fn find_row_comparison(condition: &Condition) -> Option<(Operator, i64)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
     let row = |e: &Condition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);
     let number = |e: &Condition| match e.downcast_ref::<Literal>()?.value() {

@@ -15,7 +15,7 @@ use datafusion::execution::cache::cache_manager::{
 use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore};
 
 use crate::io::nrt::{NrtColumn, NrtFile, NrtObject, ObjectOptions, ReadOptions};
-use serrate_core::internal::safetensors::{explain, first_request};
+use serrate_core::internal::safetensors::{explain, make_first_request};
 
 /// The session's cache of headers of remote `.nrt` files.
 #[derive(Clone)]
@@ -81,7 +81,8 @@ impl NrtInput {
         let name = PathBuf::from(name.unwrap_or_else(|| meta.location.to_string()));
         let options = ObjectOptions::default();
         // A file of 0 bytes has no valid byte range, so the request is for the whole file.
-        let request = if meta.size == 0 { GetOptions::default() } else { first_request(&options) };
+        let request =
+            if meta.size == 0 { GetOptions::default() } else { make_first_request(&options) };
         let mut first =
             store.get_opts(&meta.location, request).await.map_err(|e| explain(&name, e))?;
         match first.payload {

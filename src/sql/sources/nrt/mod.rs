@@ -36,7 +36,7 @@ use self::position_fields::{FILE, ROW, add_positions};
 use crate::config::SerrateOptions;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::whole_file::{OutputOptions, local_target, make_folder};
+use crate::sql::sources::whole_file::{OutputOptions, find_local_target, make_folder};
 use crate::sql::sources::write_only::TargetSink;
 use crate::table::RaggedTable;
 use serrate_core::internal::natural;
@@ -177,7 +177,7 @@ impl FileFormat for NrtFormat {
         conf: FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let target = local_target(&conf, "NRT")?;
+        let target = find_local_target(&conf, "NRT")?;
         let plain = self.output.has_option("plain");
         let options = WriteOptions { overwrite: self.output.overwrite, plain };
         let schema = Arc::clone(conf.output_schema());

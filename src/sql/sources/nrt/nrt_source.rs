@@ -71,11 +71,8 @@ impl FileSource for NrtSource {
     ) -> Result<Arc<dyn FileOpener>> {
         let schema = self.schema.file_schema().project(&self.projection.file_indices)?;
         let nan_is_null = self.options.nrt_nan == NrtNan::Null;
-        let filter = if config.limit.is_some() {
-            self.filter.without_dynamic()
-        } else {
-            self.filter.clone()
-        };
+        let filter =
+            if config.limit.is_some() { self.filter.remove_dynamic() } else { self.filter.clone() };
         let opener = NrtOpener {
             store,
             url: config.object_store_url.clone(),
@@ -226,7 +223,7 @@ impl FileOpener for NrtOpener {
             let all = input.num_rows();
             let mut rows = match &file.range {
                 None => 0..all,
-                Some(range) => rows_of_range(range.start, range.end, meta.size, all),
+                Some(range) => find_rows_of_range(range.start, range.end, meta.size, all),
             };
             let limit = limit.unwrap_or(usize::MAX);
             if filter.is_empty() {
@@ -257,7 +254,7 @@ impl FileOpener for NrtOpener {
 
 /// Returns the rows that correspond to the byte range `start..end` of a file of `size` bytes. Row `r` of
 /// `rows` belongs to the range that contains byte `floor(r * size / rows)`.
-fn rows_of_range(start: i64, end: i64, size: u64, rows: usize) -> Range<usize> {
+fn find_rows_of_range(start: i64, end: i64, size: u64, rows: usize) -> Range<usize> {
     let first = |byte: i64| {
         // The first r with r * size / rows >= byte is ceil(byte * rows / size).
         let byte = u128::from(u64::try_from(byte).unwrap_or(0));
@@ -283,7 +280,7 @@ mod tests {
                     let mut next = 0;
                     for c in 0..cuts {
                         let (a, b) = (size_i * c / cuts, size_i * (c + 1) / cuts);
-                        let part = rows_of_range(a, b, size, rows);
+                        let part = find_rows_of_range(a, b, size, rows);
                         assert_eq!(part.start, next, "rows {rows} size {size} cut {c} of {cuts}");
                         next = part.end;
                         for r in part {

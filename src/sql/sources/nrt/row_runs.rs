@@ -33,7 +33,7 @@ pub(in crate::sql) fn count_run_rows(runs: &[Range<usize>]) -> usize {
     runs.iter().map(Range::len).sum()
 }
 
-pub(in crate::sql) fn first_rows(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<usize>> {
+pub(in crate::sql) fn take_first_rows(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<usize>> {
     let mut left = rows;
     let mut out = Vec::with_capacity(runs.len());
     for run in runs {
@@ -49,7 +49,7 @@ pub(in crate::sql) fn first_rows(runs: Vec<Range<usize>>, rows: usize) -> Vec<Ra
 
 /// Returns the rows of the ranges `spans` whose bit in `bits` is true. The first bit belongs to the first row
 /// of the first range, and there are no bits for rows between the ranges.
-pub(in crate::sql) fn selected_runs(
+pub(in crate::sql) fn find_selected_runs(
     spans: &[Range<usize>],
     bits: &BooleanArray,
 ) -> Vec<Range<usize>> {
@@ -98,15 +98,15 @@ mod tests {
         assert_eq!(fill_gaps(&[0..1, 3..4, 9..10], 2), [0..4, 9..10]);
         assert_eq!(fill_gaps(&[0..1, 3..4], 0), [0..1, 3..4]);
         assert_eq!(count_run_rows(&[0..1, 3..5]), 3);
-        assert_eq!(first_rows(vec![0..1, 3..5, 8..9], 2), [0..1, 3..4]);
-        assert_eq!(first_rows(vec![0..1], 0), Vec::<Range<usize>>::new());
+        assert_eq!(take_first_rows(vec![0..1, 3..5, 8..9], 2), [0..1, 3..4]);
+        assert_eq!(take_first_rows(vec![0..1], 0), Vec::<Range<usize>>::new());
     }
 
     #[test]
     fn bits_become_runs_and_runs_bits() {
         let spans = [3..6, 10..12];
         let bits = BooleanArray::from(vec![Some(true), Some(true), None, Some(true), Some(false)]);
-        let runs = selected_runs(&spans, &bits);
+        let runs = find_selected_runs(&spans, &bits);
         assert_eq!(runs, [3..5, 10..11]);
         let back = mask_runs(&spans, &runs);
         assert_eq!(back, BooleanArray::from(vec![true, true, false, true, false]));

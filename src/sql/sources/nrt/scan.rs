@@ -19,7 +19,9 @@ use super::conditions::{
 };
 use super::input::NrtInput;
 use super::position_fields::ROW;
-use super::row_runs::{count_run_rows, fill_gaps, first_rows, intersect_runs, selected_runs};
+use super::row_runs::{
+    count_run_rows, fill_gaps, find_selected_runs, intersect_runs, take_first_rows,
+};
 use super::scan_columns::ScanColumns;
 use crate::io::nrt::NrtFile;
 
@@ -80,7 +82,7 @@ impl NrtScan {
     ) -> BoxStream<'static, Result<RecordBatch>> {
         self.count();
         let chooser = Arc::clone(&self);
-        let chosen = stream::iter(self.choice_steps(rows))
+        let chosen = stream::iter(self.make_choice_steps(rows))
             .then(move |rows| {
                 let scan = Arc::clone(&chooser);
                 async move { scan.choose_rows(rows).await }
@@ -123,7 +125,7 @@ impl NrtScan {
 
     /// Divides rows into ranges for which conditions are evaluated in turn. Without conditions,
     /// returns one range.
-    fn choice_steps(
+    fn make_choice_steps(
         &self,
         rows: Range<usize>,
     ) -> impl Iterator<Item = Range<usize>> + Send + use<> {
@@ -149,14 +151,14 @@ impl NrtScan {
             runs.clear();
         }
         if !now.rows.is_empty() && !runs.is_empty() {
-            runs = self.rows_meeting(&now.rows, runs).await?;
+            runs = self.find_rows_meeting(&now.rows, runs).await?;
         }
         if !now.values.is_empty() && !runs.is_empty() {
-            runs = self.rows_meeting(&now.values, runs).await?;
+            runs = self.find_rows_meeting(&now.values, runs).await?;
         }
         let left = self.left.load(Ordering::Relaxed);
         if count_run_rows(&runs) > left {
-            runs = first_rows(runs, left);
+            runs = take_first_rows(runs, left);
         }
         self.left.fetch_sub(count_run_rows(&runs), Ordering::Relaxed);
         Ok(runs)
@@ -169,7 +171,7 @@ impl NrtScan {
     }
 
     /// Reads the columns of `conditions` and returns the rows of `runs` that meet all conditions.
-    async fn rows_meeting(
+    async fn find_rows_meeting(
         self: &Arc<Self>,
         conditions: &[Arc<dyn PhysicalExpr>],
         runs: RowRuns,
@@ -190,7 +192,7 @@ impl NrtScan {
         let read = spans.clone();
         let batch = self.run(move |_| wanted.build_batch(&file, &read)).await?;
         self.count();
-        Ok(intersect_runs(&runs, &selected_runs(&spans, &evaluate_all(conditions, &batch)?)))
+        Ok(intersect_runs(&runs, &find_selected_runs(&spans, &evaluate_all(conditions, &batch)?)))
     }
 
     /// Divides row ranges into parts that are fetched together, with about as many leaves as a batch.

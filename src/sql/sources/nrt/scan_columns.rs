@@ -124,11 +124,12 @@ impl ScanColumns {
                     self.build_column(table, field.name(), field.data_type())
                 }
                 (ColumnOrigin::Lengths(axis), Some(table)) => {
-                    let values = zero_array(leaf_type(field.data_type()), table.axis_len(*axis)?)?;
+                    let values =
+                        build_zero_array(leaf_type(field.data_type()), table.axis_len(*axis)?)?;
                     let column = Column::new(field.name(), *axis, values);
                     Ok(table.column_array(&column)?.to_arrow_as(field.data_type())?)
                 }
-                (ColumnOrigin::Row, _) => Ok(cast(&row_positions(runs), field.data_type())?),
+                (ColumnOrigin::Row, _) => Ok(cast(&make_row_positions(runs), field.data_type())?),
                 (ColumnOrigin::Constant(value), _) => value.to_array_of_size(rows),
                 (ColumnOrigin::Absent | ColumnOrigin::Tensor | ColumnOrigin::Lengths(_), _) => {
                     Ok(new_null_array(field.data_type(), rows))
@@ -163,7 +164,7 @@ impl ScanColumns {
     }
 }
 
-fn zero_array(data_type: &DataType, len: usize) -> Result<ArrayRef> {
+fn build_zero_array(data_type: &DataType, len: usize) -> Result<ArrayRef> {
     let bytes = match data_type.primitive_width() {
         Some(width) => len.saturating_mul(width),
         None => len.div_ceil(8),
@@ -173,7 +174,7 @@ fn zero_array(data_type: &DataType, len: usize) -> Result<ArrayRef> {
     Ok(make_array(data))
 }
 
-fn row_positions(runs: &[Range<usize>]) -> ArrayRef {
+fn make_row_positions(runs: &[Range<usize>]) -> ArrayRef {
     let rows = runs.iter().cloned().flatten();
     Arc::new(Int64Array::from_iter_values(rows.map(|r| i64::try_from(r).unwrap_or(i64::MAX))))
 }

@@ -30,21 +30,21 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::footers::correct_footers;
-use super::statistics_bounds::{without_bounds, without_partial_bounds};
+use super::statistics_bounds::{remove_bounds, remove_partial_bounds};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::exec::guard::{catch_panics, infer_guarded};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::adapt::repeated_column;
-use crate::sql::sources::inner_sink::sink_of;
+use crate::sql::sources::adapt::describe_repeated_column;
+use crate::sql::sources::inner_sink::find_sink;
 use crate::sql::sources::listing::{merge_fields, merge_schemas};
 use crate::sql::sources::partition_folders::Folders;
 use crate::sql::sources::whole_file::{
-    OutputOptions, ensure_file, is_copy_to_folder, make_folder, single_file,
+    OutputOptions, ensure_file, find_single_file, is_copy_to_folder, make_folder,
 };
 use crate::sql::sources::write_only::TargetSink;
-use serrate_core::internal::meds::{plain_type, unify_types};
-use serrate_core::internal::parquet::{stored_schema, to_stored};
+use serrate_core::internal::meds::{find_plain_type, unify_types};
+use serrate_core::internal::parquet::{to_stored, to_stored_schema};
 
 /// Creates [`ParquetFileFormat`]s that wrap the formats of another factory.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl ParquetFileFormat {
             schemas.push(catch_panics(&object.location, read).await.ok()?);
         }
         let merge = |a: &FieldRef, b: &FieldRef| {
-            if plain_type(a.data_type()) != plain_type(b.data_type()) {
+            if find_plain_type(a.data_type()) != find_plain_type(b.data_type()) {
                 return merge_fields(a, b);
             }
             let unified = unify_types(a.data_type(), b.data_type())?;
@@ -143,7 +143,7 @@ impl ParquetFileFormat {
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = Arc::clone(conf.output_schema());
-        let stored = stored_schema(&schema)?;
+        let stored = to_stored_schema(&schema)?;
         if stored == schema {
             return self.inner.create_writer_physical_plan(input, state, conf, order).await;
         }
@@ -170,7 +170,7 @@ impl ParquetFileFormat {
             );
         }
         let stock = self.stock || writer_is_set(&state.config_options().execution.parquet);
-        match file_target(&conf) {
+        match find_file_target(&conf) {
             Some(target) if !stock => {
                 let schema = Arc::clone(conf.output_schema());
                 let options =
@@ -325,7 +325,7 @@ struct StoredSink {
 
 impl StoredSink {
     fn inner_sink(&self) -> Result<&dyn DataSink> {
-        sink_of(&self.plan)
+        find_sink(&self.plan)
     }
 }
 
@@ -364,7 +364,7 @@ async fn correct_statistics(
     schema: &SchemaRef,
     object: &ObjectMeta,
 ) -> Statistics {
-    let statistics = without_bounds(statistics, schema);
+    let statistics = remove_bounds(statistics, schema);
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let reader =
         DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
@@ -372,7 +372,7 @@ async fn correct_statistics(
     let Ok(footer) = reader.fetch_metadata().await else {
         return Statistics::new_unknown(schema);
     };
-    set_leaf_sizes(without_partial_bounds(statistics, &footer, schema), &footer, schema)
+    set_leaf_sizes(remove_partial_bounds(statistics, &footer, schema), &footer, schema)
 }
 
 /// Sets the sizes of list columns to those of the values in memory, not of compressed pages.
@@ -419,7 +419,7 @@ async fn refuse_repeated(
     let mut seen = HashSet::new();
     let fields = metadata.file_metadata().schema_descr().root_schema().get_fields();
     match fields.iter().find(|field| !seen.insert(field.name())) {
-        Some(field) => plan_err!("{}", repeated_column(&object.location, field.name())),
+        Some(field) => plan_err!("{}", describe_repeated_column(&object.location, field.name())),
         None => Ok(()),
     }
 }
@@ -456,9 +456,9 @@ fn declare_items(field: &FieldRef, below_null: bool) -> FieldRef {
 }
 
 /// Returns the local file that a COPY writes, or `None` for any other target.
-fn file_target(conf: &FileSinkConfig) -> Option<PathBuf> {
+fn find_file_target(conf: &FileSinkConfig) -> Option<PathBuf> {
     let is_parquet = |e: &std::ffi::OsStr| e.eq_ignore_ascii_case("parquet");
-    single_file(conf).filter(|path| path.extension().is_some_and(is_parquet))
+    find_single_file(conf).filter(|path| path.extension().is_some_and(is_parquet))
 }
 
 /// Whether the session changes settings of DataFusion's Parquet writer.

@@ -9,4 +9,4 @@ pub(crate) use format::{ParquetFileFormat, ParquetFileFormatFactory};
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use scan::ListsSource;
 pub(crate) use scan::ParquetLists;
-pub(in crate::sql) use scan::window_scan;
+pub(in crate::sql) use scan::make_window_scan;

@@ -10,7 +10,7 @@ use crate::array::leaf_type;
 /// Removes the minimum and maximum of two kinds of columns from the statistics of a file: columns
 /// of floats, and columns that have another type in the file than in the table. DataFusion returns
 /// NULL as the exact bound of the second kind (`stock_bounds_of_other_types_are_still_null`).
-pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Statistics {
+pub(super) fn remove_bounds(mut statistics: Statistics, schema: &Schema) -> Statistics {
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         let is_null =
             |bound: &Precision<ScalarValue>| bound.get_value().is_some_and(ScalarValue::is_null);
@@ -33,7 +33,7 @@ pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Sta
 /// these wrong bounds to answer queries, to skip the file, and to replace a column with a literal:
 /// <https://github.com/apache/datafusion/issues/25226>. Obsolete once the test
 /// `stock_bounds_of_some_row_groups_are_still_those_of_the_file` fails.
-pub(super) fn without_partial_bounds(
+pub(super) fn remove_partial_bounds(
     mut statistics: Statistics,
     footer: &ParquetMetaData,
     schema: &Schema,

@@ -8,7 +8,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::known_columns::{FromColumns, from_text};
-use crate::sql::statement::merged::names::same_name;
+use crate::sql::statement::merged::names::is_same_ident;
 
 /// Replaces unqualified names of columns with expressions, except in subqueries that may have columns of these names.
 pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, Expr)]) {
@@ -57,7 +57,8 @@ impl VisitorMut for BareNames<'_> {
         if !self.queries.contains(&true)
             && let Expr::Identifier(name) = expr
             && !self.parameters.contains(&fold_name(name))
-            && let Some((_, merged)) = self.names.iter().find(|(other, _)| same_name(other, name))
+            && let Some((_, merged)) =
+                self.names.iter().find(|(other, _)| is_same_ident(other, name))
         {
             *expr = merged.clone();
         }
@@ -71,7 +72,7 @@ fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) ->
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let is_named = |item: &SelectItem| match item {
         SelectItem::ExprWithAlias { alias, .. } => {
-            names.iter().any(|(name, _)| same_name(name, alias))
+            names.iter().any(|(name, _)| is_same_ident(name, alias))
         }
         _ => false,
     };

@@ -12,8 +12,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::sql::parser::Statement;
 
 use crate::sql::sources::from::parse_query;
-use crate::sql::statement::join_constraints::{has_using, using_columns};
-use crate::sql::statement::merged::names::{last_ident, same_name};
+use crate::sql::statement::join_constraints::{has_using, list_using_columns};
+use crate::sql::statement::merged::names::{find_last_ident, is_same_ident};
 use crate::sql::statement::merged::stars::is_bare;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
@@ -212,9 +212,9 @@ fn needs_columns(from: &TableWithJoins) -> bool {
     let mut is_unknown = first == Some(true);
     for join in &from.joins {
         let right = within(&join.relation);
-        let names = using_columns(&join.join_operator).iter().filter_map(last_ident);
+        let names = list_using_columns(&join.join_operator).iter().filter_map(find_last_ident);
         for name in names {
-            let is_seen = seen.iter().any(|known| same_name(known, &name));
+            let is_seen = seen.iter().any(|known| is_same_ident(known, &name));
             is_unknown |= right.is_some() || has_several && !is_seen;
             seen.push(name);
         }

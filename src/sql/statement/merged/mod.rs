@@ -27,20 +27,20 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::join_constraints::{has_using, is_merging, using_columns};
+use crate::sql::statement::join_constraints::{has_using, is_merging, list_using_columns};
 use crate::sql::statement::lateral_tables::is_lateral_query;
 use crate::sql::statement::merged::bare_names::BareNames;
 use crate::sql::statement::merged::known_columns::{FromColumns, TableColumns, find_columns};
-use crate::sql::statement::merged::names::{last_ident, qualify_column, same_name};
+use crate::sql::statement::merged::names::{find_last_ident, is_same_ident, qualify_column};
 use crate::sql::statement::merged::natural::{AnyNatural, write_natural};
 use crate::sql::statement::merged::stars::{has_known_options, replace_column, write_star};
 use crate::sql::statement::merged::tables::{
     MergedTable, has_name, is_merged_in, merge_tables, owns_column, replace_in_lateral,
 };
-use crate::sql::statement::set_names::{add_identifiers, unused_name};
+use crate::sql::statement::set_names::{add_identifiers, find_unused_name};
 
 pub(in crate::sql) use self::bare_names::replace_names;
-pub(super) use self::stars::excluded_names;
+pub(super) use self::stars::list_excluded_names;
 pub(in crate::sql) use self::tables::coalesce_of;
 
 pub(in crate::sql) async fn write_out<S: VisitMut>(
@@ -156,12 +156,12 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
     use JoinOperator as J;
     let mut seen: Vec<Ident> = Vec::new();
     for (before, join) in from.joins.iter().enumerate() {
-        let columns = using_columns(&join.join_operator);
+        let columns = list_using_columns(&join.join_operator);
         let names = columns.iter().filter_map(|column| column.0.last()?.as_ident());
         let is_outer =
             matches!(join.join_operator, J::Right(_) | J::RightOuter(_) | J::FullOuter(_));
         for name in names {
-            let is_held = before == 0 || seen.iter().any(|known| same_name(known, name));
+            let is_held = before == 0 || seen.iter().any(|known| is_same_ident(known, name));
             if is_outer && !is_held {
                 return plan_err!(
                     "USING ({name}) of a RIGHT or FULL JOIN after a join of several tables is not supported, because it is unknown which of them has the column {name}, or several have it; write ON and coalesce(a.{name}, b.{name}) instead"
@@ -207,10 +207,10 @@ fn qualify_merged(
         replace_in_lateral(&mut from.relation, &tables[..before]);
     }
     select.from = written;
-    name_beside_merged(select, order.as_deref(), &tables);
+    name_next_to_merged(select, order.as_deref(), &tables);
     let is_plain = |table: &MergedTable, name: &Ident, expr: &Expr| {
         *expr == qualify_column(&table.name, name)
-            && !table.repeated.iter().any(|n| same_name(n, name))
+            && !table.repeated.iter().any(|n| is_same_ident(n, name))
     };
     // Merged columns whose value is not simply a column of their table, or whose name is ambiguous.
     let others: Vec<(Ident, Expr)> = tables
@@ -232,7 +232,7 @@ fn qualify_merged(
         match item {
             SelectItem::Wildcard(mut options) => {
                 let excluded: Vec<Ident> =
-                    excluded_names(&options).iter().filter_map(last_ident).collect();
+                    list_excluded_names(&options).iter().filter_map(find_last_ident).collect();
                 stars.push(excluded.clone());
                 let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
                 aliased.extend(replaced.map(|item| fold_name(&item.column_name)));
@@ -248,8 +248,8 @@ fn qualify_merged(
                 let merged = plain.iter().filter(|(name, _)| is_merged(name));
                 for (name, expr) in others.iter().chain(merged) {
                     let known =
-                        replaced.items.iter().any(|item| same_name(&item.column_name, name));
-                    if !known && !excluded.iter().any(|e| same_name(e, name)) {
+                        replaced.items.iter().any(|item| is_same_ident(&item.column_name, name));
+                    if !known && !excluded.iter().any(|e| is_same_ident(e, name)) {
                         replaced.items.push(Box::new(replace_column(name, expr)));
                     }
                 }
@@ -262,7 +262,7 @@ fn qualify_merged(
                 output.push(fold_name(&name));
                 let alias = name.clone();
                 select.projection.push(
-                    match others.iter().find(|(other, _)| same_name(other, &name)) {
+                    match others.iter().find(|(other, _)| is_same_ident(other, &name)) {
                         Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias },
                         None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
                     },
@@ -280,7 +280,7 @@ fn qualify_merged(
         // In ORDER BY, the name of a result column already refers to the merged column. Other names of left
         // columns get qualifiers, because after ON the planner finds them ambiguous.
         let is_in_star = |name: &Ident| {
-            stars.iter().any(|excluded| !excluded.iter().any(|other| same_name(other, name)))
+            stars.iter().any(|excluded| !excluded.iter().any(|other| is_same_ident(other, name)))
         };
         let others = others
             .iter()
@@ -319,7 +319,7 @@ fn qualify_merged(
 }
 
 /// Renames `t.k` to `k_1` next to the merged column `k`, because the planner gives both one name.
-fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[MergedTable]) {
+fn name_next_to_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[MergedTable]) {
     let mut used = HashSet::new();
     let mut merged: Vec<Ident> = Vec::new();
     for item in &select.projection {
@@ -327,7 +327,7 @@ fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[Me
             SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
                 used.insert(name.value.to_lowercase());
                 let is_own =
-                    |table: &MergedTable| table.own.iter().any(|(own, _)| same_name(own, name));
+                    |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, name));
                 if tables.iter().any(is_own) {
                     merged.push(name.clone());
                 }
@@ -352,9 +352,9 @@ fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[Me
             && let Some((column, table)) = parts.split_last()
             // `s.k` may also be a field of a struct `s`.
             && tables.iter().any(|known| has_name(known, table))
-            && merged.iter().any(|name| same_name(name, column))
+            && merged.iter().any(|name| is_same_ident(name, column))
         {
-            let alias = unused_name(&column.value, &mut used, &avoided);
+            let alias = find_unused_name(&column.value, &mut used, &avoided);
             let alias = Ident::with_quote('"', alias);
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }

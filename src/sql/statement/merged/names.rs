@@ -12,10 +12,10 @@ pub(super) fn qualify_column(table: &ObjectName, column: &Ident) -> Expr {
     Expr::CompoundIdentifier(parts.chain([column]).collect())
 }
 
-pub(super) fn last_ident(name: &ObjectName) -> Option<Ident> {
+pub(super) fn find_last_ident(name: &ObjectName) -> Option<Ident> {
     name.0.last().and_then(|part| part.as_ident()).cloned()
 }
 
-pub(super) fn same_name(a: &Ident, b: &Ident) -> bool {
+pub(super) fn is_same_ident(a: &Ident, b: &Ident) -> bool {
     fold_name(a) == fold_name(b)
 }

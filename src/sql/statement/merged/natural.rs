@@ -9,7 +9,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::sources::from::parse_query;
-use crate::sql::statement::join_constraints::{constraint_mut, join_constraint};
+use crate::sql::statement::join_constraints::{find_constraint_mut, join_constraint};
 use crate::sql::statement::merged::merge_columns;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
@@ -102,7 +102,7 @@ impl Natural {
             if let Some(known) = &mut self.known {
                 if let Some(Some(columns)) = known.next()
                     && !columns.is_empty()
-                    && let Some(constraint) = constraint_mut(&mut from.joins[i].join_operator)
+                    && let Some(constraint) = find_constraint_mut(&mut from.joins[i].join_operator)
                 {
                     let quoted = |name: &String| {
                         ObjectName::from(vec![Ident::with_quote('"', name.clone())])

@@ -11,7 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::known_columns::TableColumns;
-use crate::sql::statement::merged::names::{last_ident, qualify_column, same_name};
+use crate::sql::statement::merged::names::{find_last_ident, is_same_ident, qualify_column};
 use crate::sql::statement::merged::tables::{MergedTable, has_name, is_merged_in, owns_column};
 
 /// Returns a `*` as the stars of its tables, with the merged column in place of the left one.
@@ -29,14 +29,14 @@ pub(super) fn write_star(
     if !has_known_options(options) {
         return Ok(None);
     }
-    let excluded = excluded_names(options);
+    let excluded = list_excluded_names(options);
     let replaced: Vec<&ReplaceSelectElement> =
         options.opt_replace.iter().flat_map(|r| &r.items).map(AsRef::as_ref).collect();
     let is_merged = |name: &Ident| {
         tables.iter().all(|table| owns_column(table, name) || is_merged_in(table, name))
     };
     let merged_only =
-        excluded.iter().all(|name| last_ident(name).is_some_and(|name| is_merged(&name)))
+        excluded.iter().all(|name| find_last_ident(name).is_some_and(|name| is_merged(&name)))
             && replaced.iter().all(|item| is_merged(&item.column_name));
     let mut columns: Vec<HashSet<String>> = Vec::with_capacity(tables.len());
     for table in tables {
@@ -70,10 +70,10 @@ pub(super) fn write_star(
             excluded
                 .iter()
                 .filter_map(split_column)
-                .any(|(column, of)| same_name(&column, name) && has_name(table, &of))
+                .any(|(column, of)| is_same_ident(&column, name) && has_name(table, &of))
         };
         let mut omitted = table.merged.clone();
-        for name in excluded.iter().filter_map(last_ident) {
+        for name in excluded.iter().filter_map(find_last_ident) {
             if is_excluded(&name) && shows(table, columns, &name) {
                 let name = ObjectName::from(vec![Ident::with_quote('"', fold_name(&name))]);
                 if !omitted.contains(&name) {
@@ -82,7 +82,7 @@ pub(super) fn write_star(
             }
         }
         let is_replaced =
-            |name: &Ident| replaced.iter().any(|item| same_name(&item.column_name, name));
+            |name: &Ident| replaced.iter().any(|item| is_same_ident(&item.column_name, name));
         let own = table
             .own
             .iter()
@@ -119,7 +119,7 @@ fn split_column(name: &ObjectName) -> Option<(Ident, Vec<Ident>)> {
     Some((column, parts))
 }
 
-pub(in crate::sql::statement) fn excluded_names(
+pub(in crate::sql::statement) fn list_excluded_names(
     options: &WildcardAdditionalOptions,
 ) -> &[ObjectName] {
     match &options.opt_exclude {

@@ -7,10 +7,12 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::join_constraints::{constraint_mut, join_constraint, using_columns};
+use crate::sql::statement::join_constraints::{
+    find_constraint_mut, join_constraint, list_using_columns,
+};
 use crate::sql::statement::merged::bare_names::replace_names;
 use crate::sql::statement::merged::known_columns::TableColumns;
-use crate::sql::statement::merged::names::{last_ident, qualify_column, same_name};
+use crate::sql::statement::merged::names::{find_last_ident, is_same_ident, qualify_column};
 use crate::sql::statement::position_columns::match_position;
 
 /// Prefix of the aliases of subqueries in FROM without one.
@@ -30,12 +32,15 @@ pub(super) struct MergedTable {
 
 /// Whether `name` is a column of this table, into which USING merges columns of other tables.
 pub(super) fn owns_column(table: &MergedTable, name: &Ident) -> bool {
-    table.own.iter().any(|(own, _)| same_name(own, name))
+    table.own.iter().any(|(own, _)| is_same_ident(own, name))
 }
 
 /// Whether USING merges the column `name` of this table into a column of an earlier table.
 pub(super) fn is_merged_in(table: &MergedTable, name: &Ident) -> bool {
-    table.merged.iter().any(|merged| last_ident(merged).is_some_and(|m| same_name(&m, name)))
+    table
+        .merged
+        .iter()
+        .any(|merged| find_last_ident(merged).is_some_and(|m| is_same_ident(&m, name)))
 }
 
 /// Whether `name`, such as `t` or `schema.t`, is the name of `table`, with or without its schema.
@@ -43,7 +48,7 @@ pub(super) fn has_name(table: &MergedTable, name: &[Ident]) -> bool {
     let known: Vec<&Ident> = table.name.0.iter().filter_map(|part| part.as_ident()).collect();
     let skipped = known.len().checked_sub(name.len());
     skipped.is_some_and(|skipped| {
-        known.iter().skip(skipped).zip(name).all(|(known, name)| same_name(known, name))
+        known.iter().skip(skipped).zip(name).all(|(known, name)| is_same_ident(known, name))
     })
 }
 
@@ -56,13 +61,13 @@ pub(super) fn merge_tables(
     unnamed: &mut usize,
     out: &mut Vec<MergedTable>,
 ) -> Option<()> {
-    let merges = from.joins.iter().any(|join| !using_columns(&join.join_operator).is_empty());
+    let merges = from.joins.iter().any(|join| !list_using_columns(&join.join_operator).is_empty());
     let first = out.len();
     add_table(&mut from.relation, by_conditions, merges, relations, unnamed, out)?;
     for join in &mut from.joins {
         use JoinOperator as J;
         let before = out.len();
-        let columns = using_columns(&join.join_operator).to_vec();
+        let columns = list_using_columns(&join.join_operator).to_vec();
         match &join.join_operator {
             // These joins return only the columns of the left side, so USING merges no columns.
             J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
@@ -83,7 +88,7 @@ pub(super) fn merge_tables(
             // On the right side, the column belongs to the table that already merges it, or else to the only
             // table that has it. If this is unknown, the SELECT stays unchanged.
             let merges =
-                |table: &MergedTable| table.own.iter().any(|(own, _)| same_name(own, &name));
+                |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,
                 None if out.len() - before == 1 => before,
@@ -92,7 +97,7 @@ pub(super) fn merge_tables(
             let right_table = &mut out[right_at];
             let plain = qualify_column(&right_table.name, &name);
             // Joins in parentheses may have merged the column; the join then compares the merged value.
-            let own = right_table.own.iter().position(|(own, _)| same_name(own, &name));
+            let own = right_table.own.iter().position(|(own, _)| is_same_ident(own, &name));
             let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
             changed |= right != plain;
             let holder = match out[first..before].iter().position(merges) {
@@ -101,7 +106,7 @@ pub(super) fn merge_tables(
                 None => first + find_holder(&out[first..before], &name, relations)?,
             };
             let left_table = &out[holder];
-            let known = left_table.own.iter().position(|(own, _)| same_name(own, &name));
+            let known = left_table.own.iter().position(|(own, _)| is_same_ident(own, &name));
             let plain = qualify_column(&left_table.name, &name);
             let left = known.map_or_else(|| plain.clone(), |at| left_table.own[at].1.clone());
             changed |= left != plain;
@@ -128,7 +133,8 @@ pub(super) fn merge_tables(
                 Some(at) => {
                     holder.own[at].1 = merged;
                     // USING with a column of three tables cannot be planned, so ON is used.
-                    changed |= by_conditions && holder.repeated.iter().any(|n| same_name(n, &name));
+                    changed |=
+                        by_conditions && holder.repeated.iter().any(|n| is_same_ident(n, &name));
                     holder.repeated.push(name.clone());
                 }
                 None => holder.own.push((name.clone(), merged)),
@@ -137,7 +143,7 @@ pub(super) fn merge_tables(
         }
         if columns.is_empty() {
             let names: Vec<_> = out[first..].iter().flat_map(|t| t.own.iter().cloned()).collect();
-            if let Some(JoinConstraint::On(on)) = constraint_mut(&mut join.join_operator) {
+            if let Some(JoinConstraint::On(on)) = find_constraint_mut(&mut join.join_operator) {
                 replace_names(on, &names);
             }
             replace_in_lateral(&mut join.relation, out);
@@ -146,7 +152,7 @@ pub(super) fn merge_tables(
         if changed
             && !by_position
             && let Some(condition) = condition
-            && let Some(constraint) = constraint_mut(&mut join.join_operator)
+            && let Some(constraint) = find_constraint_mut(&mut join.join_operator)
         {
             *constraint = JoinConstraint::On(condition);
         }
@@ -178,7 +184,7 @@ fn add_table(
     if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
         return merge_tables(table_with_joins, by_conditions, relations, unnamed, out);
     }
-    let text = written_text(factor);
+    let text = find_written_text(factor);
     if let TableFactor::Derived { alias: alias @ None, .. } = factor
         && merges
     {
@@ -201,7 +207,7 @@ fn add_table(
 }
 
 /// Returns the text of a table in the statement, without an alias that `add_table` has added.
-fn written_text(factor: &TableFactor) -> String {
+fn find_written_text(factor: &TableFactor) -> String {
     if let TableFactor::Derived { alias: Some(alias), .. } = factor
         && alias.name.value.starts_with(SIDE)
     {

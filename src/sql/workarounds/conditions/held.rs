@@ -24,7 +24,7 @@ static HERE: LazyLock<Arc<ScalarUDF>> =
 
 /// Returns the functions `evaluated_here` and `evaluated_later`, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
-pub(in crate::sql) fn held_functions() -> [Arc<ScalarUDF>; 2] {
+pub(in crate::sql) fn list_held_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&HERE), Arc::clone(&LATER)]
 }
 
@@ -91,7 +91,7 @@ impl HeldConditions {
             if condition.contains_outer() {
                 self.free.push(condition);
             } else if is_held(&condition) {
-                self.held.extend(conjuncts_of(condition));
+                self.held.extend(list_conjuncts(condition));
             } else if is_free(&condition, schema) {
                 self.free.push(condition);
             } else {
@@ -126,7 +126,7 @@ pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
 ///
 /// Both must move together, so that `condition` is evaluated only for rows with a match in the
 /// outer query.
-fn hold_beside(condition: Expr, outer: Expr) -> Expr {
+fn hold_next_to(condition: Expr, outer: Expr) -> Expr {
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![condition, outer]);
     Expr::ScalarFunction(call)
 }
@@ -155,7 +155,7 @@ pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> 
                     return e;
                 }
                 changed = true;
-                hold_beside(e, outer.clone())
+                hold_next_to(e, outer.clone())
             });
             let Some(predicate) = conjunction(conditions.collect::<Vec<_>>()) else {
                 return Ok(None);
@@ -167,7 +167,7 @@ pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> 
     }
 }
 
-fn conjuncts_of(held: Expr) -> Vec<Expr> {
+fn list_conjuncts(held: Expr) -> Vec<Expr> {
     let mut found = Vec::new();
     let mut rest = match held {
         Expr::ScalarFunction(mut call) if !call.args.is_empty() => call.args.swap_remove(0),
@@ -192,7 +192,7 @@ fn conjuncts_of(held: Expr) -> Vec<Expr> {
 /// DataFusion evaluates the right side of AND for all rows of a batch unless the left side drops most of
 /// them. Its optimizer simplifies `CASE WHEN a THEN b ELSE false END` to AND, but not a CASE with an operand.
 pub(super) fn and_then(first: Expr, then: Expr) -> Expr {
-    case_of(first, vec![(lit(true), then)], lit(false))
+    make_case(first, vec![(lit(true), then)], lit(false))
 }
 
 /// Splits the result of [`and_then`] into its two conditions. Returns any other expression as `Err`.
@@ -210,7 +210,7 @@ fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     }
 }
 
-pub(super) fn case_of(of: Expr, arms: Vec<(Expr, Expr)>, other: Expr) -> Expr {
+pub(super) fn make_case(of: Expr, arms: Vec<(Expr, Expr)>, other: Expr) -> Expr {
     let arms = arms.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
     Expr::Case(Case::new(Some(Box::new(of)), arms, Some(Box::new(other))))
 }

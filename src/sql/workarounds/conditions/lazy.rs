@@ -20,7 +20,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::scalar::ScalarValue;
 
 use super::held::{
-    HeldConditions, case_of, correlate_held, defer_constant, is_free, is_held, join_conditions,
+    HeldConditions, correlate_held, defer_constant, is_free, is_held, join_conditions, make_case,
 };
 use crate::functions::cannot_fail;
 use crate::sql::rules::logical_rule;
@@ -53,16 +53,16 @@ impl OptimizerRule for LazyConditions {
             LogicalPlan::Join(join) => guard_join(join)?,
             plan => Transformed::no(plan),
         };
-        plan.transform_data(lazy_node)
+        plan.transform_data(make_node_lazy)
     }
 }
 
-fn lazy_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn make_node_lazy(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = merge_schema(&plan.inputs());
     let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
     let plan = map_named(plan, |e| match is_condition {
-        true => lazy_conjuncts(e, &schema),
-        false => made_lazy(e, &schema)?.transform_data(|e| defer_failures(e, false)),
+        true => make_conjuncts_lazy(e, &schema),
+        false => make_lazy(e, &schema)?.transform_data(|e| defer_failures(e, false)),
     })?;
     plan.transform_data(separate_held)
 }
@@ -95,7 +95,7 @@ fn guard_join(mut join: Join) -> Result<Transformed<LogicalPlan>> {
         };
         changed.set(true);
         let missing = Expr::Literal(ScalarValue::try_new_null(&e.get_type(side)?)?, None);
-        Ok(case_of(guard, vec![(lit(true), e)], missing))
+        Ok(make_case(guard, vec![(lit(true), e)], missing))
     };
     if join.null_equality == NullEquality::NullEqualsNothing {
         let keys = std::mem::take(&mut join.on);
@@ -117,7 +117,7 @@ fn guard_join(mut join: Join) -> Result<Transformed<LogicalPlan>> {
             None => {
                 changed.set(true);
                 let others = conjunction(free.clone()).unwrap_or_else(|| lit(true));
-                case_of(others, vec![(lit(true), e)], lit(false))
+                make_case(others, vec![(lit(true), e)], lit(false))
             }
         });
     }
@@ -153,21 +153,21 @@ fn guard_arguments<'a>(
         }
         let missing = Expr::Literal(ScalarValue::try_new_null(&arg.get_type(schema)?)?, None);
         let guarded = std::mem::replace(arg, lit(true));
-        *arg = case_of(filter.clone(), vec![(lit(true), guarded)], missing);
+        *arg = make_case(filter.clone(), vec![(lit(true), guarded)], missing);
         changed = true;
     }
     Ok(changed)
 }
 
 /// Rewrites each conjunct of a predicate so that operands are evaluated only for rows that need them.
-fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn make_conjuncts_lazy(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     let conjuncts = split_conjunction_owned(predicate);
     let beside = conjuncts.len() > 1;
     let made = conjuncts
         .into_iter()
         .map(|e| {
-            let lazy = made_lazy(e, schema)?
+            let lazy = make_lazy(e, schema)?
                 .transform_data(rewrite_correlated)?
                 .transform_data(|e| defer_failures(e, beside))?;
             changed |= lazy.transformed;
@@ -239,7 +239,7 @@ fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
 }
 
 /// Makes AND, OR and CASE in an expression, also in lambdas, evaluate operands only for rows that need them.
-fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn make_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_down(|e| match e {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })
             if !is_whole(&right, schema)
@@ -250,10 +250,10 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let decided = lit(op == Operator::Or);
             let open = lit(op == Operator::And);
             let arms = vec![(decided.clone(), decided), (open, *right)];
-            Ok(Transformed::yes(case_of(*left, arms, rest)))
+            Ok(Transformed::yes(make_case(*left, arms, rest)))
         }
         Expr::Case(Case { expr: None, when_then_expr, else_expr })
-            if is_truth(&when_then_expr, schema)
+            if is_boolean_case(&when_then_expr, schema)
                 && !are_whole(&when_then_expr, else_expr.as_deref(), schema) =>
         {
             let of = Some(Box::new(lit(true)));
@@ -327,7 +327,7 @@ fn defer_cast(e: Expr) -> Transformed<Expr> {
 type Arms = Vec<(Box<Expr>, Box<Expr>)>;
 
 /// Whether a CASE with the branches `arms` returns booleans.
-fn is_truth(arms: &Arms, schema: &DFSchema) -> bool {
+fn is_boolean_case(arms: &Arms, schema: &DFSchema) -> bool {
     let boolean = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == DataType::Boolean);
     arms.first().is_some_and(|(_, then)| boolean(then))
 }

@@ -10,6 +10,6 @@ mod lazy;
 mod push;
 
 #[cfg(feature = "cluster")]
-pub(in crate::sql) use held::held_functions;
+pub(in crate::sql) use held::list_held_functions;
 pub(in crate::sql) use lazy::LazyConditions;
 pub(in crate::sql) use push::PushDownFree;

@@ -15,8 +15,8 @@ use datafusion::logical_expr::{
     Union, Window, lit, when,
 };
 
-use super::checks::{has_grouping_sets, has_outer, outer_columns};
-use super::lateral_joins::{join_lateral_rows, subquery_of_lateral};
+use super::checks::{find_outer_columns, has_grouping_sets, has_outer};
+use super::lateral_joins::{find_subquery_of_lateral, join_lateral_rows};
 use super::{NewNames, keep_name};
 use crate::sql::workarounds::expression_parts::map_named;
 use crate::sql::workarounds::query_values::{project_values, rewrite_filter};
@@ -116,7 +116,7 @@ impl BoundOuter<'_> {
     fn project_queries(&mut self, node: &Projection, input: LogicalPlan) -> Result<LogicalPlan> {
         let exprs = node.expr.iter().map(|e| self.rewrite_queries(e.clone(), &node.input));
         let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
-        exprs.extend(self.key_columns());
+        exprs.extend(self.list_key_columns());
         project_values(exprs, Arc::new(input), self.names)
     }
 
@@ -131,7 +131,7 @@ impl BoundOuter<'_> {
     /// replace them. A column of `inputs` hides an outer column of the same name.
     fn collect_renamed(&self, inputs: &[&LogicalPlan]) -> Vec<Renamed> {
         let pairs = self.outer.iter().cloned().zip(self.keys.iter().cloned()).collect::<Vec<_>>();
-        without_columns_of(&pairs, inputs)
+        remove_columns_of(&pairs, inputs)
     }
 
     /// Replaces outer columns with `keys` in an expression, but not in its subqueries.
@@ -159,12 +159,12 @@ impl BoundOuter<'_> {
         })
     }
 
-    fn key_columns(&self) -> impl Iterator<Item = Expr> {
+    fn list_key_columns(&self) -> impl Iterator<Item = Expr> {
         self.keys.iter().cloned().map(Expr::Column)
     }
 
     fn project_with_keys(&self, input: LogicalPlan, mut exprs: Vec<Expr>) -> Result<LogicalPlan> {
-        exprs.extend(self.key_columns());
+        exprs.extend(self.list_key_columns());
         LogicalPlanBuilder::from(input).project(exprs)?.build()
     }
 
@@ -184,7 +184,7 @@ impl BoundOuter<'_> {
         let inner = |e: &Expr| self.rewrite_inner(e.clone());
         let aggregates = node.aggr_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
         let groups = node.group_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
-        let groups = self.key_columns().chain(groups).collect();
+        let groups = self.list_key_columns().chain(groups).collect();
         let found = Aggregate::try_new(Arc::new(input), groups, aggregates)?;
         let found = LogicalPlan::Aggregate(found);
         match node.group_expr.is_empty() {
@@ -283,7 +283,7 @@ impl BoundOuter<'_> {
         });
         let order = order.collect::<Result<Vec<_>>>()?;
         let columns: Vec<Expr> = below.schema().columns().into_iter().map(Expr::Column).collect();
-        let number = row_number().partition_by(self.key_columns().collect()).order_by(order);
+        let number = row_number().partition_by(self.list_key_columns().collect()).order_by(order);
         let name = self.names.next("row");
         let number = number.build()?.alias(name.as_str());
         let at = || Expr::Column(Column::new_unqualified(name.as_str()));
@@ -317,8 +317,8 @@ impl BoundOuter<'_> {
     }
 
     fn expand_join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
-        if let Some(query) = subquery_of_lateral(node)?
-            && outer_columns(query)?.iter().any(|column| node.left.schema().has_column(column))
+        if let Some(query) = find_subquery_of_lateral(node)?
+            && find_outer_columns(query)?.iter().any(|column| node.left.schema().has_column(column))
         {
             return self.expand_lateral(node, query);
         }
@@ -411,7 +411,7 @@ impl BoundOuter<'_> {
             keep_name(call, |call| {
                 let done = call.transform_up(|mut e| {
                     let Expr::WindowFunction(call) = &mut e else { return Ok(Transformed::no(e)) };
-                    call.params.partition_by.extend(self.key_columns());
+                    call.params.partition_by.extend(self.list_key_columns());
                     Ok(Transformed::yes(e))
                 })?;
                 Ok(done.data)
@@ -454,7 +454,7 @@ impl BoundOuter<'_> {
 type Renamed = (Column, Column);
 
 /// Returns the pairs in `renamed`, except those whose outer column is also a column of `inputs`.
-fn without_columns_of(renamed: &[Renamed], inputs: &[&LogicalPlan]) -> Vec<Renamed> {
+fn remove_columns_of(renamed: &[Renamed], inputs: &[&LogicalPlan]) -> Vec<Renamed> {
     let is_inner = |column: &Column| inputs.iter().any(|i| i.schema().has_column(column));
     renamed.iter().filter(|(column, _)| !is_inner(column)).cloned().collect()
 }
@@ -466,8 +466,8 @@ fn rename_outer(query: LogicalPlan, renamed: &[Renamed]) -> Result<LogicalPlan> 
     }
     let done = query.transform_down(|node| {
         let (node, within) = match node {
-            LogicalPlan::Join(mut join) if subquery_of_lateral(&join)?.is_some() => {
-                let beside = without_columns_of(renamed, &[&join.left]);
+            LogicalPlan::Join(mut join) if find_subquery_of_lateral(&join)?.is_some() => {
+                let beside = remove_columns_of(renamed, &[&join.left]);
                 join.left = Arc::new(rename_outer(Arc::unwrap_or_clone(join.left), renamed)?);
                 join.right = Arc::new(rename_outer(Arc::unwrap_or_clone(join.right), &beside)?);
                 (LogicalPlan::Join(join), TreeNodeRecursion::Jump)
@@ -478,7 +478,7 @@ fn rename_outer(query: LogicalPlan, renamed: &[Renamed]) -> Result<LogicalPlan> 
             }
             node => (node, TreeNodeRecursion::Continue),
         };
-        let beside = without_columns_of(renamed, &node.inputs());
+        let beside = remove_columns_of(renamed, &node.inputs());
         let node = map_named(node, |e| {
             rename_in_queries(e, &beside)?.transform_data(|e| {
                 e.transform_up(|e| match e {

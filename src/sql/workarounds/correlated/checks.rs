@@ -12,8 +12,8 @@ use datafusion::logical_expr::{
     Projection, SkipType,
 };
 
-use super::lateral_joins::subquery_of_lateral;
-use crate::sql::workarounds::subqueries::{compared_value, has_query, query_of};
+use super::lateral_joins::find_subquery_of_lateral;
+use crate::sql::workarounds::subqueries::{find_compared_value, find_query, has_query};
 
 /// Whether a correlated scalar subquery has the form that DataFusion turns into a join: an aggregate without
 /// GROUP BY, over a filter whose conditions on outer columns are equations.
@@ -41,7 +41,7 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
             LogicalPlan::Filter(node) if aggregated => {
                 // DataFusion does not move a condition on outer columns out of a table alias.
                 let stays = has_alias && names_outer(plan)?;
-                if stays || !are_equations(node)? || !nested_outer_columns(plan)?.is_empty() {
+                if stays || !are_equations(node)? || !find_nested_outer_columns(plan)?.is_empty() {
                     return Ok(false);
                 }
                 &node.input
@@ -94,7 +94,7 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
             }
             LogicalPlan::Filter(node) => {
                 let plain = !aggregated || are_equations(node)?;
-                let nested = !nested_outer_columns(plan)?.is_empty();
+                let nested = !find_nested_outer_columns(plan)?.is_empty();
                 return Ok(plain && !has_alias && !nested && !has_outer(&node.input)?);
             }
             rest => return Ok(!has_outer(rest)?),
@@ -121,7 +121,7 @@ fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
                 &node.input
             }
             LogicalPlan::Projection(node) => {
-                shown.extend(shown_columns(node));
+                shown.extend(list_shown_columns(node));
                 &node.input
             }
             LogicalPlan::SubqueryAlias(node) => &node.input,
@@ -137,7 +137,7 @@ fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
 
 /// Returns the columns that a correlated query compares with outer columns. DataFusion adds these
 /// to the output of the query, under their names.
-fn moved_columns(query: &LogicalPlan) -> Result<Vec<Column>> {
+fn find_moved_columns(query: &LogicalPlan) -> Result<Vec<Column>> {
     let mut moved = Vec::new();
     query.apply(|node| {
         if let LogicalPlan::Filter(filter) = node {
@@ -159,9 +159,9 @@ fn moved_columns(query: &LogicalPlan) -> Result<Vec<Column>> {
 /// `stock_correlated_columns_of_one_name_are_still_mixed_up` in `tests/sql/subqueries.rs` fails
 /// once this is fixed upstream.
 pub(in crate::sql) fn hides_outer(test: &Expr, query: &LogicalPlan) -> Result<bool> {
-    let mut outer = outer_columns(query)?;
-    let mut inner = moved_columns(query)?;
-    match compared_value(test) {
+    let mut outer = find_outer_columns(query)?;
+    let mut inner = find_moved_columns(query)?;
+    match find_compared_value(test) {
         // The column of the query gets a name that no other column has.
         Some(value) => outer.extend(value.column_refs().into_iter().cloned()),
         None => inner.extend(query.schema().columns()),
@@ -176,7 +176,7 @@ pub(in crate::sql) fn hides_outer(test: &Expr, query: &LogicalPlan) -> Result<bo
 /// Whether a column without a table in the rows around a correlated scalar subquery has the name
 /// of a column of the subquery. DataFusion joins both, and fails for two such columns.
 pub(in crate::sql) fn repeats_bare_name(schema: &DFSchema, query: &LogicalPlan) -> Result<bool> {
-    let mut inner = moved_columns(query)?;
+    let mut inner = find_moved_columns(query)?;
     inner.extend(query.schema().columns());
     Ok(schema.iter().any(|(relation, field)| {
         relation.is_none() && inner.iter().any(|column| column.name == *field.name())
@@ -186,7 +186,7 @@ pub(in crate::sql) fn repeats_bare_name(schema: &DFSchema, query: &LogicalPlan) 
 /// A column of a projection: its name, and the input column that it is, unless it is computed or renamed.
 pub(super) type VisibleColumn = (String, Option<Column>);
 
-pub(super) fn shown_columns(node: &Projection) -> impl Iterator<Item = VisibleColumn> {
+pub(super) fn list_shown_columns(node: &Projection) -> impl Iterator<Item = VisibleColumn> {
     node.expr.iter().map(|e| {
         let column = match e {
             Expr::Column(column) => Some(column.clone()),
@@ -265,15 +265,15 @@ pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
         found = found || e.contains_outer();
         Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(found || !nested_outer_columns(node)?.is_empty())
+    Ok(found || !find_nested_outer_columns(node)?.is_empty())
 }
 
 pub(super) fn has_outer(plan: &LogicalPlan) -> Result<bool> {
-    Ok(!outer_columns(plan)?.is_empty())
+    Ok(!find_outer_columns(plan)?.is_empty())
 }
 
 /// Returns the columns of outer queries that a plan uses, including columns that only its subqueries use.
-pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
+pub(in crate::sql) fn find_outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     plan.apply(|node| {
         node.apply_expressions(|e| {
@@ -284,12 +284,12 @@ pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
                 Ok(TreeNodeRecursion::Continue)
             })
         })?;
-        found.extend(nested_outer_columns(node)?);
+        found.extend(find_nested_outer_columns(node)?);
         if let LogicalPlan::Join(join) = node
-            && subquery_of_lateral(join)?.is_some()
+            && find_subquery_of_lateral(join)?.is_some()
         {
             // The columns of the left side are outer columns only of the query on the right side.
-            let (left, right) = (outer_columns(&join.left)?, outer_columns(&join.right)?);
+            let (left, right) = (find_outer_columns(&join.left)?, find_outer_columns(&join.right)?);
             let is_outer = |column: &Column| !join.left.schema().has_column(column);
             found.extend(left.into_iter().chain(right.into_iter().filter(is_outer)));
             return Ok(TreeNodeRecursion::Jump);
@@ -302,7 +302,7 @@ pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
 }
 
 /// Returns the outer columns of the subqueries in a node's expressions, except columns of the node's inputs.
-pub(super) fn nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
+pub(super) fn find_nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
     if !has_query(node)? {
         return Ok(found);
@@ -310,8 +310,8 @@ pub(super) fn nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
     let inputs = node.inputs();
     node.apply_expressions(|e| {
         e.apply(|e| {
-            if let Some(query) = query_of(e) {
-                let named = outer_columns(&query.subquery)?.into_iter();
+            if let Some(query) = find_query(e) {
+                let named = find_outer_columns(&query.subquery)?.into_iter();
                 found.extend(named.filter(|column| {
                     let of = |input: &&LogicalPlan| input.schema().has_column(column);
                     !inputs.iter().any(of)

@@ -13,10 +13,11 @@ use datafusion::logical_expr::{
 
 use super::bound::BoundOuter;
 use super::checks::{
-    VisibleColumn, find_clash, has_outer, names_outer, nested_outer_columns, shown_columns,
+    VisibleColumn, find_clash, find_nested_outer_columns, has_outer, list_shown_columns,
+    names_outer,
 };
 use super::{ExpandedQuery, NewNames, expand_query};
-use crate::functions::nullable_elements;
+use crate::functions::make_elements_nullable;
 use crate::sql::workarounds::shared_rows::share_rows;
 use crate::sql::workarounds::subqueries::has_query;
 
@@ -29,7 +30,7 @@ pub(in crate::sql) fn join_lateral(
     join: &Join,
     names: &mut NewNames,
 ) -> Result<Option<LogicalPlan>> {
-    let Some(query) = lateral_query(join)? else { return Ok(None) };
+    let Some(query) = find_lateral_query(join)? else { return Ok(None) };
     if let Some(joined) = expand_rows(join, query, names)? {
         return Ok(Some(joined));
     }
@@ -154,7 +155,7 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
                 return Ok(None);
             };
             let (_, field) = list.to_field(lists.input.schema())?;
-            let to = nullable_elements(field.data_type());
+            let to = make_elements_nullable(field.data_type());
             let null = match &to {
                 DataType::List(element) | DataType::LargeList(element) if !list.is_volatile() => {
                     let null = ScalarValue::try_new_null(element.data_type())?;
@@ -185,8 +186,8 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
 /// Returns the query of a LATERAL join that DataFusion cannot plan, because nodes other than filters
 /// and projections are above conditions on outer columns, or would plan with the wrong columns.
 /// Otherwise returns `None`.
-pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
-    let Some(query) = subquery_of_lateral(join)? else { return Ok(None) };
+pub(in crate::sql) fn find_lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
+    let Some(query) = find_subquery_of_lateral(join)? else { return Ok(None) };
     if !has_outer(query)? {
         return Ok(None);
     }
@@ -201,13 +202,13 @@ pub(in crate::sql) fn gains_columns(join: &Join) -> Result<bool> {
     if join.join_type != JoinType::Left {
         return Ok(false);
     }
-    let Some(query) = subquery_of_lateral(join)? else { return Ok(false) };
-    Ok(has_outer(query)? && lateral_query(join)?.is_none())
+    let Some(query) = find_subquery_of_lateral(join)? else { return Ok(false) };
+    Ok(has_outer(query)? && find_lateral_query(join)?.is_none())
 }
 
 /// Returns the name of a column of a LATERAL query that DataFusion would confuse with another column.
 pub(in crate::sql) fn find_clashing_column(join: &Join) -> Result<Option<String>> {
-    let Some(query) = subquery_of_lateral(join)? else { return Ok(None) };
+    let Some(query) = find_subquery_of_lateral(join)? else { return Ok(None) };
     if !has_outer(query)? {
         return Ok(None);
     }
@@ -232,10 +233,10 @@ impl MovedColumns {
         while has_outer(plan)? {
             plan = match plan {
                 LogicalPlan::Projection(node) if !names_outer(plan)? => {
-                    columns.shown.extend(shown_columns(node));
+                    columns.shown.extend(list_shown_columns(node));
                     &node.input
                 }
-                LogicalPlan::Filter(node) if nested_outer_columns(plan)?.is_empty() => {
+                LogicalPlan::Filter(node) if find_nested_outer_columns(plan)?.is_empty() => {
                     for condition in split_conjunction(&node.predicate) {
                         if condition.contains_outer() {
                             columns.moved.extend(condition.column_refs().into_iter().cloned());
@@ -277,7 +278,7 @@ impl MovedColumns {
 ///
 /// DataFusion treats a query as correlated even if only LATERAL joins within the query are
 /// correlated, and does not plan the query after these joins are rewritten.
-pub(in crate::sql) fn plain_join(join: &Join) -> Result<Option<Join>> {
+pub(in crate::sql) fn to_plain_join(join: &Join) -> Result<Option<Join>> {
     let (alias, right) = match join.right.as_ref() {
         LogicalPlan::SubqueryAlias(node) => (Some(node.alias.clone()), node.input.as_ref()),
         right => (None, right),
@@ -294,7 +295,7 @@ pub(in crate::sql) fn plain_join(join: &Join) -> Result<Option<Join>> {
     Ok(Some(Join { right, ..join.clone() }))
 }
 
-pub(super) fn subquery_of_lateral(join: &Join) -> Result<Option<&LogicalPlan>> {
+pub(super) fn find_subquery_of_lateral(join: &Join) -> Result<Option<&LogicalPlan>> {
     let right = match join.right.as_ref() {
         LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
         right => right,

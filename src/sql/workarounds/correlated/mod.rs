@@ -17,10 +17,11 @@ use datafusion::logical_expr::{Expr, FetchType, Join, LogicalPlan, LogicalPlanBu
 
 use self::bound::BoundOuter;
 pub(in crate::sql) use self::checks::{
-    has_grouping_sets, hides_outer, is_equation, is_semi_join, outer_columns, repeats_bare_name,
+    find_outer_columns, has_grouping_sets, hides_outer, is_equation, is_semi_join,
+    repeats_bare_name,
 };
 pub(in crate::sql) use self::lateral_joins::{
-    LATERAL, find_clashing_column, gains_columns, join_lateral, lateral_query, plain_join,
+    LATERAL, find_clashing_column, find_lateral_query, gains_columns, join_lateral, to_plain_join,
 };
 pub(in crate::sql) use self::only_row::is_only_row;
 use self::only_row::keep_only_rows;
@@ -148,7 +149,7 @@ fn expand_query(
     if is_volatile(query)? {
         return Ok(None);
     }
-    let columns = outer_columns(query)?;
+    let columns = find_outer_columns(query)?;
     if columns.iter().any(|c| outer.schema().maybe_index_of_column(c).is_none()) {
         return Ok(None);
     }

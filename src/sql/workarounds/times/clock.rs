@@ -14,7 +14,7 @@ const FINEST: DataType = DataType::Time64(TimeUnit::Nanosecond);
 /// Casts compared values to the unit of the columns if it represents all constants, else to nanoseconds.
 /// Returns `None` if nothing has to change, or if a value is neither a time of day nor a string.
 pub(super) fn unify_compared(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
-    let types = types_of(values)?;
+    let types = find_value_types(values)?;
     let is_known = |t: &DataType| is_clock(t) || t.is_string() || t.is_null();
     if !types.iter().any(is_clock) || !types.iter().all(is_known) {
         return None;
@@ -48,7 +48,7 @@ pub(super) fn unify_compared(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>>
 /// if nothing has to change, or if a value is not a time of day.
 pub(super) fn choose_from(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let with_schema: Vec<_> = values.iter().map(|e| (e, schema)).collect();
-    let types = types_of(&with_schema)?;
+    let types = find_value_types(&with_schema)?;
     let finest = find_finest(&types)?;
     if types.iter().all(|t| *t == finest || t.is_null()) {
         return None;
@@ -60,7 +60,7 @@ pub(super) fn choose_from(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr
     Some(values.iter().zip(&types).map(cast).collect())
 }
 
-fn types_of(values: &[(&Expr, &DFSchema)]) -> Option<Vec<DataType>> {
+fn find_value_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<DataType>> {
     let types = values.iter().map(|(e, schema)| match e.get_type(*schema).ok()? {
         DataType::Dictionary(_, of) => Some(*of),
         t => Some(t),
@@ -73,14 +73,14 @@ pub(super) fn find_finest(types: &[DataType]) -> Option<DataType> {
     if !types.iter().all(|t| is_clock(t) || t.is_null()) {
         return None;
     }
-    types.iter().filter(|t| is_clock(t)).max_by_key(|t| unit_of(t)).cloned()
+    types.iter().filter(|t| is_clock(t)).max_by_key(|t| find_unit(t)).cloned()
 }
 
 pub(super) fn is_clock(t: &DataType) -> bool {
     matches!(t, DataType::Time32(_) | DataType::Time64(_))
 }
 
-fn unit_of(t: &DataType) -> Option<TimeUnit> {
+fn find_unit(t: &DataType) -> Option<TimeUnit> {
     match t {
         DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
         _ => None,

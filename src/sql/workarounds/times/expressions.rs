@@ -17,12 +17,12 @@ use datafusion::logical_expr::{
 use super::INTERVAL;
 use super::functions::ComparableForm;
 use super::unify::{
-    interval_key, pair_with_schema, refine_timestamps, unify_chosen, unify_compared,
+    make_interval_key, pair_with_schema, refine_timestamps, unify_chosen, unify_compared,
     unify_compared_pairs, unify_operands,
 };
-use super::wide::wide_part;
+use super::wide::find_wide_part;
 use crate::array::{leaf_type, list_depth};
-use crate::functions::{facts_of, refine_unit};
+use crate::functions::{find_facts, refine_unit};
 
 /// Functions that return one of their arguments. Arguments with different time types are cast to one type.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
@@ -30,7 +30,7 @@ const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
 /// Functions of DataFusion that compare list elements, so that a call with intervals is an error.
-/// For functions of Serrate, `facts_of` returns whether they compare values.
+/// For functions of Serrate, `find_facts` returns whether they compare values.
 const OF_LISTS: [&str; 15] = [
     "array_distinct",
     "array_except",
@@ -118,7 +118,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             let name = call.func.name();
             let mut changed = equal_args(name, params.distinct, &mut params.args, schema)?;
             for key in &mut params.order_by {
-                if let Some(by) = interval_key(&key.expr, schema) {
+                if let Some(by) = make_interval_key(&key.expr, schema) {
                     (key.expr, changed) = (by, true);
                 }
             }
@@ -132,7 +132,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             }
             let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
             for key in keys.chain(&mut params.partition_by) {
-                if let Some(by) = interval_key(key, schema) {
+                if let Some(by) = make_interval_key(key, schema) {
                     (*key, changed) = (by, true);
                 }
             }
@@ -290,7 +290,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
     // `ragged_isin(durations, intervals)` is allowed: the function converts intervals to durations.
-    if (OF_LISTS.contains(&name) || facts_of(&call.func).compares)
+    if (OF_LISTS.contains(&name) || find_facts(&call.func).compares)
         && call.args.iter().any(intervals)
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
     {
@@ -306,7 +306,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     };
     if let [_, time] = call.args.as_slice()
         && has_parts(time)
-        && let Some(part) = wide_part(&call.func)
+        && let Some(part) = find_wide_part(&call.func)
     {
         call.func = part;
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));

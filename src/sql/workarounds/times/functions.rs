@@ -58,7 +58,7 @@ impl ScalarUDFImpl for InForm {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match self.form {
-            ComparableForm::ExactSeconds => types.first().map_or(EXACT_SECONDS, seconds_type),
+            ComparableForm::ExactSeconds => types.first().map_or(EXACT_SECONDS, find_seconds_type),
             ComparableForm::IntervalNanoseconds => INTERVAL_NANOSECONDS,
             ComparableForm::EqualInterval => DataType::Interval(IntervalUnit::MonthDayNano),
         })
@@ -76,9 +76,9 @@ impl ScalarUDFImpl for InForm {
 }
 
 /// Returns a type in which seconds replace times, or the values of lists.
-fn seconds_type(t: &DataType) -> DataType {
+fn find_seconds_type(t: &DataType) -> DataType {
     let within = |field: &FieldRef| {
-        let seconds = seconds_type(field.data_type());
+        let seconds = find_seconds_type(field.data_type());
         Arc::new(field.as_ref().clone().with_data_type(seconds))
     };
     match t {
@@ -94,7 +94,7 @@ fn convert_to_seconds(values: &ArrayRef) -> Result<ArrayRef> {
     if list_depth(given) > 0 {
         let lists = RaggedArray::try_from_arrow(values)?;
         let seconds = convert_to_seconds(lists.leaves())?;
-        return Ok(lists.with_leaves(seconds)?.to_arrow_as(&seconds_type(given))?);
+        return Ok(lists.with_leaves(seconds)?.to_arrow_as(&find_seconds_type(given))?);
     }
     Ok(match has_texts(given) {
         true => text_seconds(&complete_times(values)?, None)?,

@@ -20,10 +20,10 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::workarounds::expression_parts::{columns_below, has_part, rewrite_node};
+use crate::sql::workarounds::expression_parts::{find_columns_below, has_part, rewrite_node};
 use expressions::{holds_interval, rewrite_expr};
 use functions::ComparableForm;
-use unify::{interval_key, unify_compared_pairs};
+use unify::{make_interval_key, unify_compared_pairs};
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{cast_in_microseconds, columns_in_microseconds};
 
@@ -72,7 +72,7 @@ fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         return Ok(Transformed::no(plan));
     }
-    let schema = columns_below(&plan)?;
+    let schema = find_columns_below(&plan)?;
     if !may_have_times(&plan, &schema) {
         return Ok(Transformed::no(plan));
     }
@@ -84,7 +84,7 @@ fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Sort(mut sort) => {
             let mut more = false;
             for key in &mut sort.expr {
-                if let Some(by) = interval_key(&key.expr, &schema) {
+                if let Some(by) = make_interval_key(&key.expr, &schema) {
                     (key.expr, more) = (by, true);
                 }
             }
@@ -104,7 +104,7 @@ fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             (LogicalPlan::Join(join), more)
         }
         LogicalPlan::Union(mut union) => {
-            let more = dates_as_timestamps(&mut union)?
+            let more = convert_dates_to_timestamps(&mut union)?
                 | unify_clocks(&mut union)?
                 | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
@@ -129,7 +129,7 @@ fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 /// Casts a date column of a union input to the timestamp type that other inputs have in this column, unless
 /// that type is in nanoseconds, which cannot represent all dates. Returns whether an input changed.
-fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
+fn convert_dates_to_timestamps(union: &mut Union) -> Result<bool> {
     let columns = union.schema.fields().len();
     let mut changed = false;
     for column in 0..columns {

@@ -49,7 +49,7 @@ impl ScalarUDFImpl for SeriesList {
             (DataType::List(item), [start, stop, ..])
                 if matches!(item.data_type(), DataType::Timestamp(..)) =>
             {
-                DataType::new_list(element_type(start, stop), item.is_nullable())
+                DataType::new_list(find_element_type(start, stop), item.is_nullable())
             }
             (inner, _) => inner,
         })
@@ -87,7 +87,7 @@ impl SeriesList {
         stop: &ArrayRef,
         step: &ArrayRef,
     ) -> Result<ArrayRef> {
-        let (unit, zone) = unit_and_zone(element.data_type())?;
+        let (unit, zone) = find_unit_and_zone(element.data_type())?;
         let starts = counts_in(start, unit)?;
         let stops = counts_in(stop, unit)?;
         let (starts, stops) =
@@ -143,7 +143,7 @@ fn fail_at_limit<T>(name: &str) -> Result<T> {
     )
 }
 
-fn element_type(start: &DataType, stop: &DataType) -> DataType {
+fn find_element_type(start: &DataType, stop: &DataType) -> DataType {
     let is_nanos = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, _));
     let unit = match is_nanos(start) || is_nanos(stop) {
         true => TimeUnit::Nanosecond,
@@ -155,7 +155,7 @@ fn element_type(start: &DataType, stop: &DataType) -> DataType {
     }
 }
 
-fn unit_and_zone(element: &DataType) -> Result<(TimeUnit, Tz)> {
+fn find_unit_and_zone(element: &DataType) -> Result<(TimeUnit, Tz)> {
     let DataType::Timestamp(unit, zone) = element else {
         return exec_err!(
             "internal error: a series has elements of type {element} instead of timestamps; please report it"
@@ -269,7 +269,7 @@ impl SeriesTimestamps {
         utc.and_then(next).is_some_and(|next| !self.is_past(next))
     }
 
-    fn step_after(&self, time: i64) -> Option<i64> {
+    fn find_step_after(&self, time: i64) -> Option<i64> {
         match self.unit {
             TimeUnit::Nanosecond => {
                 TimestampNanosecondType::add_month_day_nano(time, self.step, self.zone)
@@ -287,7 +287,7 @@ impl Iterator for SeriesTimestamps {
         if self.is_past(time) {
             return None;
         }
-        self.next = match self.step_after(time) {
+        self.next = match self.find_step_after(time) {
             Some(next) if (next > time) == self.ascending && next != time => Some(next),
             Some(_) => {
                 return Some(exec_err!(
@@ -369,9 +369,9 @@ impl TableFunctionImpl for SeriesTable {
                 );
             }
         };
-        let element = element_type(&start.data_type(), &stop.data_type());
+        let element = find_element_type(&start.data_type(), &stop.data_type());
         let schema = Arc::new(Schema::new(vec![Field::new("value", element.clone(), false)]));
-        let (unit, zone) = unit_and_zone(&element)?;
+        let (unit, zone) = find_unit_and_zone(&element)?;
         let count = |time: &ScalarValue| -> Result<Option<i64>> {
             if time.is_null() {
                 return Ok(None);

@@ -8,7 +8,7 @@ use serrate_core::internal::times::{complete_times, in_unit, is_instant_or_span,
 
 use super::clock;
 use super::functions::ComparableForm;
-use crate::functions::{fold_constant, is_constant, unit_of_text};
+use crate::functions::{find_unit_of_text, fold_constant, is_constant};
 
 struct TypedValue {
     expr: Expr,
@@ -58,7 +58,7 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
         let same = changed.iter().all(Option::is_none);
         return Ok(if same { None } else { Some(apply_changes(values, changed)) });
     }
-    let zone = common_zone(&values);
+    let zone = find_common_zone(&values);
     let alike: Vec<TypedValue> = values
         .into_iter()
         .map(|v| match (&v.data_type, &zone) {
@@ -68,7 +68,7 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
                 cast_value(v, to)
             }
             (t, Some(_)) if is_text(t) => {
-                let to = DataType::Timestamp(text_unit(&v), zone.clone());
+                let to = DataType::Timestamp(find_text_unit(&v), zone.clone());
                 cast_value(v, to)
             }
             _ => v,
@@ -111,7 +111,7 @@ pub(super) fn refine_timestamps(values: &[Expr], schema: &DFSchema) -> Option<Ve
         DataType::Timestamp(unit, _) => Some(*unit),
         _ => None,
     });
-    let to = DataType::Timestamp(units.max()?, common_zone(&values));
+    let to = DataType::Timestamp(units.max()?, find_common_zone(&values));
     let changed = values.iter().map(|v| {
         let is_kept = v.data_type.is_null() || v.data_type == to;
         (!is_kept).then(|| Expr::Cast(Cast::new(Box::new(v.expr.clone()), to.clone())))
@@ -136,7 +136,7 @@ pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Op
     <[Expr; 2]>::try_from(apply_changes(values, changed)).ok().map(|[a, b]| (a, b))
 }
 
-pub(super) fn interval_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+pub(super) fn make_interval_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let interval = expr.get_type(schema).is_ok_and(|t| is_interval(&t));
     interval.then(|| ComparableForm::IntervalNanoseconds.call(expr.clone()))
 }
@@ -167,7 +167,7 @@ fn find_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<TypedValue>> {
 /// Returns replacements of one type that represent all values exactly, or `None` if there is no such type.
 fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<Changed>>> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
-    let zone = common_zone(values);
+    let zone = find_common_zone(values);
     let wanted = |unit| match durations {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
@@ -272,7 +272,7 @@ fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
         return Some(literal);
     }
     let DataType::Timestamp(_, zone) = to else { return None };
-    let unit = unit_of_text(constant.try_as_str().flatten().unwrap_or_default());
+    let unit = find_unit_of_text(constant.try_as_str().flatten().unwrap_or_default());
     cast_strictly(&literal, &DataType::Timestamp(unit, zone.clone()))
 }
 
@@ -281,9 +281,9 @@ fn cast_strictly(values: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
     cast_with_options(values, to, &options).ok()
 }
 
-fn text_unit(value: &TypedValue) -> TimeUnit {
+fn find_text_unit(value: &TypedValue) -> TimeUnit {
     let text = value.constant.as_ref().and_then(|v| v.try_as_str().flatten());
-    text.map_or(TimeUnit::Microsecond, unit_of_text)
+    text.map_or(TimeUnit::Microsecond, find_unit_of_text)
 }
 
 /// Returns an error if a literal interval with months is compared with a duration.
@@ -296,7 +296,7 @@ fn check_months(values: &[TypedValue]) -> Result<()> {
     Ok(())
 }
 
-fn common_zone(values: &[TypedValue]) -> Option<std::sync::Arc<str>> {
+fn find_common_zone(values: &[TypedValue]) -> Option<std::sync::Arc<str>> {
     values.iter().find_map(|v| match &v.data_type {
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,

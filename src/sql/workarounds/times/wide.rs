@@ -32,7 +32,7 @@ use serrate_core::internal::times::per_unit;
 use serrate_core::internal::{TimePart, extract_time_part};
 
 use super::series::{SeriesList, SeriesTable};
-use crate::functions::{coerce_arguments, delegate, to_columnar, unit_of_text};
+use crate::functions::{coerce_arguments, delegate, find_unit_of_text, to_columnar};
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
@@ -73,7 +73,7 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
 /// If `function` is DataFusion's `date_part`, returns its replacement for durations, dates and
 /// timestamps. Calls are replaced in the plan, because `extract(..)` always becomes DataFusion's
 /// own `date_part`.
-pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
+pub(super) fn find_wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     let inner = datetime::date_part();
     (function == inner.as_ref())
         .then(|| Arc::new(ScalarUDF::new_from_impl(WideFunction::new(WideTask::Part, inner))))
@@ -186,14 +186,14 @@ impl ScalarUDFImpl for WideFunction {
             WideTask::Parse => return parse_timestamps(&self.inner, args),
             WideTask::Part => return extract_part(&self.inner, args),
             WideTask::Trunc => {
-                if let Some((period, years)) = long_period(&args) {
+                if let Some((period, years)) = find_long_period(&args) {
                     return self.truncate_to_years(args, period, years);
                 }
             }
             WideTask::Bin => check_width(&args)?,
             WideTask::Now => {}
         }
-        let Some((unit, times)) = times_out_of_range(&args)? else {
+        let Some((unit, times)) = find_times_out_of_range(&args)? else {
             return match self.what {
                 WideTask::Trunc => truncate_times(&self.inner, args),
                 _ => self.inner.invoke_with_args(args),
@@ -244,7 +244,7 @@ impl ScalarUDFImpl for WideFunction {
 
 /// Returns the period of several years to which `date_trunc` truncates or that `date_part` numbers, and the number of its
 /// years; `None` for a part that DataFusion's functions support.
-fn long_period(args: &ScalarFunctionArgs) -> Option<(&'static str, i32)> {
+fn find_long_period(args: &ScalarFunctionArgs) -> Option<(&'static str, i32)> {
     let Some(ColumnarValue::Scalar(part)) = args.args.first() else { return None };
     let part = part.try_as_str().flatten()?;
     let periods = [("decade", 10), ("century", 100), ("millennium", 1000)];
@@ -301,7 +301,7 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
 /// DataFusion 55 counts parts in 32 bits: seconds over 68 years are NULL, and milliseconds of a
 /// month overflow. Obsolete once `parts_of_long_durations_are_exact` passes without this function.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-    if let Some((_, years)) = long_period(&args)
+    if let Some((_, years)) = find_long_period(&args)
         && let Some(times) = args.args.get(1)
         && matches!(
             times.data_type(),
@@ -315,7 +315,7 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
     };
     let part = part.try_as_str().flatten().map(str::to_lowercase);
     if let ColumnarValue::Array(times) = lengths
-        && let Some(part) = part.as_deref().and_then(calendar_part)
+        && let Some(part) = part.as_deref().and_then(find_calendar_part)
         && let Some(parts) = extract_time_part(times, part)?
     {
         return Ok(ColumnarValue::Array(Arc::new(parts)));
@@ -381,7 +381,7 @@ fn number_periods(
 }
 
 /// Returns the part of times without a zone that a kernel computes faster than Arrow.
-fn calendar_part(name: &str) -> Option<TimePart> {
+fn find_calendar_part(name: &str) -> Option<TimePart> {
     Some(match name {
         "year" => TimePart::Year,
         "quarter" => TimePart::Quarter,
@@ -408,7 +408,7 @@ const CYCLE_START_DAYS: i128 = -62_091;
 /// Returns the second argument as counts of its unit if some of its times are outside the 400-year cycle from
 /// [`CYCLE_START_DAYS`]. Returns `None` for other arguments, for timestamps in nanoseconds, and for zones
 /// other than UTC, whose daylight saving rules do not repeat every 400 years.
-fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
+fn find_times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     let Some(times) = args.args.get(1) else { return Ok(None) };
     let unit = match times.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => return Ok(None),
@@ -557,7 +557,7 @@ fn bin_dates(
 /// Returns nanoseconds for a string literal with more than six fractional digits, otherwise microseconds.
 fn parse_unit(literal: Option<&ScalarValue>) -> TimeUnit {
     let text = literal.and_then(|v| v.try_as_str().flatten());
-    text.map_or(TimeUnit::Microsecond, unit_of_text)
+    text.map_or(TimeUnit::Microsecond, find_unit_of_text)
 }
 
 fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -100,9 +100,9 @@ impl VisitorMut for TimestampRewriter {
         // An empty identifier takes the place of the expression while its parts move into the operator.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
-            Expr::Cast { expr, data_type, .. } => (expr, null_of(data_type)),
+            Expr::Cast { expr, data_type, .. } => (expr, make_null(data_type)),
             Expr::TypedString(TypedString { data_type, value, .. }) => {
-                (Box::new(Expr::Value(value)), null_of(data_type))
+                (Box::new(Expr::Value(value)), make_null(data_type))
             }
             Expr::AtTimeZone { timestamp, time_zone } => (timestamp, time_zone),
             other => {
@@ -115,7 +115,7 @@ impl VisitorMut for TimestampRewriter {
     }
 }
 
-fn null_of(mut data_type: DataType) -> Box<Expr> {
+fn make_null(mut data_type: DataType) -> Box<Expr> {
     set_microseconds(&mut data_type);
     Box::new(Expr::Cast {
         kind: CastKind::Cast,

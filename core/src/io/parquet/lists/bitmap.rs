@@ -10,7 +10,7 @@ pub(super) type Plane = [u64; WORDS + 1];
 
 /// Returns a mask of the lowest `n` bits, at most 64.
 #[inline(always)]
-pub(super) fn low_mask(n: usize) -> u64 {
+pub(super) fn make_low_mask(n: usize) -> u64 {
     if n == 0 { 0 } else { u64::MAX >> (64 - n.min(64)) }
 }
 
@@ -20,16 +20,16 @@ pub(super) fn count_ones(word: u64) -> usize {
 }
 
 #[inline(always)]
-pub(super) fn lowest_bit(word: u64) -> usize {
+pub(super) fn find_lowest_bit(word: u64) -> usize {
     word.trailing_zeros() as usize
 }
 
 /// Returns the index of the set bit that has `n` set bits below it; this bit must exist.
-pub(super) fn nth_bit(mut word: u64, n: usize) -> usize {
+pub(super) fn find_nth_bit(mut word: u64, n: usize) -> usize {
     for _ in 0..n {
         word &= word.wrapping_sub(1);
     }
-    lowest_bit(word)
+    find_lowest_bit(word)
 }
 
 /// Loads 8 bytes at an offset; bytes past the end are zero.
@@ -138,7 +138,10 @@ mod tests {
             }
             assert_eq!(extract_bits(word, mask), expected, "{word:x} where {mask:x}");
             if mask != 0 {
-                assert_eq!(nth_bit(mask, count_ones(mask) - 1), 63 - mask.leading_zeros() as usize);
+                assert_eq!(
+                    find_nth_bit(mask, count_ones(mask) - 1),
+                    63 - mask.leading_zeros() as usize
+                );
             }
         }
     }
@@ -148,7 +151,7 @@ mod tests {
         let mut map = BitmapBuilder::default();
         let mut expected = Vec::new();
         for (i, n) in [0, 3, 64, 61, 1, 63, 0, 64, 7, 57, 64, 2].into_iter().enumerate() {
-            let word = 0xC3A5_0F96_u64.wrapping_mul(0x1_0000_0001 + i as u64) & low_mask(n);
+            let word = 0xC3A5_0F96_u64.wrapping_mul(0x1_0000_0001 + i as u64) & make_low_mask(n);
             map.append_bits(word, n);
             expected.extend((0..n).map(|b| word >> b & 1 == 1));
         }

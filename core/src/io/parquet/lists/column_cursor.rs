@@ -79,7 +79,7 @@ impl<R: ChunkReader> RowReader<R> {
     ) -> Result<()> {
         let chunk = ColumnChunk::new(source.name, source.metadata, group, self.shape.column)?;
         chunk.check_rows(rows)?;
-        let selected = chunk.pages_of(rows);
+        let selected = chunk.find_pages_of_rows(rows);
         let (window, held) = selected.unzip();
         let held = held.unwrap_or(0..chunk.rows);
         let pages = Pages::new(source, &chunk, &self.shape, window.clone())?;

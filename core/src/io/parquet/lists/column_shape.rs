@@ -76,7 +76,7 @@ impl ColumnShape {
         }
         let nullable = is_nullable(node)?;
         let max_def = def + u8::from(nullable);
-        let leaf = leaf_kind(node.get_physical_type(), data_type)?;
+        let leaf = find_leaf_kind(node.get_physical_type(), data_type)?;
         let max_rep = u8::try_from(lists.len()).ok()?;
         let descriptor = schema.column(column);
         if !metadata
@@ -150,7 +150,7 @@ fn list_element(list: &Type) -> Option<&Type> {
     Some(element)
 }
 
-fn leaf_kind(physical: Physical, data_type: &DataType) -> Option<LeafKind> {
+fn find_leaf_kind(physical: Physical, data_type: &DataType) -> Option<LeafKind> {
     use DataType::{
         Boolean, Date32, Date64, Duration, Float32, Float64, Int8, Int16, Int32, Int64, Time32,
         Time64, Timestamp, UInt8, UInt16, UInt32, UInt64,

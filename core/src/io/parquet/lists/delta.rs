@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-use super::bitmap::{load_u64, low_mask};
+use super::bitmap::{load_u64, make_low_mask};
 use super::hybrid::DecodeFault;
 
 /// Maximum number of integers per block that a page may declare; a larger number is an error.
@@ -66,7 +66,7 @@ impl Delta {
     fn read_varint(&mut self) -> Result<u64, DecodeFault> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
-            let byte = *self.data.get(self.at).ok_or_else(|| self.end_error())?;
+            let byte = *self.data.get(self.at).ok_or_else(|| self.make_end_error())?;
             self.at += 1;
             number |= u64::from(byte & 0x7F) << shift;
             if byte & 0x80 == 0 {
@@ -84,7 +84,7 @@ impl Delta {
     }
 
     #[cold]
-    fn end_error(&self) -> DecodeFault {
+    fn make_end_error(&self) -> DecodeFault {
         DecodeFault::new(format!(
             "{} byte(s) of differences end before the last integer, so the file is damaged; create it again",
             self.data.len()
@@ -95,7 +95,7 @@ impl Delta {
         if self.widths.is_empty() {
             self.least = self.read_zigzag()?;
             if self.parts > self.data.len() - self.at {
-                return Err(self.end_error());
+                return Err(self.make_end_error());
             }
             self.widths = self.at..self.at + self.parts;
             self.at += self.parts;
@@ -112,7 +112,7 @@ impl Delta {
         // An encoder may omit the data after the last integer, so require only the bytes up to it.
         let needed = self.part.min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if (needed * self.width).div_ceil(8) > self.data.len() - self.at {
-            return Err(self.end_error());
+            return Err(self.make_end_error());
         }
         (self.bit, self.here) = (self.at * 8, self.part);
         self.at = (self.at + bytes).min(self.data.len());
@@ -141,7 +141,7 @@ impl Delta {
                 self.start_miniblock()?;
             }
             let now = self.here.min(n);
-            let mask = low_mask(self.width);
+            let mask = make_low_mask(self.width);
             for _ in 0..now {
                 let (byte, shift) = (self.bit / 8, self.bit % 8);
                 let mut difference = load_u64(&self.data, byte) >> shift;

@@ -2,7 +2,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::bitmap::{Plane, count_ones, load_u64, low_mask};
+use super::bitmap::{Plane, count_ones, load_u64, make_low_mask};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
 use crate::kernels::simd::for_avx2;
@@ -70,13 +70,13 @@ impl Hybrid {
             } else {
                 let bytes = self.width.div_ceil(8);
                 if bytes > rest {
-                    return Err(self.end_error());
+                    return Err(self.make_end_error());
                 }
                 let value = match bytes {
                     1 => u64::from(self.data[self.at]),
-                    _ => load_u64(&self.data, self.at) & low_mask(8 * bytes),
+                    _ => load_u64(&self.data, self.at) & make_low_mask(8 * bytes),
                 };
-                if value > low_mask(self.width) {
+                if value > make_low_mask(self.width) {
                     return Err(DecodeFault::new(format!(
                         "a run repeats the number {value}, which does not fit {} bit(s), so the file is damaged; create it again",
                         self.width
@@ -104,7 +104,7 @@ impl Hybrid {
     fn read_long_header(&mut self) -> Result<u64, DecodeFault> {
         let mut header = 0;
         for shift in (0..35).step_by(7) {
-            let byte = *self.data.get(self.at).ok_or_else(|| self.end_error())?;
+            let byte = *self.data.get(self.at).ok_or_else(|| self.make_end_error())?;
             self.at += 1;
             header |= u64::from(byte & 0x7F) << shift;
             if byte & 0x80 == 0 {
@@ -117,7 +117,7 @@ impl Hybrid {
     }
 
     #[cold]
-    fn end_error(&self) -> DecodeFault {
+    fn make_end_error(&self) -> DecodeFault {
         DecodeFault::new(format!(
             "{} byte(s) of runs end before the last number, so the file is damaged; create it again",
             self.data.len()
@@ -161,7 +161,7 @@ impl Hybrid {
                 EncodedRun::Repeated(value) => {
                     while filled < end {
                         let step = (end - filled).min(64);
-                        let bits = low_mask(step);
+                        let bits = make_low_mask(step);
                         for (b, plane) in planes.iter_mut().enumerate() {
                             let set = u64::from(*value >> b & 1).wrapping_neg();
                             set_bits(plane, filled, bits & set);
@@ -178,7 +178,7 @@ impl Hybrid {
                             set_bits(
                                 plane,
                                 filled,
-                                picks.gather_every::<W>(word >> b) & low_mask(step),
+                                picks.gather_every::<W>(word >> b) & make_low_mask(step),
                             );
                         }
                         *bit += step * W;
@@ -227,7 +227,7 @@ impl Hybrid {
                         let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
                         let step = left.min(57 / W);
                         let any = (1..W).fold(word, |any, b| any | word >> b);
-                        zeros += count_ones(!any & EVERY[W - 1] & low_mask(step * W));
+                        zeros += count_ones(!any & EVERY[W - 1] & make_low_mask(step * W));
                         *bit += step * W;
                         left -= step;
                     }
@@ -363,7 +363,7 @@ fn unpack_numbers(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
 /// Unpacks one number at a time; returns the bit index after the last.
 fn unpack_one_by_one(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) -> usize {
     for value in out {
-        *value = to_u32(load_u64(data, bit / 8) >> (bit % 8) & low_mask(width));
+        *value = to_u32(load_u64(data, bit / 8) >> (bit % 8) & make_low_mask(width));
         bit += width;
     }
     bit
@@ -382,7 +382,7 @@ fn unpack_eights<const W: usize>(data: &[u8], out: &mut [u32]) {
                 for i in 0..8 {
                     let (byte, shift) = (i * W / 8, i * W % 8);
                     let four = [bytes[byte], bytes[byte + 1], bytes[byte + 2], bytes[byte + 3]];
-                    eight[i] = u32::from_le_bytes(four) >> shift & to_u32(low_mask(W));
+                    eight[i] = u32::from_le_bytes(four) >> shift & to_u32(make_low_mask(W));
                 }
             }
             None => _ = unpack_one_by_one(data, at * 8, W, eight),
@@ -417,10 +417,10 @@ mod tests {
     fn check<const W: usize>(word: u64) {
         let n = 57 / W;
         let expected = (0..n).map(|i| (word >> (i * W) & 1) << i).sum::<u64>();
-        assert_eq!(PortableBits.gather_every::<W>(word) & low_mask(n), expected);
+        assert_eq!(PortableBits.gather_every::<W>(word) & make_low_mask(n), expected);
         #[cfg(target_arch = "x86_64")]
         if let Some(picks) = Avx2::try_new() {
-            assert_eq!(picks.gather_every::<W>(word) & low_mask(n), expected);
+            assert_eq!(picks.gather_every::<W>(word) & make_low_mask(n), expected);
         }
     }
 
@@ -470,7 +470,7 @@ mod tests {
         for width in 1..=32usize {
             let n = 203;
             let number = |i: usize| {
-                to_u32((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20 & low_mask(width))
+                to_u32((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20 & make_low_mask(width))
             };
             // The data is a run of three equal numbers and a run of bit-packed numbers.
             let mut bytes = vec![3 << 1];

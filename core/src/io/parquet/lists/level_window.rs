@@ -16,7 +16,7 @@
 //! valid            1 1 0 0    definition >= 3: an element that is not null
 //! ```
 
-use super::bitmap::{Plane, WORDS, count_ones, low_mask, nth_bit};
+use super::bitmap::{Plane, WORDS, count_ones, find_nth_bit, make_low_mask};
 use super::column_shape::ColumnShape;
 use super::hybrid::{DecodeFault, GatherBits, Hybrid, PortableBits};
 #[cfg(target_arch = "x86_64")]
@@ -152,7 +152,7 @@ impl LevelWindow {
         for (levels, max) in [(&self.rep, shape.max_rep), (&self.def, shape.max_def)] {
             levels.mark_at_least(max + 1, &mut most[..words]);
             if self.has_entry(&most) {
-                return Err(self.level_error(shape));
+                return Err(self.make_level_error(shape));
             }
         }
         self.def.mark_at_least(shape.max_def, &mut self.valid[..words]);
@@ -176,7 +176,7 @@ impl LevelWindow {
     #[inline(always)]
     fn has_entry(&self, bits: &[u64; WORDS]) -> bool {
         let (whole, rest) = (self.n / 64, self.n % 64);
-        let mut any = if rest > 0 { bits[whole] & low_mask(rest) } else { 0 };
+        let mut any = if rest > 0 { bits[whole] & make_low_mask(rest) } else { 0 };
         for word in &bits[..whole] {
             any |= word;
         }
@@ -189,12 +189,12 @@ impl LevelWindow {
     #[inline(always)]
     pub(super) fn next_segment(&mut self, rows: &mut usize) -> (usize, u64, bool) {
         let (word, used) = (self.at / 64, self.at % 64);
-        let mut now = low_mask(self.n - word * 64) & !low_mask(used);
+        let mut now = make_low_mask(self.n - word * 64) & !make_low_mask(used);
         let starts = self.rows[word] & now;
         let here = count_ones(starts);
         let ended = here > *rows;
-        let end = if ended { nth_bit(starts, *rows) } else { 64 };
-        now &= low_mask(end);
+        let end = if ended { find_nth_bit(starts, *rows) } else { 64 };
+        now &= make_low_mask(end);
         *rows -= here.min(*rows);
         self.at = (word * 64 + end).min(self.n);
         (word, now, ended)
@@ -206,7 +206,7 @@ impl LevelWindow {
     }
 
     #[cold]
-    fn level_error(&self, shape: &ColumnShape) -> DecodeFault {
+    fn make_level_error(&self, shape: &ColumnShape) -> DecodeFault {
         let largest =
             |levels: &BitPlanes| (0..self.n).map(|i| levels.get(i / 64, i % 64)).max().unwrap_or(0);
         DecodeFault::new(format!(

@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, GenericListArray, OffsetSizeTrait};
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::bitmap::{BitmapBuilder, count_ones, extract_bits, low_mask, lowest_bit};
+use super::bitmap::{BitmapBuilder, count_ones, extract_bits, find_lowest_bit, make_low_mask};
 use super::column_shape::{ColumnShape, ListLevel};
 use super::hybrid::DecodeFault;
 use super::level_window::LevelWindow;
@@ -104,13 +104,13 @@ impl ListsBuilder {
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
             if (without << 1) & goes_on != 0 || cut {
-                return Err(missing_element_error());
+                return Err(make_missing_element_error());
             }
             while begun != 0 {
-                let i = lowest_bit(begun);
+                let i = find_lowest_bit(begun);
                 begun &= begun - 1;
                 let (rep, def) = window.read_levels(word, i);
-                self.start_lists(rep, def, self.slots + count_ones(slots & low_mask(i)))?;
+                self.start_lists(rep, def, self.slots + count_ones(slots & make_low_mask(i)))?;
             }
         }
         let n = count_ones(slots);
@@ -128,7 +128,7 @@ impl ListsBuilder {
     fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), DecodeFault> {
         let outer = usize::from(rep);
         if outer > self.filled {
-            return Err(missing_element_error());
+            return Err(make_missing_element_error());
         }
         if let Some(level) = self.levels.get_mut(outer..)
             && let [level] = level
@@ -197,7 +197,7 @@ impl ListsBuilder {
 }
 
 #[cold]
-fn missing_element_error() -> DecodeFault {
+fn make_missing_element_error() -> DecodeFault {
     DecodeFault::new(
         "a null or empty list continues with an element, so the file is damaged; create it again",
     )

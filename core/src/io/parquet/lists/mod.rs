@@ -111,10 +111,10 @@ pub fn ranges(
     let column = (0..schema.num_columns()).find(|i| schema.get_column_root_idx(*i) == root);
     let chunk = ColumnChunk::new(file, metadata, group, column.unwrap_or(usize::MAX))?;
     chunk.check_rows(&rows)?;
-    Ok(chunk.ranges_of(&rows))
+    Ok(chunk.list_byte_ranges(&rows))
 }
 
-fn unsupported_column<R>(source: &ListsFile<'_, R>, field: &Field) -> Error {
+fn make_unsupported_column_error<R>(source: &ListsFile<'_, R>, field: &Field) -> Error {
     Error::file(
         source.name,
         format!(

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use memmap2::MmapMut;
 use parquet::basic::Encoding;
 
-use super::bitmap::{BitmapBuilder, count_ones, low_mask, lowest_bit};
+use super::bitmap::{BitmapBuilder, count_ones, find_lowest_bit, make_low_mask};
 use super::column_shape::LeafKind;
 use super::delta::Delta;
 use super::hybrid::{DecodeFault, Hybrid};
-use crate::array::prefetch::huge_pages;
+use crate::array::prefetch::request_huge_pages;
 use crate::error::Result as Outcome;
 
 /// Arrays of zeros of at least this size in bytes are memory-mapped instead of allocated.
@@ -89,7 +89,7 @@ impl EncodedValues {
                 let runs = if data.is_empty() { data } else { data.split_off(4.min(data.len())) };
                 Self::Numbers(Hybrid::new(runs, 1))
             }
-            (_, LeafKind::Boolean) => return Err(encoding_error(encoding, "booleans")),
+            (_, LeafKind::Boolean) => return Err(make_encoding_error(encoding, "booleans")),
             (Encoding::PLAIN, _) => Self::Plain(data),
             (Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY, _) => {
                 let width = match data.is_empty() {
@@ -106,13 +106,13 @@ impl EncodedValues {
             }
             (Encoding::DELTA_BINARY_PACKED, _) => Self::Delta(Delta::new(data)?),
             (Encoding::BYTE_STREAM_SPLIT, _) => Self::Split { data, at: 0 },
-            (_, _) => return Err(encoding_error(encoding, "numbers")),
+            (_, _) => return Err(make_encoding_error(encoding, "numbers")),
         })
     }
 }
 
 #[cold]
-fn encoding_error(encoding: Encoding, what: &str) -> DecodeFault {
+fn make_encoding_error(encoding: Encoding, what: &str) -> DecodeFault {
     DecodeFault::new(format!(
         "{what} have the encoding {encoding}, which the list decoder does not support; create the file again with the encoding PLAIN"
     ))
@@ -167,7 +167,7 @@ struct SlotValues<T> {
 impl<T> SlotValues<T> {
     fn use_huge_pages(&mut self) {
         if self.out.capacity().saturating_mul(size_of::<T>()) >= LARGE {
-            huge_pages(&mut self.out);
+            request_huge_pages(&mut self.out);
         }
     }
 }
@@ -237,7 +237,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
             let mut words = [0; STEP / 64];
             let mut values = 0;
             for (i, word) in words.iter_mut().enumerate() {
-                *word = valid.read_word(at + i * 64) & low_mask(n.saturating_sub(i * 64));
+                *word = valid.read_word(at + i * 64) & make_low_mask(n.saturating_sub(i * 64));
                 values += count_ones(*word);
             }
             let to = &mut out[at..at + n];
@@ -261,7 +261,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
     ) -> Outcome<ArrayRef> {
         let mut out = std::mem::take(&mut self.out);
         if out.is_empty() {
-            return zero_array::<T>(slots, data_type, nulls);
+            return build_zero_array::<T>(slots, data_type, nulls);
         }
         out.truncate(slots);
         if out.capacity() - out.len() > out.len() / 4 {
@@ -276,7 +276,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
 }
 
 /// Returns an array of zeros. Its memory is never written to.
-fn zero_array<T: DecodedValue>(
+fn build_zero_array<T: DecodedValue>(
     slots: usize,
     data_type: &DataType,
     nulls: Option<NullBuffer>,
@@ -310,7 +310,7 @@ fn scatter_valid<T: Copy>(values: &[T], valid: &[u64], to: &mut [T]) {
     for (word, to) in valid.iter().zip(to.chunks_mut(64)) {
         let mut word = *word;
         while word != 0 {
-            if let (Some(to), Some(value)) = (to.get_mut(lowest_bit(word)), values.next()) {
+            if let (Some(to), Some(value)) = (to.get_mut(find_lowest_bit(word)), values.next()) {
                 *to = *value;
             }
             word &= word - 1;
@@ -393,7 +393,7 @@ fn decode_values<T: DecodedValue>(
 fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes, DecodeFault> {
     match count.checked_mul(T::STORED).filter(|n| *n <= data.len()) {
         Some(bytes) => Ok(data.split_to(bytes)),
-        None => Err(missing_values_error::<T>(count, data.len())),
+        None => Err(make_missing_values_error::<T>(count, data.len())),
     }
 }
 
@@ -401,11 +401,11 @@ fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes,
 fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<usize, DecodeFault> {
     let all = data.len() / T::STORED;
     let end = at.checked_add(count).filter(|end| *end <= all);
-    end.ok_or_else(|| missing_values_error::<T>(count, (all - at) * T::STORED))
+    end.ok_or_else(|| make_missing_values_error::<T>(count, (all - at) * T::STORED))
 }
 
 #[cold]
-fn missing_values_error<T: DecodedValue>(count: usize, bytes: usize) -> DecodeFault {
+fn make_missing_values_error<T: DecodedValue>(count: usize, bytes: usize) -> DecodeFault {
     DecodeFault::new(format!(
         "{count} value(s) of {} bytes are expected, but the page has only {bytes} byte(s) left, so the file is damaged; create it again",
         T::STORED

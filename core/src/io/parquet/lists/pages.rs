@@ -153,7 +153,10 @@ impl<'a> ColumnChunk<'a> {
 
     /// Returns the range of pages that contain `rows`, and the range of all rows of these pages.
     /// Returns `None` if these are all pages, if `rows` is empty, or if there is no offset index.
-    pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
+    pub(super) fn find_pages_of_rows(
+        &self,
+        rows: &Range<usize>,
+    ) -> Option<(Range<usize>, Range<usize>)> {
         if self.pages.is_empty() || rows.is_empty() {
             return None;
         }
@@ -167,8 +170,10 @@ impl<'a> ColumnChunk<'a> {
         Some((first..end, first_row(&self.pages[first])..to))
     }
 
-    pub(super) fn ranges_of(&self, rows: &Range<usize>) -> Vec<Range<u64>> {
-        let Some((pages, _)) = self.pages_of(rows) else { return vec![self.bytes.clone()] };
+    pub(super) fn list_byte_ranges(&self, rows: &Range<usize>) -> Vec<Range<u64>> {
+        let Some((pages, _)) = self.find_pages_of_rows(rows) else {
+            return vec![self.bytes.clone()];
+        };
         let at = |n: i64| u64::try_from(n).unwrap_or(0);
         let (first, last) = (&self.pages[pages.start], &self.pages[pages.end - 1]);
         let data = at(first.offset)..at(last.offset) + at(last.compressed_page_size.into());

@@ -8,7 +8,7 @@ use parquet::file::reader::ChunkReader;
 
 use super::column_cursor::RowReader;
 use super::column_shape::ColumnShape;
-use super::{DecodedParts, ListsFile, unsupported_column};
+use super::{DecodedParts, ListsFile, make_unsupported_column_error};
 use crate::error::{Error, Result};
 
 /// Reads rows of one column of a row group in several steps.
@@ -43,7 +43,7 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
         parts: DecodedParts,
     ) -> Result<Self> {
         let Some(shape) = ColumnShape::new(source.metadata, root, field) else {
-            return Err(unsupported_column(source, field));
+            return Err(make_unsupported_column_error(source, field));
         };
         let mut reader = RowReader::new(shape, parts);
         reader.open(source, group, &rows)?;

@@ -140,7 +140,7 @@ impl ExactSums {
         } else if width > self.width {
             let mut limbs = Vec::with_capacity(self.groups * width);
             for sum in self.limbs.chunks_exact(self.width) {
-                let sign = sign_extension(sum);
+                let sign = compute_sign_extension(sum);
                 limbs.resize(limbs.len() + below, 0);
                 limbs.extend_from_slice(sum);
                 limbs.resize(limbs.len() + width - below - self.width, sign);
@@ -333,7 +333,7 @@ impl ExactSums {
         let sum = self.group_limbs(group);
         let Some(low) = sum.iter().position(|limb| *limb != 0) else { return };
         let one = match self.terms {
-            Terms::Floats => exact_float(&self.whole(group).real()),
+            Terms::Floats => to_exact_float(&self.whole(group).real()),
             Terms::Products => None,
             Terms::Signed => i64::try_from(self.integer(group)).ok(),
             Terms::Unsigned => u64::try_from(self.integer(group)).ok().map(u64::cast_signed),
@@ -341,7 +341,7 @@ impl ExactSums {
         if let Some(one) = one {
             return out.push(one);
         }
-        let sign = sign_extension(sum);
+        let sign = compute_sign_extension(sum);
         // High limbs that only repeat the sign of the limb below are not written.
         let mut end = sum.len();
         while end > low + 1 && sum[end - 1] == sign && (sum[end - 2] ^ sign) >> 63 == 0 {
@@ -387,13 +387,13 @@ impl ExactSums {
 }
 
 /// Returns the bits of the float that equals `number`; `None` if no float does.
-fn exact_float(number: &Real) -> Option<i64> {
+fn to_exact_float(number: &Real) -> Option<i64> {
     let (value, exact) = number.rounded();
     exact.then(|| value.to_bits().cast_signed())
 }
 
 /// Returns the value of the limbs above the stored ones: all bits set for a negative sum, else 0.
-fn sign_extension(sum: &[u64]) -> u64 {
+fn compute_sign_extension(sum: &[u64]) -> u64 {
     sum.last().map_or(0, |top| (top.cast_signed() >> 63).cast_unsigned())
 }
 

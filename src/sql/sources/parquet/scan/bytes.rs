@@ -67,7 +67,7 @@ impl ChunkReader for FetchedBytes {
     fn get_read(&self, start: u64) -> Result<Self::T> {
         match self.find_bytes(&(start..start.saturating_add(1))) {
             Some(bytes) => Ok(bytes.reader()),
-            None => Err(absent_error(start, 1)),
+            None => Err(make_absent_error(start, 1)),
         }
     }
 
@@ -76,12 +76,12 @@ impl ChunkReader for FetchedBytes {
         match self.find_bytes(&(start..end)) {
             Some(bytes) => Ok(bytes.slice(..length)),
             None if length == 0 => Ok(Bytes::new()),
-            None => Err(absent_error(start, length)),
+            None => Err(make_absent_error(start, length)),
         }
     }
 }
 
-fn absent_error(start: u64, length: usize) -> ParquetError {
+fn make_absent_error(start: u64, length: usize) -> ParquetError {
     ParquetError::EOF(format!(
         "the bytes at {start} (length: {length}) lie outside the column chunk that the footer describes; \
          create the file again"

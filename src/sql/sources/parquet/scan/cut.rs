@@ -49,7 +49,7 @@ pub(super) fn cut_by_rows(
                 let chunk = group.columns().get(*leaf);
                 chunk.is_some_and(|chunk| chunk.offset_index_offset().is_some())
             });
-            row_access(group, start..end, indexed)
+            make_row_access(group, start..end, indexed)
         })
         .collect::<Option<Vec<_>>>()
     else {
@@ -61,7 +61,7 @@ pub(super) fn cut_by_rows(
 }
 
 /// Returns the part of a row group that belongs to a byte range, or `None` if its position is invalid.
-fn row_access(
+fn make_row_access(
     group: &RowGroupMetaData,
     bytes: Range<u64>,
     indexed: bool,
@@ -99,7 +99,7 @@ fn row_access(
 struct RowWindow(Range<usize>);
 
 /// Returns the range of rows to read for each file that a scan reads only in part.
-pub(super) fn file_windows(config: &FileScanConfig) -> Vec<Range<usize>> {
+pub(super) fn find_file_windows(config: &FileScanConfig) -> Vec<Range<usize>> {
     let files = config.file_groups.iter().flat_map(FileGroup::iter);
     files.filter_map(|file| Some(file.extension::<RowWindow>()?.0.clone())).collect()
 }
@@ -114,7 +114,7 @@ fn select_rows(chosen: Range<usize>, rows: usize) -> RowSelection {
 
 /// Returns a scan of Parquet files without its first `skip` rows and with at most `fetch`, in one partition.
 /// Returns `None` if the scan has conditions or a file has an unknown number of rows.
-pub(in crate::sql) fn window_scan(
+pub(in crate::sql) fn make_window_scan(
     config: &FileScanConfig,
     skip: usize,
     fetch: Option<usize>,
@@ -205,7 +205,7 @@ mod tests {
             RowGroupAccess::Selection(rows) => rows.row_count(),
         };
         let group = |group: &RowGroupMetaData, c| {
-            rows(row_access(group, bytes(c)..bytes(c + 1), indexed).unwrap(), group.num_rows())
+            rows(make_row_access(group, bytes(c)..bytes(c + 1), indexed).unwrap(), group.num_rows())
         };
         (0..cuts).map(|c| metadata.row_groups().iter().map(|g| group(g, c)).collect()).collect()
     }

@@ -21,7 +21,9 @@ use super::scan_split::Split;
 use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, DecodedParts, ListsFile};
 use crate::sql::sources::cuts::BatchSize;
-use crate::sql::sources::nrt::row_runs::{count_run_rows, fill_gaps, mask_runs, selected_runs};
+use crate::sql::sources::nrt::row_runs::{
+    count_run_rows, fill_gaps, find_selected_runs, mask_runs,
+};
 
 /// Maximum number of leaves to decode at once, in multiples of `serrate.leaf_batch_size`: four million by default.
 const MOST: usize = 8;
@@ -154,7 +156,7 @@ impl ListRows {
         usize::try_from(most / rows).unwrap_or(1).max(1)
     }
 
-    fn max_leaves(&self) -> usize {
+    fn compute_max_leaves(&self) -> usize {
         self.size.leaves.saturating_mul(MOST)
     }
 
@@ -178,7 +180,7 @@ impl ListRows {
                 );
             };
             let rows = (self.next / self.leaves_per_row(group)).max(1);
-            self.next = self.next.saturating_mul(2).min(self.max_leaves());
+            self.next = self.next.saturating_mul(2).min(self.compute_max_leaves());
             let mut runs: Vec<Range<usize>> = Vec::new();
             let mut taken = 0;
             while taken < rows
@@ -216,7 +218,7 @@ impl ListRows {
                 );
             };
             let bits = keep_first(bits, self.left);
-            runs = selected_runs(&runs, &bits);
+            runs = find_selected_runs(&runs, &bits);
             let rows = count_run_rows(&runs);
             if rows < given.num_rows() {
                 given = filter_record_batch(&given, &bits)?;
@@ -241,7 +243,7 @@ impl ListRows {
         let mut row = 0;
         while row < batch.num_rows() {
             let most = batch.num_rows().min(row.saturating_add(self.size.rows.max(1)));
-            let end = end_of_batch(&values, row..most, self.size.leaves);
+            let end = find_end_of_batch(&values, row..most, self.size.leaves);
             self.ready.push_back(self.split.compute_output(&batch.slice(row, end - row))?);
             row = end;
         }
@@ -265,7 +267,7 @@ impl ListRows {
             (Some(start), Some(end)) => end - start,
             _ => last.end,
         };
-        let many = first.len().saturating_mul(per_row) >= self.max_leaves() / 2;
+        let many = first.len().saturating_mul(per_row) >= self.compute_max_leaves() / 2;
         // A sequential reader stops after some rows, because later rows may never be required.
         let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
         let passed = |next: usize| last.end.saturating_sub(next) - count_run_rows(&spans);
@@ -337,7 +339,7 @@ impl ListRows {
                         part.len(),
                         span.len()
                     );
-                    return Err(damaged_error(&self.name, group, column.field.name(), &what));
+                    return Err(make_damage_error(&self.name, group, column.field.name(), &what));
                 }
                 self.decoded.add(part.len());
                 parts.push(part);
@@ -381,7 +383,7 @@ impl ListRows {
                     "the bytes {}..{} are outside the file of {size} bytes",
                     range.start, range.end
                 );
-                return Err(damaged_error(&self.name, group, column.field.name(), &what));
+                return Err(make_damage_error(&self.name, group, column.field.name(), &what));
             }
             ranges.extend(of);
         }
@@ -402,7 +404,7 @@ impl ListRows {
     }
 }
 
-fn damaged_error(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
+fn make_damage_error(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
     let message = format!(
         "column {column:?}, row group {group}: {what}; the file is damaged and must be written again"
     );
@@ -423,11 +425,11 @@ fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
 
 /// Returns the end of the batch that starts at `rows.start`. The batch has at most `leaves` leaves
 /// per column, or one row.
-fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
-    let starts: Vec<usize> = columns.iter().map(|c| first_leaf(c, rows.start)).collect();
+fn find_end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
+    let starts: Vec<usize> = columns.iter().map(|c| find_first_leaf(c, rows.start)).collect();
     let fits = |row: usize| {
         let mut all = columns.iter().zip(&starts);
-        all.all(|(column, start)| first_leaf(column, row).saturating_sub(*start) <= leaves)
+        all.all(|(column, start)| find_first_leaf(column, row).saturating_sub(*start) <= leaves)
     };
     let (mut fit, mut over) = (rows.start + 1, rows.end + 1);
     while over - fit > 1 {
@@ -438,7 +440,7 @@ fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usiz
 }
 
 /// Returns the index of the first leaf of row `row`, which is the number of leaves of all earlier rows.
-fn first_leaf(column: &ArrayRef, row: usize) -> usize {
+fn find_first_leaf(column: &ArrayRef, row: usize) -> usize {
     let (mut column, mut at) = (column, row);
     loop {
         let next = match column.data_type() {
@@ -473,15 +475,15 @@ mod tests {
     fn batches_end_before_too_many_leaves_and_have_a_row() {
         let a = lists(&[3, 0, 2, 9, 1]);
         let b = lists(&[0, 0, 5, 0, 0]);
-        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 5), 3);
-        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 1), 1);
-        assert_eq!(end_of_batch(&[Arc::clone(&a)], 3..5, 1), 4);
-        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 100), 5);
-        assert_eq!(end_of_batch(&[a.slice(2, 3)], 0..3, 11), 2);
-        assert_eq!(end_of_batch(&[a, b], 0..5, 5), 3);
-        assert_eq!(end_of_batch(&[], 1..4, 0), 4);
+        assert_eq!(find_end_of_batch(&[Arc::clone(&a)], 0..5, 5), 3);
+        assert_eq!(find_end_of_batch(&[Arc::clone(&a)], 0..5, 1), 1);
+        assert_eq!(find_end_of_batch(&[Arc::clone(&a)], 3..5, 1), 4);
+        assert_eq!(find_end_of_batch(&[Arc::clone(&a)], 0..5, 100), 5);
+        assert_eq!(find_end_of_batch(&[a.slice(2, 3)], 0..3, 11), 2);
+        assert_eq!(find_end_of_batch(&[a, b], 0..5, 5), 3);
+        assert_eq!(find_end_of_batch(&[], 1..4, 0), 4);
         let flat: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
-        assert_eq!(first_leaf(&flat, 1), 1);
+        assert_eq!(find_first_leaf(&flat, 1), 1);
     }
 
     #[test]

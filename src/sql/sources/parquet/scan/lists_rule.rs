@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 
-use super::cut::file_windows;
+use super::cut::find_file_windows;
 use super::lists_source::ListsSource;
 use crate::config::SerrateOptions;
 use crate::sql::sources::exact_file_casts::ExactCasts;
@@ -40,7 +40,7 @@ impl PhysicalOptimizerRule for ParquetLists {
                 return Ok(Transformed::no(node));
             };
             let source =
-                ListsSource::new(stock.clone(), options.leaf_batch_size, file_windows(files));
+                ListsSource::new(stock.clone(), options.leaf_batch_size, find_file_windows(files));
             let Some(source) = source else { return Ok(Transformed::no(node)) };
             let mut files = files.clone();
             files.file_source = Arc::new(source);

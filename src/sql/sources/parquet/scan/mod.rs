@@ -13,7 +13,7 @@ mod lists_source;
 mod opener;
 mod scan_split;
 
-pub(in crate::sql) use cut::window_scan;
+pub(in crate::sql) use cut::make_window_scan;
 pub(crate) use lists_rule::ParquetLists;
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use lists_source::ListsSource;

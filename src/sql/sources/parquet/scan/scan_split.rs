@@ -133,7 +133,7 @@ impl Split {
         let asked = ProjectionExprs::new(asked.exprs);
         let given_schema = Arc::new(asked.project_schema(numbered.table_schema())?);
         let theirs = (!theirs.is_empty()).then(|| conjunction(theirs));
-        let rows = given_rows(&given_schema, batch_size);
+        let rows = find_given_rows(&given_schema, batch_size);
         let Some(given) = read_columns(stock, numbered, &asked, theirs, rows)? else {
             return Ok(None);
         };
@@ -181,7 +181,7 @@ impl Split {
 
 /// Returns the number of rows to request from DataFusion's scan at once: `batch_size` if the scan
 /// has nested columns, else more for small values, so that fewer pages of lists are decoded twice.
-fn given_rows(schema: &Schema, batch_size: usize) -> usize {
+fn find_given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {
         return batch_size;

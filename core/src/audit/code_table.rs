@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, StringArray};
 use arrow::datatypes::DataType;
 
-use super::{AuditLog, error_text, list_names};
+use super::{AuditLog, describe_core_error, list_names};
 use crate::io::meds::Vocabulary;
-use crate::io::meds::file::{MedsFile, string_like};
+use crate::io::meds::file::{MedsFile, is_string_like};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LifeMark {
@@ -148,7 +148,13 @@ pub(super) fn read_vocabulary(
     match Vocabulary::read(path) {
         Ok(vocabulary) => Some(vocabulary),
         Err(e) => {
-            log.add_error("vocabulary", path, String::new, error_text(&e), "codes with tokens");
+            log.add_error(
+                "vocabulary",
+                path,
+                String::new,
+                describe_core_error(&e),
+                "codes with tokens",
+            );
             None
         }
     }
@@ -157,7 +163,7 @@ pub(super) fn read_vocabulary(
 /// Reports codes with several rows. Ignores other faults, which [`Vocabulary::read`] reports.
 fn report_duplicate_codes(path: &Path, log: &mut AuditLog) {
     let Ok(source) = MedsFile::open(path) else { return };
-    let strings = |f: &arrow::datatypes::Field| string_like(f.data_type());
+    let strings = |f: &arrow::datatypes::Field| is_string_like(f.data_type());
     if !source.schema().field_with_name("code").is_ok_and(strings) {
         return;
     }

@@ -59,11 +59,11 @@ impl VocabularyCodes {
     }
 
     fn from_path(path: &str) -> Result<Arc<Self>> {
-        VOCABULARIES.get(&local_codes(path)?, Self::read)
+        VOCABULARIES.get(&find_local_codes(path)?, Self::read)
     }
 
     /// Returns the index in `texts` of each token's code; NULL for NULL and the padding token 0.
-    fn positions_of(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
+    fn find_token_positions(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
         let find = |token: u32| match self.places.as_slice() {
             [] => find_first(&self.tokens, token),
             table => table.get(token as usize).copied().flatten(),
@@ -89,7 +89,7 @@ fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
 }
 
 /// Returns the local file of the codes at a path; for the URL of an object store, that of a copy.
-pub(crate) fn local_codes(path: &str) -> Result<PathBuf> {
+pub(crate) fn find_local_codes(path: &str) -> Result<PathBuf> {
     let local = access::localize(path, &["metadata/codes.parquet", "codes.parquet"])
         .map_err(|e| Error::io(path, e))?;
     Ok(codes_file(&local.to_string_lossy()))
@@ -106,7 +106,7 @@ fn codes_file(path: &str) -> PathBuf {
 }
 
 fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
-    match plan.literal_text(1, "the codes", SUCH)? {
+    match plan.find_literal_text(1, "the codes", SUCH)? {
         Some(path) => Ok((path, VocabularyCodes::from_path(path)?)),
         None => Err(plan.refuse_call(format!(
             "argument 2 (the codes) is missing; give the path of a file of codes, such as {SUCH}"
@@ -122,7 +122,7 @@ fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
 }
 
 /// Returns the path and vocabulary of a call, or an error if the vocabulary has changed since planning.
-fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
+fn plan_vocabulary<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     let path = call.read_text(1).ok_or_else(|| {
         Error::invalid(format!(
             "{}: argument 2 (the codes) must be the same path for all rows; give a literal such as {SUCH}",
@@ -161,11 +161,11 @@ pub(super) static ENCODE: Def = Def {
             )));
         }
         let (_, codes) = plan_codes(plan)?;
-        Ok(tag_field(lists.plain_leaf(DataType::UInt32), &codes))
+        Ok(tag_field(lists.make_plain_leaf(DataType::UInt32), &codes))
     },
     call: |call| {
         let x = call.read_ragged(0)?;
-        let (_, codes) = planned_codes(call)?;
+        let (_, codes) = plan_vocabulary(call)?;
         let tokens: ArrayRef = match x.leaf_type().is_null() {
             true => cast(x.leaves(), &DataType::UInt32)?,
             false => Arc::new(codes.vocabulary.encode_array(x.leaves())?),
@@ -176,7 +176,7 @@ pub(super) static ENCODE: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn text_type() -> DataType {
+fn make_text_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }
 
@@ -208,11 +208,11 @@ pub(super) static DECODE: Def = Def {
                 codes.vocabulary.id()
             )));
         }
-        Ok(tag_field(lists.plain_leaf(text_type()), &codes))
+        Ok(tag_field(lists.make_plain_leaf(make_text_type()), &codes))
     },
     call: |call| {
         let x = call.read_ragged(0)?;
-        let (path, codes) = planned_codes(call)?;
+        let (path, codes) = plan_vocabulary(call)?;
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options).map_err(|e| {
             Error::invalid(format!(
@@ -220,7 +220,7 @@ pub(super) static DECODE: Def = Def {
                 call.name()
             ))
         })?;
-        let places = codes.positions_of(tokens.as_primitive::<UInt32Type>(), path)?;
+        let places = codes.find_token_positions(tokens.as_primitive::<UInt32Type>(), path)?;
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
         call.to_lists(&x.with_leaves(Arc::new(decoded))?)
     },
@@ -253,8 +253,8 @@ pub(super) static DESCENDANTS: Def = Def {
                 plan.refuse_call(format!("argument 1 must be a code or a list of codes, which are strings; it is {given}, so cast it first"))
             );
         }
-        match plan.literal_text(1, "the codes", SUCH) {
-            Err(_) if plan.known_literal(1).is_some_and(|v| v.is_null()) => {}
+        match plan.find_literal_text(1, "the codes", SUCH) {
+            Err(_) if plan.find_known_literal(1).is_some_and(|v| v.is_null()) => {}
             other => {
                 other?;
             }
@@ -273,7 +273,7 @@ pub(super) static DESCENDANTS: Def = Def {
                 )));
             }
         };
-        let hierarchy = HIERARCHIES.get(&local_codes(path)?, |p| CodeHierarchy::read(p))?;
+        let hierarchy = HIERARCHIES.get(&find_local_codes(path)?, |p| CodeHierarchy::read(p))?;
         let roots = RaggedArray::try_from_arrow(&call.read_array(0)?)?;
         let texts = cast(roots.leaves(), &DataType::Utf8)?;
         let texts = texts.as_string::<i32>();

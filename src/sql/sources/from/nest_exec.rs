@@ -21,11 +21,11 @@ use datafusion::physical_plan::{
     InputDistributionRequirements, Partitioning, PlanProperties,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
-use serrate_core::internal::canonical_floats;
+use serrate_core::internal::to_canonical_floats;
 
 use crate::config::SerrateOptions;
 use crate::sql::exec::one_input;
-use crate::sql::sources::cuts::{BatchSize, cut_batches, deepest_axis};
+use crate::sql::sources::cuts::{BatchSize, cut_batches, find_deepest_axis};
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 
 /// Groups the rows of a long table into ragged rows. Sorted input is streamed, with at most one
@@ -157,7 +157,7 @@ impl ExecutionPlan for NestExec {
                     .filter_map(|n| table.columns().iter().position(|c| c.name() == n))
                     .collect();
                 let schema = Arc::clone(&given);
-                let axis = deepest_axis(&table, &columns);
+                let axis = find_deepest_axis(&table, &columns);
                 stream::iter(cut_batches(Arc::new(table), columns, schema, axis, rows, size))
             })
             .try_flatten();
@@ -224,7 +224,7 @@ impl NestInput {
             return Ok(false);
         };
         let options = SortOptions::default();
-        let [first_key, last_key] = [first, last].map(|b| canonical_floats(b.column(self.key)));
+        let [first_key, last_key] = [first, last].map(|b| to_canonical_floats(b.column(self.key)));
         let compare = make_comparator(&first_key?, &last_key?, options)?;
         Ok(compare(0, last.num_rows().saturating_sub(1)) != Ordering::Equal)
     }
@@ -233,12 +233,12 @@ impl NestInput {
     /// with this value stay, because the next batch may have more of them.
     fn take_complete(&mut self) -> Result<RecordBatch> {
         let all = concat_batches(&self.input, &std::mem::take(&mut self.pending))?;
-        let runs = partition(&[canonical_floats(all.column(self.key))?])?.ranges();
+        let runs = partition(&[to_canonical_floats(all.column(self.key))?])?.ranges();
         let cut = runs.last().map_or(0, |r| r.start);
         let rest = all.slice(cut, all.num_rows() - cut);
         // Copies the rows, because a view would keep the whole batch in memory.
         let options = RecordBatchOptions::new().with_row_count(Some(rest.num_rows()));
-        let own = rest.columns().iter().map(serrate_core::internal::own_extent).collect();
+        let own = rest.columns().iter().map(serrate_core::internal::trim_extent).collect();
         let rest = RecordBatch::try_new_with_options(rest.schema(), own, &options)?;
         self.held.try_resize(rest.get_array_memory_size())?;
         self.pending.push(rest);

@@ -50,7 +50,7 @@ pub(super) struct ConvertArgs {
     #[arg(value_name = "OUT")]
     pub(super) output: PathBuf,
     /// Format to write [default: by the name of OUT; required for folders].
-    #[arg(long, value_name = "FORMAT", value_parser = writable_formats())]
+    #[arg(long, value_name = "FORMAT", value_parser = list_writable_formats())]
     to: Option<FileFormat>,
     #[command(flatten)]
     declared: DeclaredTypes,
@@ -115,7 +115,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
             .collect(),
     };
     let mut written = targets.clone();
-    let vocabulary = vocabulary_path(&source, &args.output, format, to_folder);
+    let vocabulary = find_vocabulary_path(&source, &args.output, format, to_folder);
     written.extend(vocabulary.clone());
     check_targets(&written, &source, args.overwrite)?;
     if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
@@ -128,7 +128,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     };
     let progress = Progress::new(source.shards.len());
     if source.meds.is_some() {
-        let part = part_for(format);
+        let part = choose_part(format);
         describe_losses(&source.schema()?, part).iter().for_each(|note| progress.show_note(note));
         source.select_part(part);
     }
@@ -148,7 +148,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
             let mut rows = 0;
             for (shard, target) in source.shards.iter().zip(targets) {
                 let one = std::slice::from_ref(shard);
-                let staged = staged_path(staged.as_ref(), &args.output, target);
+                let staged = find_staged_path(staged.as_ref(), &args.output, target);
                 rows += write_shards(one, &staged, format, &schema, &options, &progress)
                     .map_err(|failure| failure.with_target_name(&staged, target))?;
             }
@@ -158,7 +158,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     progress.finish();
     let mut codes = None;
     if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
-        let target = staged_path(staged.as_ref(), &args.output, path);
+        let target = find_staged_path(staged.as_ref(), &args.output, path);
         if let Some(folder) = target.parent() {
             access::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e))?;
         }
@@ -190,7 +190,11 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
 /// Returns the path at which the file `target` is first written. If `staged` is set, this is a path
 /// in `staged`, a temporary folder that holds the files of `folder` until all of them are complete.
 /// Otherwise, it is `target` itself.
-pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
+pub(super) fn find_staged_path(
+    staged: Option<&AtomicFiles>,
+    folder: &Path,
+    target: &Path,
+) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
         _ => target.to_path_buf(),
@@ -198,7 +202,7 @@ pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &
 }
 
 /// Returns a parser for the file formats that can be written: all except MEDS folders, which are only read.
-fn writable_formats() -> impl TypedValueParser<Value = FileFormat> {
+fn list_writable_formats() -> impl TypedValueParser<Value = FileFormat> {
     let formats = FileFormat::value_variants().iter().filter(|f| **f != FileFormat::Meds);
     PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))
         .try_map(|name| FileFormat::from_str(&name, true))
@@ -225,7 +229,7 @@ fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     }
 }
 
-pub(super) fn part_for(format: FileFormat) -> MedsPart {
+pub(super) fn choose_part(format: FileFormat) -> MedsPart {
     match format {
         FileFormat::Parquet | FileFormat::Arrow => MedsPart::All,
         FileFormat::Json | FileFormat::Ndjson | FileFormat::Meds => MedsPart::Events,
@@ -233,13 +237,13 @@ pub(super) fn part_for(format: FileFormat) -> MedsPart {
     }
 }
 
-fn vocabulary_path(
+fn find_vocabulary_path(
     source: &InputSource,
     output: &Path,
     format: FileFormat,
     to_folder: bool,
 ) -> Option<PathBuf> {
-    source.meds.as_ref().filter(|_| part_for(format) == MedsPart::Tokens)?;
+    source.meds.as_ref().filter(|_| choose_part(format) == MedsPart::Tokens)?;
     Some(match to_folder {
         true => output.join("metadata").join("codes.parquet"),
         // Each file has its own vocabulary, because other files in the folder may use other tokens.

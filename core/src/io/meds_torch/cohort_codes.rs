@@ -13,7 +13,7 @@ use arrow::datatypes::{DataType, Field, Float64Type, Schema};
 use parquet::arrow::ArrowWriter;
 
 use super::fit::{CodeCounts, Fitted};
-use super::schemas::writer_properties;
+use super::schemas::make_writer_properties;
 use super::{Normalize, TensorizeOptions, VocabularyFrom};
 use crate::access;
 use crate::error::{Error, Result};
@@ -110,7 +110,7 @@ impl CohortCodes {
         let tokens: Vec<u32> = vocabulary.iter().map(|(_, token)| token).collect();
         let by_code =
             codes.iter().zip(&tokens).enumerate().map(|(i, (c, t))| (Arc::clone(c), entry(i, *t)));
-        let token_type = narrowest_type(tokens.iter().copied().max().unwrap_or(0).into());
+        let token_type = find_narrowest_type(tokens.iter().copied().max().unwrap_or(0).into());
         Ok(Self {
             by_code: by_code.collect(),
             arithmetic: scales.map_or(Arithmetic::Raw, |s| s.arithmetic),
@@ -130,7 +130,8 @@ impl CohortCodes {
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let file = AtomicFile::create(path, false)?;
         let table = to_stored(&self.table)?;
-        let mut writer = ArrowWriter::try_new(file, table.schema(), Some(writer_properties()))?;
+        let mut writer =
+            ArrowWriter::try_new(file, table.schema(), Some(make_writer_properties()))?;
         writer.write(&table)?;
         writer.into_inner()?.commit()
     }
@@ -150,7 +151,7 @@ impl OldCodes {
             let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
             let table = source.read(&names, None)?;
             if table.column_by_name("code").is_none() {
-                return Err(source.missing_column_error("code"));
+                return Err(source.make_missing_column_error("code"));
             }
             old.table = Some(table);
         }
@@ -192,7 +193,7 @@ impl OldCodes {
     }
 
     /// Returns a column as f64, and whether it is Float16 or Float32; `None` without the column.
-    fn numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
+    fn read_numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
         let Some(column) = self.find_column(name) else { return Ok(None) };
         if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {
             return Err(Error::file(
@@ -221,14 +222,16 @@ impl Scales {
     fn from_codes(old: &OldCodes) -> Result<Self> {
         let arithmetic = Arithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =
-            (old.numeric_column(MEAN)?, old.numeric_column(STD)?)
+            (old.read_numeric_column(MEAN)?, old.read_numeric_column(STD)?)
         {
             return Ok(Self { mean, std, arithmetic });
         }
         let [_, _, n, sum, sum_sqd] = COUNTED;
-        let (Some((n, _)), Some((sum, _)), Some((sum_sqd, _))) =
-            (old.numeric_column(n)?, old.numeric_column(sum)?, old.numeric_column(sum_sqd)?)
-        else {
+        let (Some((n, _)), Some((sum, _)), Some((sum_sqd, _))) = (
+            old.read_numeric_column(n)?,
+            old.read_numeric_column(sum)?,
+            old.read_numeric_column(sum_sqd)?,
+        ) else {
             return Err(Error::file(
                 &old.path,
                 format!(
@@ -238,7 +241,8 @@ impl Scales {
         };
         let parts = || n.iter().zip(&sum).zip(&sum_sqd);
         let mean = parts().map(|((n, s), _)| Some((*s)? / (*n)?)).collect();
-        let std = parts().map(|((n, s), q)| Some(std_deviation((*n)?, (*s)?, (*q)?))).collect();
+        let std =
+            parts().map(|((n, s), q)| Some(compute_std_deviation((*n)?, (*s)?, (*q)?))).collect();
         Ok(Self { mean, std, arithmetic })
     }
 
@@ -260,26 +264,27 @@ impl Scales {
         let single = !exact && most <= u64::from(u16::MAX);
         let double = fitted.is_some_and(|f| f.double);
         let moments = |c: &CodeCounts| match (exact, single) {
-            (true, _) => {
-                (c.sum / to_f64(c.values), std_deviation(to_f64(c.values), c.sum, c.sum_sqd))
-            }
+            (true, _) => (
+                c.sum / to_f64(c.values),
+                compute_std_deviation(to_f64(c.values), c.sum, c.sum_sqd),
+            ),
             (false, true) => {
-                let (sum, sum_sqd) = stored_sums(c, double);
+                let (sum, sum_sqd) = compute_stored_sums(c, double);
                 let n = to_f32(c.values);
                 let mean = sum / n;
                 (f64::from(mean), f64::from((sum_sqd / n - mean * mean).sqrt()))
             }
             (false, false) => {
-                let (sum, sum_sqd) = stored_sums(c, double);
+                let (sum, sum_sqd) = compute_stored_sums(c, double);
                 let n = to_f64(c.values);
-                (f64::from(sum) / n, std_deviation(n, sum.into(), sum_sqd.into()))
+                (f64::from(sum) / n, compute_std_deviation(n, sum.into(), sum_sqd.into()))
             }
         };
-        let (mean, mean_single) = match old.numeric_column(MEAN)? {
+        let (mean, mean_single) = match old.read_numeric_column(MEAN)? {
             Some(given) => given,
             None => (counts.iter().map(|c| Some(moments(c).0)).collect(), single),
         };
-        let (std, std_single) = match old.numeric_column(STD)? {
+        let (std, std_single) = match old.read_numeric_column(STD)? {
             Some(given) => given,
             None => (counts.iter().map(|c| Some(moments(c).1)).collect(), single),
         };
@@ -294,11 +299,11 @@ impl Scales {
 /// Returns the sums of the values and of their squares: 64-bit sums rounded to 32 bits if `double`
 /// is true, else 32-bit sums.
 #[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
-fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
+fn compute_stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }
 }
 
-fn std_deviation(n: f64, sum: f64, sum_sqd: f64) -> f64 {
+fn compute_std_deviation(n: f64, sum: f64, sum_sqd: f64) -> f64 {
     let mean = sum / n;
     (sum_sqd / n - mean * mean).sqrt()
 }
@@ -313,7 +318,7 @@ fn to_f32(n: u64) -> f32 {
     n as f32
 }
 
-fn narrowest_type(most: u64) -> DataType {
+fn find_narrowest_type(most: u64) -> DataType {
     match most {
         0..=0xff => DataType::UInt8,
         0x100..=0xffff => DataType::UInt16,
@@ -325,7 +330,7 @@ fn narrowest_type(most: u64) -> DataType {
 fn narrow_array(values: impl Iterator<Item = u64>) -> Result<ArrayRef> {
     let values: UInt64Array = values.collect();
     let most = values.values().iter().copied().max().unwrap_or(0);
-    Ok(cast(&values, &narrowest_type(most))?)
+    Ok(cast(&values, &find_narrowest_type(most))?)
 }
 
 /// Builds the table of the new `codes.parquet`: codes, counts, columns of the old file, and tokens.
@@ -347,7 +352,7 @@ fn build_table(
             let sum_sqd: Float64Array = counts.iter().map(|c| Some(c.sum_sqd)).collect();
             [Arc::new(sum), Arc::new(sum_sqd)]
         } else {
-            let stored = |c: &&CodeCounts| stored_sums(c, fitted.double);
+            let stored = |c: &&CodeCounts| compute_stored_sums(c, fitted.double);
             let sum: Float32Array = counts.iter().map(|c| Some(stored(c).0)).collect();
             let sum_sqd: Float32Array = counts.iter().map(|c| Some(stored(c).1)).collect();
             [Arc::new(sum), Arc::new(sum_sqd)]

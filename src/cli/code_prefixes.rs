@@ -7,7 +7,7 @@ pub(super) const OTHERS: &str = "others";
 
 /// Returns the part of a code before its first `//` or, without `//`, before its first `/`. Returns
 /// the whole code if it has neither, or if that part is empty.
-pub(super) fn code_prefix(code: &str) -> &str {
+pub(super) fn find_code_prefix(code: &str) -> &str {
     let end = code.find("//").or_else(|| code.find('/')).filter(|end| *end > 0);
     end.map_or(code, |end| &code[..end])
 }
@@ -20,7 +20,7 @@ pub(super) fn count_prefixes<'a>(
 ) -> Vec<(String, u64)> {
     let mut counts: HashMap<&str, u64> = HashMap::new();
     for (code, count) in codes {
-        *counts.entry(code_prefix(code)).or_default() += count;
+        *counts.entry(find_code_prefix(code)).or_default() += count;
     }
     let mut counts: Vec<(String, u64)> =
         counts.into_iter().map(|(prefix, count)| (prefix.to_owned(), count)).collect();
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn prefixes_end_at_slashes() {
         let codes = ["LAB//1//x", "ICD10CM/E11", "MEDS_BIRTH", "//odd", "/x", ""];
-        let prefixes: Vec<&str> = codes.into_iter().map(code_prefix).collect();
+        let prefixes: Vec<&str> = codes.into_iter().map(find_code_prefix).collect();
         assert_eq!(prefixes, ["LAB", "ICD10CM", "MEDS_BIRTH", "//odd", "/x", ""]);
     }
 

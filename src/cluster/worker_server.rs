@@ -25,14 +25,14 @@ use tonic::{Request, Status};
 use super::VERSION;
 use super::client::Channels;
 use super::codec::SerrateCodec;
-use super::nodes::{GuardExec, single_child};
+use super::nodes::{GuardExec, find_single_child};
 use super::preflight::retype_calls;
 use super::settings::{ClusterOptions, apply_settings};
 use crate::access;
 use crate::config::SerrateOptions;
 use crate::secret::{TlsIdentity, encrypt_server, is_equal_secret};
 use crate::sql::skip_hidden_files;
-use crate::sql::travel::{hidden_functions, paths_of};
+use crate::sql::travel::{list_hidden_functions, list_paths};
 
 const STACK: usize = 64 << 20;
 
@@ -192,7 +192,7 @@ fn build_state(
     options.execution.enable_file_stream_work_stealing = false;
     let mut state = builder.build();
     copy_functions(functions, &mut state)?;
-    for function in hidden_functions() {
+    for function in list_hidden_functions() {
         datafusion::execution::FunctionRegistry::register_udf(&mut state, function)?;
     }
     Ok(state)
@@ -232,7 +232,7 @@ fn check_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
         if node.name().contains("Sink") {
             return exec_err!("the statement writes a file, but a worker cannot write files; run the statement without workers");
         }
-        for path in paths_of(node).unwrap_or_default() {
+        for path in list_paths(node).unwrap_or_default() {
             access::check_read(&path).map_err(|e| crate::Error::io(&path, e))?;
         }
         Ok(TreeNodeRecursion::Continue)
@@ -244,7 +244,7 @@ fn check_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
 /// node is an exchange, which datafusion-distributed expects there, inserts it below that node.
 fn guard_plan(plan: Arc<dyn ExecutionPlan>, queries: &Handle) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
-        let inner = Arc::new(GuardExec::new(single_child(&plan)?, queries.clone()));
+        let inner = Arc::new(GuardExec::new(find_single_child(&plan)?, queries.clone()));
         let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
         return plan.replace_children(vec![inner], options);
     }

@@ -15,9 +15,9 @@ use crate::sql::workarounds::expression_parts::rewrite_parts;
 /// and omits `i` from ORDER BY and from windows. Obsolete once the test
 /// `stock_truths_of_integers_are_still_one` fails.
 #[derive(Debug, Default)]
-pub(in crate::sql) struct NumberTruths;
+pub(in crate::sql) struct BooleanCasts;
 
-impl AnalyzerRule for NumberTruths {
+impl AnalyzerRule for BooleanCasts {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let is_affected = |e: &Expr| {
             let (Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. })) = e else {

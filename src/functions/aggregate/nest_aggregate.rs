@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Fields};
 
 use super::super::doc::{Doc, Section};
 use super::super::example;
-use super::super::lists::rows_at;
+use super::super::lists::take_rows_at;
 use super::grouped_rows::{ByGroup, CollectedRows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::RaggedArray;
@@ -36,12 +36,12 @@ pub(super) static NEST: AggDef = AggDef {
     ordered: true,
     keeps_values: true,
     plan: |types| Ok(DataType::new_list(types.data_type(0).clone(), true)),
-    state: |types| Ok(state_types(types)),
+    state: |types| Ok(list_state_types(types)),
     begin: |begin| Ok(Box::new(Nest::new(begin, None))),
 };
 
 /// Returns the types of the partial state: lists of rows, and lists of the rows' sort keys.
-pub(super) fn state_types(types: &AggTypes<'_>) -> Vec<DataType> {
+pub(super) fn list_state_types(types: &AggTypes<'_>) -> Vec<DataType> {
     let mut out = vec![DataType::new_list(types.data_type(0).clone(), true)];
     if !types.ordering().is_empty() {
         out.push(DataType::new_list(DataType::Struct(make_key_fields(types)), true));
@@ -97,7 +97,8 @@ impl Nest {
         }
         if moved {
             let order = UInt64Array::from_iter_values(positions.into_iter().map(|p| p as u64));
-            out.columns = out.columns.iter().map(|c| rows_at(c, &order)).collect::<Result<_>>()?;
+            out.columns =
+                out.columns.iter().map(|c| take_rows_at(c, &order)).collect::<Result<_>>()?;
         }
         Ok(out)
     }
