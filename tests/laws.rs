@@ -579,7 +579,7 @@ fn every_function_is_generated() {
     assert!(missing.is_empty(), "never generated: {missing:?}");
 }
 
-/// Writes the input of `tests/interop/duckdb.py`: tables as Parquet, and statements with our
+/// Writes the input of `tests/interop/duckdb_statements.py`: tables as Parquet, and statements with our
 /// answers.
 #[test]
 fn statements_of_other_engines() {

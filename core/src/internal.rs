@@ -65,7 +65,7 @@ pub mod lookup {
     pub use crate::kernels::lookup::{Lookup, bins, comparable, cuts, looked_up};
 }
 
-/// Exact conversion of times and spans, and their texts.
+/// Exact conversion of times and spans, and their strings.
 pub mod times {
     pub use crate::kernels::span_texts::{has_spans, span_formatter, write_spans};
     pub use crate::kernels::time_texts::{complete_time, complete_times, has_texts};

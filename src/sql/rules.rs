@@ -373,10 +373,16 @@ mod tests {
 
     #[test]
     fn tests_that_rules_name_exist() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql");
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql")];
         let mut sources = String::new();
-        for entry in fs::read_dir(folder).unwrap() {
-            sources += &fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => sources += &fs::read_to_string(path).unwrap(),
+                }
+            }
         }
         for rule in RULES {
             if let RemovalCondition::Fails(test) | RemovalCondition::Passes(test) = rule.until {

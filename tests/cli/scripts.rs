@@ -232,7 +232,7 @@ fn unknown_functions_have_a_counterpart_or_a_neighbour() {
     // Two unknown names are told one after the other, each with its own suggestion.
     let err = place.fails(1, &["-c", "SELECT strptime('a'), list_aggregate([1], 'sum'), foo"]);
     for expected in [
-        "-c:1:8: there is no function strptime; write to_timestamp(s, '%Y-%m-%d')\n",
+        "-c:1:8: there is no function strptime; write to_timestamp(s, '%Y-%m-%d')::TIMESTAMP for rows",
         "also: there is no function list_aggregate; write the reduction of the list",
         "also: No field named foo.\n",
     ] {

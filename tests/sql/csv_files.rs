@@ -415,7 +415,7 @@ async fn null_value_is_the_text_of_null() {
         }
         let read = format!("SELECT a, b FROM read_csv('{path}', nullstr = 'N.A') ORDER BY a");
         assert_eq!(rows_or_error(&ctx, &read).await, expected);
-        // `null_regex` says what is read as NULL, also beside `null_value`.
+        // `null_regex` says what is read as NULL, also next to `null_value`.
         let create = format!(
             "CREATE OR REPLACE EXTERNAL TABLE t (a VARCHAR, b VARCHAR) STORED AS CSV LOCATION '{path}' OPTIONS (null_value 'N.A', null_regex '^x$')"
         );

@@ -188,11 +188,7 @@ async fn columns_are_summarized() {
         assert_eq!(rows.len(), 4, "{statement}");
         assert!(rows[0].starts_with("a Int64 0.0 1 3 3 3 "), "{}", rows[0]);
         assert!(rows[0].contains(" 1.0 ") && rows[0].ends_with(" 2.0"), "{}", rows[0]);
-        assert!(
-            rows[1].starts_with("b Utf8") && rows[1].contains(" 33.33 x z 2 3 "),
-            "{}",
-            rows[1]
-        );
+        assert!(rows[1].starts_with("b Utf8") && rows[1].contains(" 33.33 x z 2 3"), "{}", rows[1]);
         assert!(rows[2].starts_with("c List"), "{}", rows[2]);
         assert!(rows[2].contains(" 33.33 1.5 4.0 3 3 3 2, 2 "), "{}", rows[2]);
         assert!(rows[2].ends_with(" 2.6666666666666665"), "{}", rows[2]);

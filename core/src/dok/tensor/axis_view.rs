@@ -1,4 +1,4 @@
-//! Which axes and coordinates of a storage a view shows, and in which order.
+//! The axes and coordinates of a storage that a view shows, and their order.
 
 use std::sync::Arc;
 
