@@ -24,7 +24,6 @@ mod json;
 mod nrt;
 #[path = "conformance/ragged_batch.rs"]
 mod ragged_batch;
-#[allow(dead_code, reason = "shared with the tests of tables")]
 #[path = "common/reference.rs"]
 mod reference;
 #[path = "conformance/unseen.rs"]

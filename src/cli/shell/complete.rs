@@ -366,10 +366,10 @@ fn find_open_quote(text: &str) -> Option<(usize, char)> {
     while let Some((at, c)) = chars.next() {
         match (open, c) {
             // A doubled quote within quotes is a part of the string or of the name.
-            (Some((_, quote)), _) if c == quote => {
-                if chars.next_if(|(_, next)| *next == quote).is_none() {
-                    open = None;
-                }
+            (Some((_, quote)), _)
+                if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() =>
+            {
+                open = None;
             }
             (None, '\'' | '"') => open = Some((at, c)),
             _ => {}
