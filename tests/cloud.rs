@@ -169,7 +169,7 @@ fn options_open_a_store_and_stay_out_of_plans() {
     let other =
         create(server::KEY).replace("us-east-1", "eu-north-1").replace("TABLE t", "TABLE u");
     let said = run(&server, &format!("{}; {other}", create(server::KEY)));
-    expect_error(&said, &["already open with other options"]);
+    expect_error(&said, &["already open in this session with other options"]);
     let wrong = create(server::KEY).replace("aws.region", "aws.rejion");
     expect_error(&run(&server, &wrong), &["the option aws.rejion is unknown"]);
     let wrong = create(server::KEY).replace("aws.region", "gcp.region");

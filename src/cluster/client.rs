@@ -371,8 +371,8 @@ impl Cluster {
         }
     }
 
-    /// Calls `report` with a sentence whenever workers are lost or can be used again. Nobody needs
-    /// to take notes any more.
+    /// Calls `report` with a sentence whenever workers are lost or can be used again. From then on no
+    /// notes are stored, so [`take_notes`](Self::take_notes) need not be called.
     #[cfg(feature = "serve")]
     pub(crate) fn report_health(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         // An error means that another function already receives the changes.

@@ -21,7 +21,8 @@ const ARGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns when a reduction can fail: sums and products of integers fail on overflow.
+/// Returns the condition under which a reduction can fail: integer overflow for sums and products, never for the
+/// others.
 const fn find_reduction_fails(how: Reduction) -> Fails {
     match how {
         Reduction::Sum | Reduction::Prod => Fails::IntegerOverflow,

@@ -457,8 +457,9 @@ fn parse_window_span(value: &ScalarValue, time: &DataType) -> Result<Option<Span
         return Ok(Some(Span::Unbounded));
     }
     let wrong = || {
+        let accepted = if is_time(time) { "an interval" } else { "an integer or a finite float" };
         Error::invalid(format!(
-            "{} is neither 'unbounded' nor a span between times of the type {time}",
+            "{} is neither 'unbounded' nor {accepted}, which times of the type {time} require",
             show_span(value)
         ))
     };

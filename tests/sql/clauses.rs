@@ -43,9 +43,13 @@ fn refused() -> Vec<(Dialect, &'static str, &'static str)> {
         (DuckDB, "SELECT unnest(x) FILTER (WHERE false) FROM t", "unnest(..) FILTER"),
         (DuckDB, "SELECT coalesce(id, 1) FILTER (WHERE false) FROM t", "coalesce(..) FILTER"),
         (DuckDB, "SELECT id FROM t WHERE upper(s) FILTER (WHERE false) = 'A'", "upper(..) FILTER"),
-        (DuckDB, "SELECT ragged_sum(x) FILTER (WHERE id = 1) FROM t", "ragged_sum(..) FILTER"),
-        (DuckDB, "SELECT ragged_sum(x) FILTER (WHERE true) FROM t", "mask"),
-        (DuckDB, "SELECT ragged_sum(x) FILTER (WHERE x) FROM t", "mask"),
+        (
+            DuckDB,
+            "SELECT ragged_sum(x) FILTER (WHERE id = 1) FROM t",
+            "ragged_sum reduces the list",
+        ),
+        (DuckDB, "SELECT ragged_sum(x) FILTER (WHERE true) FROM t", "list of booleans"),
+        (DuckDB, "SELECT ragged_sum(x) FILTER (WHERE x) FROM t", "list of booleans"),
         (DuckDB, "SELECT ragged_count(DISTINCT x) FROM t", "ragged_unique"),
         (DuckDB, "SELECT array_length(DISTINCT x) FROM t", "array_distinct"),
         (DuckDB, "SELECT upper(DISTINCT s) FROM t", "upper(DISTINCT ..)"),
@@ -657,7 +661,7 @@ async fn refusals_say_what_to_write() {
     for (sql, words) in [
         (
             "SELECT ragged_sum([1]) FILTER (WHERE false)",
-            &["requires a mask", "one Boolean per row"][..],
+            &["requires a list of booleans", "one Boolean per row"][..],
         ),
         ("SELECT list_contains([[1], [2]], 1)", &["ragged_any(x == 1)"]),
         ("SELECT [[1]] || 2", &["x || [2]"]),

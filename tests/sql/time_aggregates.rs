@@ -158,7 +158,7 @@ async fn messages_show_spans_as_results_do() {
     for (sql, shown) in [
         (
             "SELECT ragged_window([1], [1], 1, 'sum', before => INTERVAL '3 days')",
-            "3d is neither 'unbounded' nor a span",
+            "3d is neither 'unbounded' nor an integer or a finite float",
         ),
         (
             "SELECT ragged_regr_slope([1, 2], [DATE '2020-01-01', DATE '2020-01-02'])",

@@ -56,9 +56,9 @@ pub fn mask(
     let sizes = match sizes {
         Some(s) if s.len() < axis || s.len() > array.ndim() - 1 => {
             return Err(Error::invalid(format!(
-                "{} size(s) {s:?} are given for a mask of axis {axis}; give at least {axis} size(s), one per list axis up to this axis, and at most {}",
-                s.len(),
-                array.ndim() - 1
+                "the mask of axis {axis} needs one size for each of the list axes 1 to {axis} (sizes of later axes, up to {}, are ignored), but {} size(s) {s:?} are given",
+                array.ndim() - 1,
+                s.len()
             )));
         }
         Some(s) => Some(&s[..axis]),

@@ -179,7 +179,8 @@ impl RaggedTable {
         self.flatten_with(axis, FlattenFill::Zero)
     }
 
-    /// Merges an axis like [`flatten`](Self::flatten), with another fill in outer columns.
+    /// Merges an axis like [`flatten`](Self::flatten), but `fill` chooses the values of outer columns at elements
+    /// after the first of each list.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -16,7 +16,8 @@ use crate::cli::interrupt;
 use crate::cli::stats::{ColumnGroup, cast_to_microseconds, find_table_ranges, read_group};
 use crate::table::{Column, RaggedTable};
 
-/// Number of most frequent code prefixes with a row each in a chart; one more row has all others.
+/// Number of rows for code prefixes in a chart: each of the most frequent prefixes has its own row. One more row
+/// shows all other codes.
 const LANES: usize = 7;
 /// Number of periods into which a timeline is divided.
 pub(super) const CELLS: usize = 96;

@@ -275,8 +275,8 @@ fn name_format(format: Format) -> String {
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Whether a name matches a pattern, in which `%` and `*` stand for any text, or contains a pattern
-/// that has neither. Ignores case.
+/// Whether a name matches a pattern, ignoring case. `%` and `*` stand for any text; a pattern without them matches
+/// every name that contains it.
 fn matches_pattern(name: &str, pattern: &str) -> bool {
     let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
     let parts: Vec<&str> = pattern.split(['%', '*']).collect();

@@ -21,8 +21,8 @@ use super::adapter::{GroupedAccumulator, SingleAccumulator};
 use crate::error::{Error, Result};
 use serrate_core::internal::{select_ordered_quantile, select_rounded_quantile};
 
-/// Returns the accumulator of `percentile_cont`: DataFusion's, unless the quantile is a constant
-/// from 0 to 1 and the call has DISTINCT or its values are floats.
+/// Returns the accumulator of `percentile_cont`. If the quantile is a constant from 0 to 1, DISTINCT calls use
+/// [`DistinctQuantile`] and other calls over floats use [`Quantiles`]. All other calls use DataFusion's accumulator.
 pub(super) fn make_accumulator(
     stock: &AggregateUDF,
     args: AccumulatorArgs<'_>,

@@ -57,7 +57,7 @@ pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<E
     if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
         let shown = mask.schema_name();
         return plan_err!(
-            "{name}(..) FILTER (WHERE ..) requires a mask, which is a list of booleans, as in FILTER (WHERE x > 3), but the condition is one {found} per row, and {name} reduces the list within each row. To remove the rows for which the condition is not true, use WHERE; to return NULL for them, use CASE WHEN {shown} THEN {name}(..) END"
+            "{name} reduces the list within each row, so its FILTER (WHERE ..) requires a list of booleans, such as x > 3 for a list x; this condition is one {found} per row. To remove the rows for which the condition is not true, use WHERE; to return NULL for them, use CASE WHEN {shown} THEN {name}(..) END"
         );
     }
     if function.args.is_empty() {

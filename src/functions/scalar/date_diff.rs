@@ -67,7 +67,7 @@ impl CalendarPart {
 enum PartCount {
     /// Parts of the calendar that begin between two times.
     Begun,
-    /// Periods with the length of a part that lie between two times.
+    /// Complete parts that fit between two times: from 10:30 to 12:15 is 1 hour.
     Whole,
 }
 

@@ -124,8 +124,8 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Feature,
     },
     SessionRule {
-        // Must run before rules that change expressions: the query for the rows to change is made
-        // of the statement's own expressions, and then passes through all rules.
+        // Must run before rules that change expressions. The query that finds the rows to change is built from the
+        // expressions as written in the statement; all rules are then applied to this query.
         step: RuleStep::FirstOfAll(|| Arc::new(PlainChanges)),
         without: "DELETE and UPDATE with a subquery in WHERE change every row",
         upstream: &[24654],

@@ -170,7 +170,7 @@ impl SessionStores {
             && *known != public
         {
             return plan_err!(
-                "{bucket} is already open with other options, so tables of this session would read another store; use the same options other than credentials, or another session"
+                "{bucket} is already open in this session with other options, and changing them would redirect existing tables to another store; give the same options (only credentials may differ), or use another session"
             );
         }
         let store = open_store(kind, url, options)?;

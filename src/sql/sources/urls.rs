@@ -157,8 +157,8 @@ pub(in crate::sql) fn check_location(url: &ListingTableUrl, location: &Location)
     }
 }
 
-/// Returns an error if the process must not write files at a path, like [`check_url`]. Some of DataFusion's writers
-/// drop the errors of the stores, which make the same check.
+/// Like [`check_url`], but for writing: returns an error if the process must not write files at the path. The object
+/// stores check this too, but some of DataFusion's writers drop their errors.
 pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
     check_url(url)?;
     let path = url.get_url().to_file_path();

@@ -136,7 +136,8 @@ fn describe_errors(errors: &[DataFusionError]) -> String {
             messages.push(message);
         }
     }
-    // One more error of one line takes no more lines than the note that there is one more error.
+    // If only one error is left and it has one line, show it instead of the note "and 1 more error", which takes a
+    // line as well.
     let count = match messages.get(SHOWN_ERRORS..) {
         Some([last]) if !last.contains('\n') => messages.len(),
         _ => messages.len().min(SHOWN_ERRORS),

@@ -115,7 +115,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
         "array_slice(array_agg($1 ORDER BY $1 DESC) FILTER (WHERE $1 IS NOT NULL), 1, $2)",
     ),
     (SEVERAL_LEAST, "array_slice(array_agg($1 ORDER BY $1) FILTER (WHERE $1 IS NOT NULL), 1, $2)"),
-    // Rows with NULL come last. If the first row has one, all have.
+    // Rows where either argument is NULL are sorted last. If the first row is such a row, all rows are, and the result
+    // is NULL.
     (
         GREATEST_OF_WINDOW,
         "first_value(CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN $1 END) OVER (ORDER BY ($1 IS NULL OR $2 IS NULL), $2 DESC, $1 ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",

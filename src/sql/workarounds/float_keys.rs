@@ -93,10 +93,10 @@ impl OptimizerRule for FloatKeys {
 
 /// Logical optimizer rule, before constants are folded: compares constant floats by their [`make_float_key`].
 ///
-/// By the time [`FloatKeys`] runs, comparisons of constants are folded: `0.0 IN (-0.0)` is already false. So are
-/// comparisons of conditional expressions that fold to a constant: `coalesce(-0.0, x) IN (0.0)`. Constants that are
-/// compared with columns are canonicalized, because a join on `x = y` combines `x = 0.0` with `y = -0.0`, and the
-/// simplifier treats two different constants as a contradiction.
+/// [`FloatKeys`] runs too late for these: constant folding has already made `0.0 IN (-0.0)` false, and has also folded
+/// `coalesce(-0.0, x) IN (0.0)`. Constants that are compared with columns are canonicalized here as well: from a join
+/// on `x = y`, `x = 0.0` and `y = -0.0` are combined into conditions on one column, and the simplifier would treat two
+/// different constants as a contradiction.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ConstantFloatKeys;
 

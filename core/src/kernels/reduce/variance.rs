@@ -88,7 +88,8 @@ fn compute_scaled_mean<T: FoldNumber<Wide = f64>>(
     list: Range<usize>,
     count: usize,
 ) -> Option<f64> {
-    // The sum of the values times 2^-64 cannot overflow, because no list has 2^64 values.
+    // Each value is multiplied by 2^-64 before it is added. The sum then cannot overflow, because no list has 2^64
+    // values.
     const DOWN: f64 = 1.0 / 18_446_744_073_709_551_616.0;
     let (mut sum, mut finite) = (0.0, true);
     let mut add = |i: usize| {

@@ -1,11 +1,12 @@
 //! Gives each column that USING or NATURAL merges the value that SQL requires.
 //!
 //! The merged column is the left column in an inner or left join, the right column in a right join,
-//! and the first that is not NULL in a full join. DataFusion always uses the column with the
-//! smaller qualified name for `*`, and the first by position for an unqualified name, so the merged
-//! column may be NULL in rows without a match, also in groups and later joins. Therefore a SELECT
-//! over such joins is rewritten before planning: `*` is expanded table by table, with the merged
-//! column in place of the left one, and unqualified names become expressions of both columns.
+//! and the first that is not NULL in a full join. DataFusion instead always uses one of the two
+//! columns: for `*` the one with the smaller qualified name, for an unqualified name the first by
+//! position. In rows without a match, this column may be NULL. GROUP BY and later joins then use the
+//! NULL, too. Therefore a SELECT over such joins is rewritten before planning: `*` is expanded table
+//! by table, with the merged column in place of the left one, and unqualified names become
+//! expressions of both columns.
 
 mod bare_names;
 mod known_columns;

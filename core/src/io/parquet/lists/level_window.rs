@@ -167,7 +167,7 @@ impl LevelWindow {
         }
         if shape.max_rep > 0 && self.has_entry(&most) {
             return Err(DecodeFault::new(
-                "an entry continues a list by its repetition level, but is not an element of this list by its definition level, so the file is damaged; create it again",
+                "the repetition level of an entry says that it continues a list, but its definition level says that it is not an element of this list, so the file is damaged; create it again",
             ));
         }
         Ok(())

@@ -143,7 +143,7 @@ impl ListsBuilder {
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
             return Err(DecodeFault::new(
-                "an entry continues a list by its repetition level, but is not an element of this list by its definition level, so the file is damaged; create it again",
+                "the repetition level of an entry says that it continues a list, but its definition level says that it is not an element of this list, so the file is damaged; create it again",
             ));
         }
         for l in outer..self.levels.len() {
