@@ -23,7 +23,7 @@ const BARE_STARTS: [&str; 8] =
     ["Of ", "With ", "As ", "What ", "Where ", "Those ", "That of ", "Which "];
 
 /// Phrases for which the field has a word, with that word.
-const PHRASES: [(&str, &str); 18] = [
+const PHRASES: [(&str, &str); 19] = [
     ("asks ahead", "prefetches"),
     ("asked ahead", "prefetched"),
     ("asked for ahead", "prefetched"),
@@ -42,6 +42,7 @@ const PHRASES: [(&str, &str); 18] = [
     ("truth value", "boolean"),
     ("beside ", "next to, compared with"),
     (" texts", "strings"),
+    ("hollow", "without values"),
 ];
 
 /// One-word names that are the vocabulary of Rust and of the field.

@@ -151,7 +151,7 @@ impl ServeArgs {
     }
 
     /// Prepares the use of workers by sessions, and prints each change of their health on stderr.
-    /// Notes about single statements have no reader in a server.
+    /// Does not print the notes about single statements, because clients do not see the server's stderr.
     #[cfg(feature = "cluster")]
     async fn connect_workers(
         &self,

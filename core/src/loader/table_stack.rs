@@ -79,8 +79,8 @@ impl<'a> TableStack<'a> {
         Ok(Some(Self { tables, layouts }))
     }
 
-    /// Returns the tensors in this order. The limit and the type of the options are those of each
-    /// tensor; the fill value is ignored.
+    /// Returns the tensors `wanted`, in that order. The limit and the type in `options` apply to each
+    /// tensor separately; the fill value is ignored.
     ///
     /// # Errors
     /// If a column does not exist or lacks the type that its tensor needs, or a tensor exceeds the

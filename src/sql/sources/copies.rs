@@ -22,8 +22,8 @@ const RECHECK: Duration = Duration::from_secs(1);
 /// Path, size, ETag and second of change of each object of a copy.
 type CopyVersion = Vec<(String, u64, Option<String>, i64)>;
 
-/// The copies of this process. The lease is never dropped; the next writer to the folder removes
-/// what a process leaves.
+/// The local copies that this process has made. A static is never dropped, so its lease does not remove
+/// them when the process ends; the next process that takes a lease in the same folder does.
 static COPIES: Mutex<Option<Copies>> = Mutex::new(None);
 
 struct Copies {

@@ -158,7 +158,7 @@ fn find_queries_of_used_names(select: &Select) -> Vec<usize> {
     used.extend(select.projection.iter().filter_map(|item| match item {
         SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(lower(name)),
         SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(lower),
-        // The planner names the column of a subquery after its expression.
+        // The planner names the column of an expression after its text. Subqueries are compared below.
         SelectItem::UnnamedExpr(e) if !matches!(e, Expr::Subquery(_)) => {
             Some(e.to_string().to_lowercase())
         }

@@ -16,7 +16,8 @@ const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
 
-/// Maximum number of alternatives (operands of OR). Any key may match a longer condition.
+/// Maximum number of alternatives (operands of OR). An OR with more is treated as if any key could match it; an AND
+/// with more combinations keeps only the alternatives of its left side.
 const ALTERNATIVES: usize = 1 << 12;
 
 /// The values that each key column may have in one alternative of a condition. `None` means any value.

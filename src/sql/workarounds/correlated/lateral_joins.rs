@@ -252,10 +252,11 @@ impl MovedColumns {
 
     /// Returns the name of a column that DataFusion would confuse with another.
     ///
-    /// DataFusion gives the alias of the query to all columns of the query in the conditions that it moves,
-    /// and in ON also to columns of the left side that have the same table and name. Without an alias,
-    /// such columns are an error. `stock_lateral_self_joins_still_lose_rows` in
-    /// `tests/sql/nested_subqueries.rs` fails once this is fixed upstream.
+    /// In the conditions that it moves, DataFusion replaces the table name of the query's columns with the alias of the
+    /// query. In ON, it does so also for a column of the left side whose table and name are those of a column of the
+    /// query, and so confuses the two. If the query has no alias, any column of the query with the table and name of a
+    /// left column is an error. `stock_lateral_self_joins_still_lose_rows` in `tests/sql/lateral_queries.rs` fails once
+    /// this is fixed upstream.
     fn find_clash(&self, join: &Join, query: &LogicalPlan) -> Option<String> {
         if let Some(column) = find_clash(&self.moved, &self.shown) {
             return Some(column.name.clone());
