@@ -14,7 +14,7 @@ use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor, Fill, Side};
 use serrate::kernels::densify::{dense_bytes, densify, densify_into};
 use serrate::kernels::mask::{mask, validity_mask};
 
-use super::tree::{N, NestedRows, nested};
+use super::tree::{N, NestedRows, any_nested_rows};
 
 /// Collects the cells of one element in a block of `shape`; `leaf` returns the value of a cell.
 fn places<T>(
@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
     fn densify_is_the_reference(
-        nested in nested(),
+        nested in any_nested_rows(),
         stored in dtype(),
         target in prop::option::of(dtype()),
         sizes in prop::option::of([0usize..6, 0usize..6, 0usize..6]),

@@ -23,7 +23,7 @@ pub(crate) struct NestedRows {
     pub(crate) rows: Vec<N>,
 }
 
-fn tree(kinds: &[ListKind]) -> BoxedStrategy<N> {
+fn any_tree(kinds: &[ListKind]) -> BoxedStrategy<N> {
     let Some((kind, rest)) = kinds.split_first() else {
         return prop_oneof![1 => Just(N::Null), 5 => (0i64..100).prop_map(N::Leaf)].boxed();
     };
@@ -31,7 +31,7 @@ fn tree(kinds: &[ListKind]) -> BoxedStrategy<N> {
         ListKind::FixedSizeList(n) => *n as usize..=*n as usize,
         _ => 0..=4,
     };
-    let list = prop::collection::vec(tree(rest), size).prop_map(N::List);
+    let list = prop::collection::vec(any_tree(rest), size).prop_map(N::List);
     prop_oneof![1 => Just(N::Null), 8 => list].boxed()
 }
 
@@ -44,9 +44,9 @@ fn kind() -> impl Strategy<Value = ListKind> {
 }
 
 /// Draws up to three levels of lists of any kind, with nulls on every level.
-pub(crate) fn nested() -> impl Strategy<Value = NestedRows> {
+pub(crate) fn any_nested_rows() -> impl Strategy<Value = NestedRows> {
     prop::collection::vec(kind(), 0..=3).prop_flat_map(|kinds| {
-        prop::collection::vec(tree(&kinds), 0..6)
+        prop::collection::vec(any_tree(&kinds), 0..6)
             .prop_map(move |rows| NestedRows { kinds: kinds.clone(), rows })
     })
 }
@@ -118,7 +118,7 @@ impl NestedRows {
 }
 
 /// Converts a ragged array of numbers to trees.
-pub(crate) fn trees(array: &RaggedArray) -> Vec<N> {
+pub(crate) fn to_trees(array: &RaggedArray) -> Vec<N> {
     let leaves = cast(array.leaves(), &DataType::Int64).unwrap();
     let mut below: Vec<N> =
         leaves.as_primitive::<Int64Type>().iter().map(|v| v.map_or(N::Null, N::Leaf)).collect();

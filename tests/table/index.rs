@@ -17,7 +17,7 @@ fn number(n: usize) -> i64 {
     i64::try_from(n).unwrap()
 }
 
-fn position(dice: &mut Random) -> i64 {
+fn draw_position(dice: &mut Random) -> i64 {
     number(dice.below(6)) - 3
 }
 
@@ -31,16 +31,16 @@ fn random_index(model: &Model, dice: &mut Random) -> Vec<Index> {
         .map(|axis| match dice.below(kinds) {
             0 => Index::ALL,
             1 => {
-                let mut part = |n| (dice.below(n) > 0).then(|| position(dice));
+                let mut part = |n| (dice.below(n) > 0).then(|| draw_position(dice));
                 let (start, stop) = (part(2), part(2));
                 let step = [None, Some(1), Some(-1), Some(2), Some(-3)][dice.below(5)];
                 Index::Slice { start, stop, step }
             }
-            2 => Index::At(position(dice)),
-            3 => position(dice).into(),
+            2 => Index::At(draw_position(dice)),
+            3 => draw_position(dice).into(),
             4 => {
                 let n = if dice.below(4) == 0 { 1 } else { count };
-                (0..n).map(|_| position(dice)).collect::<Vec<_>>().into()
+                (0..n).map(|_| draw_position(dice)).collect::<Vec<_>>().into()
             }
             _ => {
                 let rows = if axis == 0 { model.rows } else { 2 };

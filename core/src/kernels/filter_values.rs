@@ -120,7 +120,7 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
 /// Filters with AVX-512 compress instructions, 64 values at a time.
 ///
 /// # Safety
-/// The CPU must support compression of values of this width (see [`Compress::compress`]).
+/// The CPU must support compression of values of this width (see [`Compress::compress_word`]).
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
@@ -142,10 +142,10 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
                         prefetch_ahead(flat, (start + at) * WORD + line * (64 / size_of::<V>()));
                     }
                     // SAFETY: the condition of this match arm ensures spare capacity for `WORD`
-                    // values. `compress` initializes one value per set bit, and the length grows by
+                    // values. `compress_word` initializes one value per set bit, and the length grows by
                     // that number.
                     unsafe {
-                        V::compress(values, word, out.as_mut_ptr().add(out.len()));
+                        V::compress_word(values, word, out.as_mut_ptr().add(out.len()));
                         out.set_len(out.len() + ones as usize);
                     }
                 }
@@ -336,7 +336,7 @@ trait Compress: Copy + Default {
     /// `to` must have capacity for [`WORD`] values. The CPU must support AVX-512 F/VL/DQ/BW, and
     /// VBMI2 for types narrower than 32 bits.
     #[cfg(target_arch = "x86_64")]
-    unsafe fn compress(values: &[Self; WORD], bits: u64, to: *mut Self);
+    unsafe fn compress_word(values: &[Self; WORD], bits: u64, to: *mut Self);
 }
 
 macro_rules! compress {
@@ -344,7 +344,7 @@ macro_rules! compress {
         impl Compress for $t {
             #[cfg(target_arch = "x86_64")]
             #[inline(always)]
-            unsafe fn compress(values: &[Self; WORD], bits: u64, to: *mut Self) {
+            unsafe fn compress_word(values: &[Self; WORD], bits: u64, to: *mut Self) {
                 const LANES: usize = <$mask>::BITS as usize;
                 let mut at = 0;
                 for i in 0..WORD / LANES {
