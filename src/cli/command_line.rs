@@ -155,13 +155,14 @@ pub(super) struct QueryArgs {
     pub(super) cluster: super::worker_command::ClusterArgs,
 }
 
-/// Arguments for results printed as tables. The other formats are never shortened.
+/// Arguments for the display of results. `max_rows` and `max_width` apply to the formats `table` and
+/// `line`, because other formats are never shortened; `types` applies to `table` and `markdown`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct TableArgs {
-    /// Maximum number of rows shown per table; 0 shows all.
+    /// Maximum number of rows shown per result; 0 shows all.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub(super) max_rows: usize,
-    /// Maximum number of characters shown per value of a table; 0 shows all [default: 48, fewer on a narrow
+    /// Maximum number of characters shown per value; 0 shows all [default: 48, fewer on a narrow
     /// terminal].
     #[arg(long, value_name = "N")]
     pub(super) max_width: Option<usize>,

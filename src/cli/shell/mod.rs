@@ -29,7 +29,7 @@ const COMMANDS: &[(&str, &str)] = &[
     (".mode NAME", "table, line, csv, json, ndjson, markdown or arrow"),
     ("\\x", "switch between a table and one line per value"),
     (".width N ..", "greatest widths of the first columns of tables; 0 or none: by the values"),
-    (".maxrows N", "rows shown per table; 0 shows all"),
+    (".maxrows N", "rows shown per result; 0 shows all"),
     (".output [FILE]", "write results to a new file (or FILE overwrite), or to the screen again"),
     (".timing on|off", "print the time of each statement"),
     (".read FILE", "run a script"),

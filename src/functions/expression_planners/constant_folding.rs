@@ -189,8 +189,9 @@ fn is_plain_operation(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema
     }
 }
 
-/// Whether values of a type are timestamps to which an interval is added as an instant: in
-/// microseconds or nanoseconds, and without a zone whose clocks change.
+/// Whether no analyzer rule changes the sum of an interval and a timestamp of type `t`: its unit is
+/// microseconds or nanoseconds (rules cast coarser units to microseconds), and it has no zone whose
+/// clocks change (a rule replaces such sums).
 fn is_fine_time(t: &DataType) -> bool {
     match t {
         DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, zone) => {

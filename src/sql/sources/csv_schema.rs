@@ -119,7 +119,7 @@ fn check_headers(objects: &[ObjectMeta], schemas: &[SchemaRef]) -> Result<()> {
         let is_strange = !header.iter().any(|name| seen.contains(name.as_str()));
         if !seen.is_empty() && !header.is_empty() && is_strange {
             return plan_err!(
-                "{}: the header has {}, none of which is a column of the other files; read the file as a separate table, or set has_header to false if the files have no header",
+                "{}: the header has {}, none of which is a column of the files before it; read the file as a separate table, or set has_header to false if the files have no header",
                 format_location(&object.location),
                 list_names(header.into_iter())
             );

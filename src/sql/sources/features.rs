@@ -152,7 +152,8 @@ fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     }
 }
 
-/// A table of features, in order of shards, subjects and times. The column `row` has the label's position.
+/// A table of features, in order of shards, subjects and times. The column `row` has the index of the
+/// label among all labels.
 #[derive(Debug)]
 struct FeaturesTable {
     features: Arc<Features>,

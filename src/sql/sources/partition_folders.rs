@@ -107,7 +107,7 @@ impl Folders {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if !writer.is::<DataSinkExec>() {
             return internal_err!(
-                "internal error: {} has no sink, so it cannot be written; please report it",
+                "internal error: the plan that writes the files is {}, but must be a DataSinkExec; please report this error",
                 writer.name()
             );
         }

@@ -66,7 +66,8 @@ pub(super) async fn name_outer_tables<S: VisitMut>(
     }
 }
 
-/// Whether a plan reads a field of a value without fields. The planner does not check conditions.
+/// Whether a plan reads a field of a value that has no fields. DataFusion's planner reports this error
+/// in a SELECT list, but not in a condition such as WHERE, so planning may succeed.
 pub(super) fn has_wrong_field(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let walked = plan.apply_with_subqueries(|node| {

@@ -273,7 +273,8 @@ pub(super) fn name_of(expr: &Expr) -> String {
     }
 }
 
-/// Gives an alias to each column of a SELECT that has the name of an earlier column.
+/// Gives an alias to each column of a SELECT that has none and whose name is that of an earlier column or
+/// of an alias in the SELECT.
 pub(in crate::sql) fn name_columns(select: &mut Select, ordered: &HashSet<String>) {
     let mut avoided = ordered.clone();
     add_identifiers(select, &mut avoided);

@@ -28,7 +28,7 @@ const SEARCHING: [&str; 5] =
 /// Functions that the simplifier replaces with one of their arguments.
 const CONDITIONAL: [&str; 5] = ["coalesce", "ifnull", "nullif", "nvl", "nvl2"];
 
-/// Aggregates that order or count the distinct values of their arguments.
+/// Aggregates that order the values of their arguments, or count the distinct ones.
 const ORDERING: [&str; 5] =
     ["approx_distinct", "approx_median", "approx_percentile_cont", "median", "percentile_cont"];
 

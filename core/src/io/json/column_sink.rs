@@ -232,8 +232,8 @@ impl ColumnSink {
             None => leaves.store.infer_type(nulls).map_err(|why| why.into_error(&name))?,
             Some(t) => leaves.store.into_array(t, nulls).map_err(|failure| match failure {
                 CastFailure::NoCast(found) => Error::type_of(
-                    format!("the values of column {name:?} (correct them or the declared type)"),
-                    t.to_string(),
+                    format!("column {name:?}"),
+                    format!("values of the declared type {t} (correct the values or the type)"),
                     &found,
                 ),
                 CastFailure::Leaf(i, found) => Error::ValueType {

@@ -53,7 +53,8 @@ impl ListGroups {
             Some(nulls) => find_bounds(nulls.valid_indices().map(|i| keys[i])),
         };
         let span = greatest.saturating_sub(least);
-        // The greatest code; nulls have a code of their own, which exceeds those of all values.
+        // The code of a key is its difference from the least key; nulls have the next code after those of
+        // all values. `last` is the greatest code.
         let last = if nulls.is_some() { span.checked_add(1) } else { Some(span) };
         let Some(last) = last else { return self.push_wide(first, keys, nulls) };
         self.codes.clear();

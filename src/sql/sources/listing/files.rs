@@ -66,7 +66,9 @@ impl FileSet {
         Ok(files)
     }
 
-    /// Returns an error if a new file of the table's format would hide the files of the table, see [`keep_kind`].
+    /// Returns an error if the table has files without an extension: after an insert adds a file with the
+    /// extension of the format, [`keep_kind`] would no longer return them. Also checks that each path can
+    /// be written.
     pub(super) async fn check_insert(&self, state: &dyn Session) -> Result<()> {
         for path in &self.paths {
             check_target(path)?;
