@@ -238,7 +238,7 @@ mod tests {
     use datafusion::optimizer::Optimizer;
     use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
-    use super::rule_list::{RemovalCondition, SessionRule};
+    use super::rule_list::{RemovalCondition, SessionRule, Upstream, UpstreamIssue};
     use super::*;
     use crate::config;
 
@@ -321,19 +321,51 @@ mod tests {
         assert_eq!(found, known);
     }
 
+    #[test]
+    fn every_rule_says_whether_its_bug_is_reported() {
+        for rule in RULES {
+            let (name, _) = rule.names();
+            match rule.upstream {
+                Upstream::Reported(issues) => assert!(!issues.is_empty(), "{name}"),
+                Upstream::NotReported => {
+                    assert!(!matches!(rule.until, RemovalCondition::Speed), "{name}");
+                }
+                // A test can end only a rule that works around a bug.
+                Upstream::Ours => assert!(
+                    matches!(rule.until, RemovalCondition::Speed | RemovalCondition::Feature),
+                    "{name}"
+                ),
+            }
+        }
+    }
+
     const MARKS: [&str; 2] = ["<!-- rules -->\n", "<!-- end of rules -->\n"];
+
+    /// Returns a link to an issue or a pull request: GitHub redirects from one address to the other.
+    fn link_issue(issue: &UpstreamIssue) -> String {
+        match issue {
+            UpstreamIssue::DataFusion(n) => {
+                format!("[{n}](https://github.com/apache/datafusion/issues/{n})")
+            }
+            UpstreamIssue::Arrow(n) => {
+                format!("[arrow-rs {n}](https://github.com/apache/arrow-rs/issues/{n})")
+            }
+        }
+    }
 
     fn write_table() -> String {
         let mut table = String::from(
-            "\n| rule | runs | behaviour without it | DataFusion issues | obsolete |\n|---|---|---|---|---|\n",
+            "\n| rule | runs | behaviour without it | reports | obsolete |\n|---|---|---|---|---|\n",
         );
         for rule in RULES {
             let (name, _) = rule.names();
-            let links = rule
-                .upstream
-                .iter()
-                .map(|n| format!("[{n}](https://github.com/apache/datafusion/issues/{n})"));
-            let links: Vec<String> = links.collect();
+            let reports = match rule.upstream {
+                Upstream::Reported(issues) => {
+                    issues.iter().map(link_issue).collect::<Vec<_>>().join(", ")
+                }
+                Upstream::NotReported => "none found".into(),
+                Upstream::Ours => "ours".into(),
+            };
             let until = match rule.until {
                 RemovalCondition::Fails(test) => format!("when `{test}` fails"),
                 RemovalCondition::Passes(test) => format!("when `{test}` passes without it"),
@@ -343,11 +375,7 @@ mod tests {
                 RemovalCondition::Feature => "never".into(),
             };
             let (place, without) = (rule.describe_place(), rule.without);
-            let _ = writeln!(
-                table,
-                "| `{name}` | {place} | {without} | {} | {until} |",
-                links.join(", ")
-            );
+            let _ = writeln!(table, "| `{name}` | {place} | {without} | {reports} | {until} |");
         }
         table.push('\n');
         table
