@@ -1,6 +1,6 @@
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Datum, Int32Array, Int64Array, Scalar};
 use arrow::buffer::NullBuffer;
 use arrow::compute::kernels::arity::binary;
 use arrow::compute::kernels::numeric::sub;
@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+use serrate_core::internal::{TimePart, extract_time_part};
 
 use crate::functions::declare;
 use crate::kernels::zones::to_local;
@@ -19,7 +20,10 @@ use crate::kernels::zones::to_local;
 use super::documents::{DocumentationText, document};
 
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
-const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
+const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
+const MICROSECONDS_PER_MINUTE: i64 = 60 * MICROSECONDS_PER_SECOND;
+const MICROSECONDS_PER_HOUR: i64 = 60 * MICROSECONDS_PER_MINUTE;
+const MICROSECONDS_PER_DAY: i64 = 24 * MICROSECONDS_PER_HOUR;
 
 /// Returns `date_diff(part, start, end)`: how many calendar parts, such as months, begin after
 /// `start` up to and including `end`.
@@ -53,9 +57,9 @@ impl CalendarPart {
             "month" | "months" | "mon" => Self::Months(1),
             "week" | "weeks" | "w" => Self::Weeks,
             "day" | "days" | "d" => Self::Microseconds(MICROSECONDS_PER_DAY),
-            "hour" | "hours" | "hr" | "h" => Self::Microseconds(3_600_000_000),
-            "minute" | "minutes" | "min" | "m" => Self::Microseconds(60_000_000),
-            "second" | "seconds" | "sec" | "s" => Self::Microseconds(1_000_000),
+            "hour" | "hours" | "hr" | "h" => Self::Microseconds(MICROSECONDS_PER_HOUR),
+            "minute" | "minutes" | "min" | "m" => Self::Microseconds(MICROSECONDS_PER_MINUTE),
+            "second" | "seconds" | "sec" | "s" => Self::Microseconds(MICROSECONDS_PER_SECOND),
             "millisecond" | "milliseconds" | "ms" => Self::Microseconds(1_000),
             "microsecond" | "microseconds" | "us" => Self::Microseconds(1),
             _ => return None,
@@ -139,10 +143,15 @@ impl ScalarUDFImpl for PartCount {
                 "{name}: there is no part '{part}'; parts are year, quarter, month, week, day, hour, minute, second, millisecond, microsecond, decade, century, millennium"
             );
         };
-        let (start, end) = (start.to_array(args.number_rows)?, end.to_array(args.number_rows)?);
+        let rows = args.number_rows;
         Ok(ColumnarValue::Array(match self {
-            Self::Begun => count_boundaries(known, &start, &end)?,
-            Self::Whole => count_whole(known, &start, &end)?,
+            Self::Begun
+                if matches!((start, end), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_))) =>
+            {
+                count_boundaries(known, &ColumnarValue::Array(start.to_array(rows)?), end)?
+            }
+            Self::Begun => count_boundaries(known, start, end)?,
+            Self::Whole => count_whole(known, &start.to_array(rows)?, &end.to_array(rows)?)?,
         }))
     }
 
@@ -187,27 +196,58 @@ fn to_microseconds(times: &ArrayRef, local: bool) -> Result<Int64Array> {
 
 /// Returns the number of months from the year 0 to each time.
 fn count_months(times: &ArrayRef) -> Result<Int64Array> {
-    let (years, months) = (date_part(times, DatePart::Year)?, date_part(times, DatePart::Month)?);
+    let extract = |fast: TimePart, stock: DatePart| -> Result<Int32Array> {
+        match extract_time_part(times, fast)? {
+            Some(parts) => Ok(parts),
+            None => Ok(date_part(times, stock)?.as_primitive::<Int32Type>().clone()),
+        }
+    };
+    let years = extract(TimePart::Year, DatePart::Year)?;
+    let months = extract(TimePart::Month, DatePart::Month)?;
     let months_of_year = |year: i32, month: i32| i64::from(year) * 12 + i64::from(month) - 1;
-    let (years, months) = (years.as_primitive::<Int32Type>(), months.as_primitive::<Int32Type>());
-    Ok(binary(years, months, months_of_year)?)
+    Ok(binary(&years, &months, months_of_year)?)
 }
 
-fn count_boundaries(part: CalendarPart, start: &ArrayRef, end: &ArrayRef) -> Result<ArrayRef> {
-    let number = |times: &ArrayRef| -> Result<Int64Array> {
-        Ok(match part {
-            CalendarPart::Months(length) => count_months(times)?.unary(|m| m.div_euclid(length)),
-            CalendarPart::Weeks => {
-                to_microseconds(times, true)?.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY))
-            }
-            // Days follow the local calendar; hours and shorter parts are elapsed time.
-            CalendarPart::Microseconds(length) => {
-                to_microseconds(times, length >= MICROSECONDS_PER_DAY)?
-                    .unary(|t| t.div_euclid(length))
+/// Returns the number of the part of the calendar at each time. The difference of two numbers is the
+/// number of parts that begin between the times, for [`CalendarPart::Weeks`] the number of days.
+fn number_parts(part: CalendarPart, times: &ArrayRef) -> Result<Int64Array> {
+    Ok(match part {
+        CalendarPart::Months(1) => count_months(times)?,
+        CalendarPart::Months(length) => count_months(times)?.unary(|m| m.div_euclid(length)),
+        CalendarPart::Weeks => divide_floor(&to_microseconds(times, true)?, MICROSECONDS_PER_DAY),
+        // Days follow the local calendar; hours and shorter parts are elapsed time.
+        CalendarPart::Microseconds(length) => {
+            divide_floor(&to_microseconds(times, length >= MICROSECONDS_PER_DAY)?, length)
+        }
+    })
+}
+
+fn divide_floor(times: &Int64Array, length: i64) -> Int64Array {
+    // A division by a constant is several times as fast.
+    match length {
+        MICROSECONDS_PER_DAY => times.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY)),
+        MICROSECONDS_PER_HOUR => times.unary(|t| t.div_euclid(MICROSECONDS_PER_HOUR)),
+        MICROSECONDS_PER_MINUTE => times.unary(|t| t.div_euclid(MICROSECONDS_PER_MINUTE)),
+        MICROSECONDS_PER_SECOND => times.unary(|t| t.div_euclid(MICROSECONDS_PER_SECOND)),
+        length => times.unary(|t| t.div_euclid(length)),
+    }
+}
+
+/// Counts the parts that begin between times. At most one of the two is a scalar.
+fn count_boundaries(
+    part: CalendarPart,
+    start: &ColumnarValue,
+    end: &ColumnarValue,
+) -> Result<ArrayRef> {
+    let number = |times: &ColumnarValue| -> Result<Box<dyn Datum>> {
+        Ok(match times {
+            ColumnarValue::Array(times) => Box::new(number_parts(part, times)?),
+            ColumnarValue::Scalar(time) => {
+                Box::new(Scalar::new(number_parts(part, &time.to_array()?)?))
             }
         })
     };
-    let count = sub(&number(end)?, &number(start)?)?;
+    let count = sub(number(end)?.as_ref(), number(start)?.as_ref())?;
     Ok(match part {
         CalendarPart::Weeks => {
             Arc::new(count.as_primitive::<Int64Type>().unary::<_, Int64Type>(|days| days / 7))
