@@ -217,7 +217,7 @@ async fn times_before_1970_are_cast_downwards() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test fails, `CoarserTimes` can be removed.
+/// When this test fails, `serrate_coarser_times` can be removed.
 #[tokio::test]
 async fn stock_casts_before_1970_still_round_up() {
     let time = "arrow_cast('1969-12-31 23:59:59.3', 'Timestamp(Microsecond, None)')";

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use serrate_core::internal::times::per_unit;
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::rules::{LogicalRule, name_as_stock, wrap_rule};
 use crate::sql::workarounds::dependencies::COMPUTED_COLUMN;
 use crate::sql::workarounds::expression_parts::{
     SavedNames, find_columns_below, has_part, map_columns,
@@ -38,7 +38,7 @@ impl ComparedCasts {
 }
 
 impl OptimizerRule for ComparedCasts {
-    logical_rule!(stock);
+    name_as_stock!();
 
     fn rewrite(
         &self,

@@ -3,7 +3,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::rules::{LogicalRule, name_as_stock, wrap_rule};
 
 const SIMPLIFY: &str = "simplify_expressions";
 
@@ -25,7 +25,7 @@ impl FailingRules {
 }
 
 impl OptimizerRule for FailingRules {
-    logical_rule!(stock);
+    name_as_stock!();
 
     fn rewrite(
         &self,

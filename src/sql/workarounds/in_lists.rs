@@ -7,7 +7,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::rules::{LogicalRule, name_as_stock, wrap_rule};
 use crate::sql::workarounds::expression_parts::{SavedNames, map_columns};
 
 /// Prefix of the aliases that keep IN lists apart while the simplifier runs.
@@ -34,7 +34,7 @@ impl InLists {
 }
 
 impl OptimizerRule for InLists {
-    logical_rule!(stock);
+    name_as_stock!();
 
     fn rewrite(
         &self,

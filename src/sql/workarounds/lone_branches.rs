@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::rules::{LogicalRule, name_as_stock, wrap_rule};
 use crate::sql::workarounds::unions::name_columns;
 
 /// Makes the rule `propagate_empty_relation` keep the tables of the columns of a branch of UNION.
@@ -29,7 +29,7 @@ impl LoneBranches {
 }
 
 impl OptimizerRule for LoneBranches {
-    logical_rule!(stock);
+    name_as_stock!();
 
     fn rewrite(
         &self,

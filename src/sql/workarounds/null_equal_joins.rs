@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{EmptyRelation, Join, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::rules::{LogicalRule, name_as_stock, wrap_rule};
 
 /// Applies two rules so that no join gets both keys for which NULL equals NULL and other keys.
 ///
@@ -69,7 +69,7 @@ impl NullEqualJoins {
 }
 
 impl OptimizerRule for NullEqualJoins {
-    logical_rule!(stock);
+    name_as_stock!();
 
     fn rewrite(
         &self,

@@ -4,7 +4,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::rules::{LogicalRule, name_as_stock, wrap_rule};
 
 /// Makes the rule `eliminate_duplicated_expr` remove repeated keys of ORDER BY of aggregates, too.
 ///
@@ -21,7 +21,7 @@ impl RepeatedOrders {
 }
 
 impl OptimizerRule for RepeatedOrders {
-    logical_rule!(stock);
+    name_as_stock!();
 
     fn rewrite(
         &self,

@@ -3,7 +3,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::rules::{LogicalRule, name_as_stock, wrap_rule};
 
 /// Keeps `eliminate_duplicated_expr` from removing a sort key that has the name of an earlier cast.
 ///
@@ -20,7 +20,7 @@ impl SortKeys {
 }
 
 impl OptimizerRule for SortKeys {
-    logical_rule!(stock);
+    name_as_stock!();
 
     fn rewrite(
         &self,

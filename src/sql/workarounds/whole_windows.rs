@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Window};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::rules::{LogicalRule, name_as_stock, wrap_rule};
 
 /// Makes the rule `common_sub_expression_eliminate` leave window functions in their nodes.
 ///
@@ -26,7 +26,7 @@ impl WholeWindows {
 }
 
 impl OptimizerRule for WholeWindows {
-    logical_rule!(stock);
+    name_as_stock!();
 
     fn rewrite(
         &self,

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::held::{HeldConditions, is_free, is_held, join_conditions};
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::rules::{LogicalRule, name_as_stock, wrap_rule};
 
 /// Wraps DataFusion's `PushDownFilter`: moves conditions that cannot fail as usual, and others (held
 /// conditions) only past nodes below which they are evaluated for the same rows.
@@ -145,7 +145,7 @@ impl PushDownFree {
 }
 
 impl OptimizerRule for PushDownFree {
-    logical_rule!(stock);
+    name_as_stock!();
 
     fn rewrite(
         &self,
