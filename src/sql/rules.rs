@@ -1,7 +1,7 @@
 //! Adds the optimizer rules of a session, the ordered list `rule_list::RULES`, to those of DataFusion.
 //!
-//! A rule is a function in the list, or a type that wraps rules of DataFusion. Rules that work around a bug of
-//! DataFusion, and rules that keep source order, always run. Rules that only speed up queries
+//! A rule is a function in the list. Some of these functions apply rules of DataFusion. Rules that work around a
+//! bug of DataFusion, and rules that keep source order, always run. Rules that only speed up queries
 //! ([`RemovalCondition::Speed`]) each have a setting `serrate.rule.NAME`, and do not change results.
 
 mod function_rule;
@@ -16,56 +16,12 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
-use crate::sql::workarounds::compared_casts::ComparedCasts;
-use crate::sql::workarounds::conditions::PushDownFree;
-use crate::sql::workarounds::failing_rules::FailingRules;
-use crate::sql::workarounds::filtered_aggregates::FilteredAggregates;
-use crate::sql::workarounds::guarded_rules::GuardedRule;
-use crate::sql::workarounds::in_lists::InLists;
-use crate::sql::workarounds::lone_branches::LoneBranches;
-use crate::sql::workarounds::null_equal_joins::NullEqualJoins;
-use crate::sql::workarounds::opaque_limits::OpaqueLimits;
-use crate::sql::workarounds::repeated_orders::RepeatedOrders;
-use crate::sql::workarounds::sort_keys::SortKeys;
-use crate::sql::workarounds::whole_windows::WholeWindows;
-use function_rule::FunctionRule;
+use function_rule::{FunctionRule, WrappedRule};
 use rule_list::{RULES, RemovalCondition, RuleStep, SessionRule};
 
 pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
-
-/// Defines the methods `name` and `apply_order` of a logical rule. They return what DataFusion's rule in the
-/// field `stock` returns.
-macro_rules! name_as_stock {
-    () => {
-        fn name(&self) -> &str {
-            self.stock.name()
-        }
-
-        fn apply_order(&self) -> Option<datafusion::optimizer::ApplyOrder> {
-            self.stock.apply_order()
-        }
-    };
-}
-
-pub(in crate::sql) use name_as_stock;
-
-/// Defines the constructor of a logical rule that wraps the rules of DataFusion with the given names.
-macro_rules! wrap_rule {
-    ($names:pat) => {
-        pub(in crate::sql) fn wrap_rule(
-            rule: $crate::sql::rules::LogicalRule,
-        ) -> $crate::sql::rules::LogicalRule {
-            match rule.name() {
-                $names => std::sync::Arc::new(Self { stock: rule }),
-                _ => rule,
-            }
-        }
-    };
-}
-
-pub(in crate::sql) use wrap_rule;
 
 /// Returns a rule of the list as a rule of DataFusion that calls `function`.
 fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {
@@ -115,12 +71,11 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
         RULES.iter().any(|rule| matches!(rule.step, RuleStep::WithoutLogical) && rule.name == name)
     };
     rules.retain(|rule| !refused(rule.name()));
-    for rule in rules.iter_mut() {
-        let guarded = PushDownFree::wrap_rule(ComparedCasts::wrap_rule(Arc::clone(rule)));
-        let guarded = WholeWindows::wrap_rule(InLists::wrap_rule(guarded));
-        let guarded = RepeatedOrders::wrap_rule(SortKeys::wrap_rule(guarded));
-        let guarded = LoneBranches::wrap_rule(guarded);
-        *rule = FailingRules::wrap_rule(NullEqualJoins::wrap_rule(guarded));
+    for wrapper in RULES {
+        let RuleStep::AroundLogical(stock, function) = wrapper.step else { continue };
+        for rule in rules.iter_mut().filter(|rule| stock.contains(&rule.name())) {
+            *rule = Arc::new(WrappedRule { stock: Arc::clone(rule), function });
+        }
     }
     let first: Vec<LogicalRule> = RULES
         .iter()
@@ -143,9 +98,8 @@ pub(in crate::sql) fn list_last_logical_rules() -> impl Iterator<Item = LogicalR
     })
 }
 
-/// Inserts physical rules among those of DataFusion. Passes each rule through [`GuardedRule`], so that it
-/// does not confuse columns, through [`FilteredAggregates`], so that it does not confuse aggregates, and
-/// through [`OpaqueLimits`], so that it moves no sort or limit to a wrong position.
+/// Inserts physical rules among those of DataFusion. Also wraps rules that would confuse columns or aggregates,
+/// or move sorts and limits to wrong positions.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let mut first: Vec<PhysicalRule> = Vec::new();
     for rule in RULES {
@@ -165,9 +119,11 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
         }
     }
     rules.splice(0..0, first);
-    for rule in rules.iter_mut() {
-        let guarded = FilteredAggregates::guard_rule(GuardedRule::guard_rule(Arc::clone(rule)));
-        *rule = OpaqueLimits::guard_rule(guarded);
+    for wrapper in RULES {
+        let RuleStep::AroundPhysical(stock, function) = wrapper.step else { continue };
+        for rule in rules.iter_mut().filter(|rule| stock.contains(&rule.name())) {
+            *rule = Arc::new(WrappedRule { stock: Arc::clone(rule), function });
+        }
     }
 }
 
@@ -199,12 +155,16 @@ mod tests {
                 RuleStep::AfterCoercion(_) => "analysis, last".into(),
                 RuleStep::FirstLogical(..) => "logical, first".into(),
                 RuleStep::WithoutLogical => "logical, removed".into(),
-                RuleStep::AroundLogical => "logical, around each".into(),
+                RuleStep::AroundLogical(stock, _) => {
+                    format!("logical, around `{}`", stock.join("`, `"))
+                }
                 RuleStep::LastLogical(..) => "logical, last".into(),
                 RuleStep::FirstPhysical(_) => "physical, first".into(),
                 RuleStep::AfterPhysical(name, _) => format!("physical, after `{name}`"),
                 RuleStep::BeforePhysical(name, _) => format!("physical, before `{name}`"),
-                RuleStep::AroundPhysical => "physical, around each".into(),
+                RuleStep::AroundPhysical(stock, _) => {
+                    format!("physical, around `{}`", stock.join("`, `"))
+                }
                 RuleStep::LastPhysical(_) => "physical, last".into(),
             }
         }
@@ -226,6 +186,18 @@ mod tests {
                 }
                 RuleStep::WithoutLogical => {
                     assert!(logical.contains(rule.name), "{}: {logical:?}", rule.name);
+                }
+                RuleStep::AroundLogical(stock, _) => {
+                    assert!(
+                        stock.iter().all(|name| logical.contains(*name)),
+                        "{stock:?}: {logical:?}"
+                    );
+                }
+                RuleStep::AroundPhysical(stock, _) => {
+                    assert!(
+                        stock.iter().all(|name| physical.contains(*name)),
+                        "{stock:?}: {physical:?}"
+                    );
                 }
                 _ => {}
             }

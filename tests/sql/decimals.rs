@@ -516,7 +516,7 @@ async fn casts_that_round_are_compared_after_the_cast() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test fails, `ComparedCasts` need not keep casts of decimals and integers in place.
+/// When this test fails, `keep_compared_casts` need not keep casts of decimals and integers in place.
 #[tokio::test]
 async fn stock_casts_still_move_to_literals() {
     let ctx = SessionContext::new();

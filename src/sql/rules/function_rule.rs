@@ -1,4 +1,4 @@
-//! [`FunctionRule`]: a function as a rule of DataFusion.
+//! Rules of DataFusion that call functions: [`FunctionRule`] and, around a rule of DataFusion, [`WrappedRule`].
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, Optimizer
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::{LogicalRule, PhysicalRule};
 use crate::config::SerrateOptions;
 
 pub(super) type AnalyzeFn = fn(LogicalPlan) -> Result<LogicalPlan>;
@@ -17,6 +18,15 @@ pub(super) type RewriteFn =
     fn(LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
 pub(super) type OptimizeFn =
     fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>>;
+/// Applies a logical rule of DataFusion, the first argument.
+pub(super) type RewriteAroundFn =
+    fn(&dyn OptimizerRule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
+/// Applies a physical rule of DataFusion, the first argument.
+pub(super) type OptimizeAroundFn = fn(
+    &dyn PhysicalOptimizerRule,
+    Arc<dyn ExecutionPlan>,
+    &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>>;
 
 /// A rule that applies a function: an analyzer rule for [`AnalyzeFn`], a logical optimizer rule for
 /// [`RewriteFn`] with an order, and a physical optimizer rule for [`OptimizeFn`].
@@ -84,5 +94,49 @@ impl PhysicalOptimizerRule for FunctionRule<OptimizeFn> {
 
     fn schema_check(&self) -> bool {
         true
+    }
+}
+
+/// A rule of DataFusion that a function applies, [`RewriteAroundFn`] or [`OptimizeAroundFn`]. It has the name of
+/// DataFusion's rule.
+#[derive(Debug)]
+pub(super) struct WrappedRule<R, F> {
+    pub(super) stock: R,
+    pub(super) function: F,
+}
+
+impl OptimizerRule for WrappedRule<LogicalRule, RewriteAroundFn> {
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.stock.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        (self.function)(&*self.stock, plan, config)
+    }
+}
+
+impl PhysicalOptimizerRule for WrappedRule<PhysicalRule, OptimizeAroundFn> {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        (self.function)(&*self.stock, plan, config)
+    }
+
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.stock.schema_check()
     }
 }

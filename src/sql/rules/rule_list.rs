@@ -2,28 +2,30 @@
 
 use datafusion::optimizer::ApplyOrder;
 
-use super::function_rule::{AnalyzeFn, OptimizeFn, RewriteFn};
+use super::function_rule::{AnalyzeFn, OptimizeAroundFn, OptimizeFn, RewriteAroundFn, RewriteFn};
 use crate::sql::exec::{guard, stack, yielding};
 use crate::sql::order;
 use crate::sql::pushdown::{below_joins, contains, flat_filters, leaf_limit, lengths, partitions};
 use crate::sql::sources::{asof, parquet};
 use crate::sql::statement::{from_alone, hints};
 use crate::sql::workarounds::{
-    boolean_casts, cast_groups, cast_statistics, changes, coarser_times, computed_keys,
-    computed_lists, conditions, decimals, dependencies, dictionary_casts, dictionary_keys,
-    distinct_recursions, duration_windows, empty_queries, equations, float_keys, grouped_outer,
-    hidden_values, join_orders, joined_groups, lambdas, list_texts, local_times, merge_joins,
-    missing_partitions, moved_keys, multisets, negations, nested_constants, nested_order,
-    partition_constants, query_values, range_frames, rows_in, scan_order, shared_rows, similar,
-    sort_lists, sorts, subqueries, text_to_list_casts, text_to_time_casts, texts, times, topk,
-    unions, unique_partitions, volatile_between, wide_frames, window_keys, window_orders,
+    boolean_casts, cast_groups, cast_statistics, changes, coarser_times, compared_casts,
+    computed_keys, computed_lists, conditions, decimals, dependencies, dictionary_casts,
+    dictionary_keys, distinct_recursions, duration_windows, empty_queries, equations,
+    failing_rules, filtered_aggregates, float_keys, grouped_outer, guarded_rules, hidden_values,
+    in_lists, join_orders, joined_groups, lambdas, list_texts, local_times, lone_branches,
+    merge_joins, missing_partitions, moved_keys, multisets, negations, nested_constants,
+    nested_order, null_equal_joins, opaque_limits, partition_constants, query_values, range_frames,
+    repeated_orders, rows_in, scan_order, shared_rows, similar, sort_keys, sort_lists, sorts,
+    subqueries, text_to_list_casts, text_to_time_casts, texts, times, topk, unions,
+    unique_partitions, volatile_between, whole_windows, wide_frames, window_keys, window_orders,
     xor_pairs,
 };
 
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) struct SessionRule {
-    /// Name in EXPLAIN. A rule that is removed has its name in DataFusion, and a wrapper the name of its type.
+    /// Name in EXPLAIN. A rule that is removed has its name in DataFusion, and a function around rules its own.
     pub(super) name: &'static str,
     pub(super) step: RuleStep,
     /// Wrong behaviour of a session without the rule.
@@ -34,19 +36,21 @@ pub(super) struct SessionRule {
 }
 
 /// The time at which a rule runs among DataFusion's rules, and its function. A string names a rule.
+///
+/// A function around rules of DataFusion applies those with the given names. If several functions
+/// name one rule, each applies the one before it in the list.
 pub(super) enum RuleStep {
     FirstOfAll(AnalyzeFn),
     BeforeCoercion(AnalyzeFn),
     AfterCoercion(AnalyzeFn),
     FirstLogical(ApplyOrder, RewriteFn),
     WithoutLogical,
-    /// Passes DataFusion's logical rules to the wrapper, which wraps some of them.
-    AroundLogical,
+    AroundLogical(&'static [&'static str], RewriteAroundFn),
     LastLogical(ApplyOrder, RewriteFn),
     FirstPhysical(OptimizeFn),
     AfterPhysical(&'static str, OptimizeFn),
     BeforePhysical(&'static str, OptimizeFn),
-    AroundPhysical,
+    AroundPhysical(&'static [&'static str], OptimizeAroundFn),
     LastPhysical(OptimizeFn),
 }
 
@@ -360,71 +364,93 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_fields_still_replace_computed_columns"),
     },
     SessionRule {
-        name: "PushDownFree",
-        step: RuleStep::AroundLogical,
+        name: "push_free_conditions",
+        step: RuleStep::AroundLogical(&["push_down_filter"], conditions::push_free_conditions),
         without: "conditions that can fail move below joins and fail for rows that the query drops",
         upstream: &[8927],
         until: RemovalCondition::Fails("stock_conditions_still_move"),
     },
     SessionRule {
-        name: "InLists",
-        step: RuleStep::AroundLogical,
-        without: "`x NOT IN (1, 2) OR x NOT IN (3, 4)` and `s ~ '.*'` are not NULL where `x` and `s` are",
-        upstream: &[],
-        until: RemovalCondition::Fails("stock_in_lists_still_forget_null"),
-    },
-    SessionRule {
-        name: "ComparedCasts",
-        step: RuleStep::AroundLogical,
+        name: "keep_compared_casts",
+        // Must come before `keep_in_lists` and `skip_failing_nodes`, which apply it.
+        step: RuleStep::AroundLogical(
+            &["simplify_expressions"],
+            compared_casts::keep_compared_casts,
+        ),
         without: "`CAST(1.25 AS INT) = 1` is false, and `CAST(ms AS TIMESTAMP) = t` is true for any `t` within the millisecond",
         upstream: &[],
         until: RemovalCondition::Fails("stock_casts_still_move_to_literals"),
     },
     SessionRule {
-        name: "NullEqualJoins",
-        step: RuleStep::AroundLogical,
+        name: "keep_in_lists",
+        step: RuleStep::AroundLogical(&["simplify_expressions"], in_lists::keep_in_lists),
+        without: "`x NOT IN (1, 2) OR x NOT IN (3, 4)` and `s ~ '.*'` are not NULL where `x` and `s` are",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_in_lists_still_forget_null"),
+    },
+    SessionRule {
+        name: "keep_null_equal_joins",
+        step: RuleStep::AroundLogical(
+            &["extract_equijoin_predicate", "eliminate_cross_join"],
+            null_equal_joins::keep_null_equal_joins,
+        ),
         without: "`=` above a join by IS NOT DISTINCT FROM, or above a correlated subquery, is true for two NULLs",
         upstream: &[],
         until: RemovalCondition::Fails("stock_joins_still_mix_equalities_of_null"),
     },
     SessionRule {
-        name: "SortKeys",
-        step: RuleStep::AroundLogical,
+        name: "keep_sort_keys",
+        step: RuleStep::AroundLogical(&["eliminate_duplicated_expr"], sort_keys::keep_sort_keys),
         without: "`GROUP BY f ORDER BY f::INT, f` is not sorted by `f`",
         upstream: &[],
         until: RemovalCondition::Fails("stock_casts_still_hide_sort_keys"),
     },
     SessionRule {
-        name: "RepeatedOrders",
-        step: RuleStep::AroundLogical,
+        name: "drop_repeated_orders",
+        step: RuleStep::AroundLogical(
+            &["eliminate_duplicated_expr"],
+            repeated_orders::drop_repeated_orders,
+        ),
         without: "`first_value(x ORDER BY CASE WHEN true THEN k END, k)` with GROUP BY, and DISTINCT ON of such keys, panic",
         upstream: &[],
         until: RemovalCondition::Fails("stock_repeated_keys_still_panic"),
     },
     SessionRule {
-        name: "LoneBranches",
-        step: RuleStep::AroundLogical,
+        name: "keep_branch_tables",
+        step: RuleStep::AroundLogical(
+            &["propagate_empty_relation"],
+            lone_branches::keep_branch_tables,
+        ),
         without: "a filter above UNION ALL with one branch that is not empty applies to another table of a join in it",
         upstream: &[],
         until: RemovalCondition::Fails("stock_filters_of_lone_branches_still_reach_other_tables"),
     },
     SessionRule {
-        name: "LoneBranches",
-        step: RuleStep::AroundLogical,
+        name: "keep_branch_names",
+        step: RuleStep::AroundLogical(
+            &["propagate_empty_relation"],
+            lone_branches::keep_branch_names,
+        ),
         without: "columns of UNION ALL are not found after an empty first branch, if the others have other names",
         upstream: &[],
         until: RemovalCondition::Fails("stock_unions_still_take_names_from_a_later_branch"),
     },
     SessionRule {
-        name: "WholeWindows",
-        step: RuleStep::AroundLogical,
+        name: "keep_whole_windows",
+        step: RuleStep::AroundLogical(
+            &["common_sub_expression_eliminate"],
+            whole_windows::keep_whole_windows,
+        ),
         without: "`sum(a + b) OVER w, sum(b + a) OVER w`, and windows by PARTITION BY and ORDER BY of one column, fail",
         upstream: &[],
         until: RemovalCondition::Fails("stock_equal_windows_still_fail"),
     },
     SessionRule {
-        name: "FailingRules",
-        step: RuleStep::AroundLogical,
+        name: "skip_failing_nodes",
+        step: RuleStep::AroundLogical(
+            &["single_distinct_aggregation_to_group_by", "simplify_expressions"],
+            failing_rules::skip_failing_nodes,
+        ),
         without: "`sum(DISTINCT x)` by a column and a cast of it fails; casts fail that no row evaluates",
         upstream: &[],
         until: RemovalCondition::Fails("stock_distinct_sums_by_a_cast_still_fail"),
@@ -637,29 +663,35 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_unions_with_a_constant_still_fail"),
     },
     SessionRule {
-        name: "GuardedRule",
-        step: RuleStep::AroundPhysical,
+        name: "guard_pushdowns",
+        step: RuleStep::AroundPhysical(
+            &["FilterPushdown", "ProjectionPushdown"],
+            guarded_rules::guard_pushdowns,
+        ),
         without: "filters and projections apply to other columns of the same name",
         upstream: &[21246, 25244, 25259, 25296],
         until: RemovalCondition::Fails("stock_filter_pushdown_is_still_wrong"),
     },
     SessionRule {
-        name: "GuardedRule",
-        step: RuleStep::AroundPhysical,
+        name: "guard_pushdowns",
+        step: RuleStep::AroundPhysical(&["FilterPushdown(Post)"], guarded_rules::guard_pushdowns),
         without: "a hash join below a partitioned join waits forever for its dynamic filter",
         upstream: &[21666],
         until: RemovalCondition::Fails("stock_joins_below_partitioned_joins_still_hang"),
     },
     SessionRule {
-        name: "FilteredAggregates",
-        step: RuleStep::AroundPhysical,
+        name: "keep_filtered_aggregates",
+        step: RuleStep::AroundPhysical(
+            &["aggregate_statistics"],
+            filtered_aggregates::keep_filtered_aggregates,
+        ),
         without: "an aggregate with FILTER of a subquery that is an aggregate fails, or returns the inner aggregate",
         upstream: &[],
         until: RemovalCondition::Fails("stock_statistics_still_replace_filtered_aggregates"),
     },
     SessionRule {
-        name: "OpaqueLimits",
-        step: RuleStep::AroundPhysical,
+        name: "hide_limits",
+        step: RuleStep::AroundPhysical(&["EnsureRequirements"], opaque_limits::hide_limits),
         without: "ORDER BY moves below a LIMIT or an OFFSET, and LIMIT below a window function",
         upstream: &[25378, 25408],
         until: RemovalCondition::Fails("stock_sorts_still_move_below_limits"),

@@ -84,10 +84,10 @@ pub(in crate::sql) fn unify_float_keys(
 
 /// Logical optimizer rule, before constants are folded: compares constant floats by their [`make_float_key`].
 ///
-/// [`unify_float_keys`] runs too late for these: constant folding has already made `0.0 IN (-0.0)` false, and has also folded
-/// `coalesce(-0.0, x) IN (0.0)`. Constants that are compared with columns are canonicalized here as well: from a join
-/// on `x = y`, `x = 0.0` and `y = -0.0` are combined into conditions on one column, and the simplifier would treat two
-/// different constants as a contradiction.
+/// [`unify_float_keys`] runs too late for these: constant folding has already made `0.0 IN (-0.0)` false, and has
+/// also folded `coalesce(-0.0, x) IN (0.0)`. Constants that are compared with columns are canonicalized here as
+/// well: from a join on `x = y`, `x = 0.0` and `y = -0.0` are combined into conditions on one column, and the
+/// simplifier would treat two different constants as a contradiction.
 pub(in crate::sql) fn unify_constant_floats(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,

@@ -32,7 +32,7 @@ use crate::sql::workarounds::expression_parts::map_named;
 /// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side decides 80%
 /// of them, so whether a batch fails depends on its other rows. It also simplifies a CASE with boolean
 /// results to AND and OR. This rule therefore creates a CASE with an operand, which later rules do not
-/// simplify, and held conditions, which [`PushDownFree`](super::PushDownFree) keeps in place.
+/// simplify, and held conditions, which [`push_free_conditions`](super::push_free_conditions) keeps in place.
 pub(in crate::sql) fn make_conditions_lazy(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
