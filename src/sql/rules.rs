@@ -1,84 +1,37 @@
 //! Adds the optimizer rules of a session, the ordered list `rule_list::RULES`, to those of DataFusion.
 //!
-//! Rules that work around a bug of DataFusion, and rules that keep source order, always run. Rules that
-//! speed up queries are [`Switched`]: each has a setting `serrate.rule.NAME` and does not change results.
+//! A rule is a function in the list. Some of these functions apply rules of DataFusion. Rules that work around a
+//! bug of DataFusion, and rules that keep source order, always run. Rules that only speed up queries
+//! ([`RemovalCondition::Speed`]) each have a setting `serrate.rule.NAME`, and do not change results.
 
+mod function_rule;
 mod rule_list;
 
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
-use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
 
-use crate::config::SerrateOptions;
-use crate::sql::workarounds::compared_casts::ComparedCasts;
-use crate::sql::workarounds::conditions::PushDownFree;
-use crate::sql::workarounds::failing_rules::FailingRules;
-use crate::sql::workarounds::filtered_aggregates::FilteredAggregates;
-use crate::sql::workarounds::guarded_rules::GuardedRule;
-use crate::sql::workarounds::in_lists::InLists;
-use crate::sql::workarounds::lone_branches::LoneBranches;
-use crate::sql::workarounds::null_equal_joins::NullEqualJoins;
-use crate::sql::workarounds::opaque_limits::OpaqueLimits;
-use crate::sql::workarounds::repeated_orders::RepeatedOrders;
-use crate::sql::workarounds::sort_keys::SortKeys;
-use crate::sql::workarounds::whole_windows::WholeWindows;
-use rule_list::{RULES, RuleStep};
+use function_rule::{FunctionRule, WrappedRule};
+use rule_list::{RULES, RemovalCondition, RuleStep, SessionRule};
 
 pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// Defines the methods `name` and `apply_order` of a logical rule. If the argument is `stock`, they
-/// return what DataFusion's rule in the field `stock` returns, otherwise the given name and order.
-macro_rules! logical_rule {
-    (stock) => {
-        fn name(&self) -> &str {
-            self.stock.name()
-        }
-
-        fn apply_order(&self) -> Option<datafusion::optimizer::ApplyOrder> {
-            self.stock.apply_order()
-        }
-    };
-    ($name:literal, $order:ident) => {
-        fn name(&self) -> &str {
-            $name
-        }
-
-        fn apply_order(&self) -> Option<datafusion::optimizer::ApplyOrder> {
-            Some(datafusion::optimizer::ApplyOrder::$order)
-        }
-    };
+/// Returns a rule of the list as a rule of DataFusion that calls `function`.
+fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {
+    let is_switched = matches!(rule.until, RemovalCondition::Speed);
+    Arc::new(FunctionRule { name: rule.name, is_switched, function })
 }
-
-pub(in crate::sql) use logical_rule;
-
-/// Defines the constructor of a logical rule that wraps the rules of DataFusion with the given names.
-macro_rules! wrap_rule {
-    ($names:pat) => {
-        pub(in crate::sql) fn wrap_rule(
-            rule: $crate::sql::rules::LogicalRule,
-        ) -> $crate::sql::rules::LogicalRule {
-            match rule.name() {
-                $names => std::sync::Arc::new(Self { stock: rule }),
-                _ => rule,
-            }
-        }
-    };
-}
-
-pub(in crate::sql) use wrap_rule;
 
 pub(in crate::sql) fn list_rules_before_coercion() -> impl Iterator<Item = TypeRule> {
     RULES.iter().filter_map(|rule| match rule.step {
-        RuleStep::BeforeCoercion(make) => Some(make()),
+        RuleStep::BeforeCoercion(analyze) => Some(make_rule(rule, analyze) as TypeRule),
         _ => None,
     })
 }
@@ -93,7 +46,7 @@ pub(in crate::sql) fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     let first = RULES.iter().filter_map(|rule| match rule.step {
-        RuleStep::FirstOfAll(make) => Some(make()),
+        RuleStep::FirstOfAll(analyze) => Some(make_rule(rule, analyze) as TypeRule),
         _ => None,
     });
     let first: Vec<TypeRule> = first.collect();
@@ -106,7 +59,7 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
 
 pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
     RULES.iter().filter_map(|rule| match rule.step {
-        RuleStep::AfterCoercion(make) => Some(make()),
+        RuleStep::AfterCoercion(analyze) => Some(make_rule(rule, analyze) as TypeRule),
         _ => None,
     })
 }
@@ -115,20 +68,21 @@ pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRul
 /// fail. Also wraps rules that would evaluate a condition for more rows than the query does.
 pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     let refused = |name: &str| {
-        RULES.iter().any(|rule| matches!(rule.step, RuleStep::WithoutLogical(of) if of == name))
+        RULES.iter().any(|rule| matches!(rule.step, RuleStep::WithoutLogical) && rule.name == name)
     };
     rules.retain(|rule| !refused(rule.name()));
-    for rule in rules.iter_mut() {
-        let guarded = PushDownFree::wrap_rule(ComparedCasts::wrap_rule(Arc::clone(rule)));
-        let guarded = WholeWindows::wrap_rule(InLists::wrap_rule(guarded));
-        let guarded = RepeatedOrders::wrap_rule(SortKeys::wrap_rule(guarded));
-        let guarded = LoneBranches::wrap_rule(guarded);
-        *rule = FailingRules::wrap_rule(NullEqualJoins::wrap_rule(guarded));
+    for wrapper in RULES {
+        let RuleStep::AroundLogical(stock, function) = wrapper.step else { continue };
+        for rule in rules.iter_mut().filter(|rule| stock.contains(&rule.name())) {
+            *rule = Arc::new(WrappedRule { stock: Arc::clone(rule), function });
+        }
     }
     let first: Vec<LogicalRule> = RULES
         .iter()
         .filter_map(|rule| match rule.step {
-            RuleStep::FirstLogical(make) => Some(make()),
+            RuleStep::FirstLogical(order, rewrite) => {
+                Some(make_rule(rule, (order, rewrite)) as LogicalRule)
+            }
             _ => None,
         })
         .collect();
@@ -137,95 +91,47 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
 
 pub(in crate::sql) fn list_last_logical_rules() -> impl Iterator<Item = LogicalRule> {
     RULES.iter().filter_map(|rule| match rule.step {
-        RuleStep::LastLogical(make) => Some(make()),
+        RuleStep::LastLogical(order, rewrite) => {
+            Some(make_rule(rule, (order, rewrite)) as LogicalRule)
+        }
         _ => None,
     })
 }
 
-/// Inserts physical rules among those of DataFusion. Passes each rule through [`GuardedRule`], so that it
-/// does not confuse columns, through [`FilteredAggregates`], so that it does not confuse aggregates, and
-/// through [`OpaqueLimits`], so that it moves no sort or limit to a wrong position.
+/// Inserts physical rules among those of DataFusion. Also wraps rules that would confuse columns or aggregates,
+/// or move sorts and limits to wrong positions.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let mut first: Vec<PhysicalRule> = Vec::new();
     for rule in RULES {
         let place =
             |rules: &[PhysicalRule], name: &str| rules.iter().position(|r| r.name() == name);
         match rule.step {
-            RuleStep::FirstPhysical(make) => first.push(make()),
-            RuleStep::AfterPhysical(name, make) => {
+            RuleStep::FirstPhysical(optimize) => first.push(make_rule(rule, optimize)),
+            RuleStep::AfterPhysical(name, optimize) => {
                 let at = place(rules, name).map_or(rules.len(), |at| at + 1);
-                rules.insert(at, make());
+                rules.insert(at, make_rule(rule, optimize));
             }
-            RuleStep::BeforePhysical(name, make) => {
+            RuleStep::BeforePhysical(name, optimize) => {
                 let at = place(rules, name).unwrap_or(rules.len());
-                rules.insert(at, make());
+                rules.insert(at, make_rule(rule, optimize));
             }
             _ => {}
         }
     }
     rules.splice(0..0, first);
-    for rule in rules.iter_mut() {
-        let guarded = FilteredAggregates::guard_rule(GuardedRule::guard_rule(Arc::clone(rule)));
-        *rule = OpaqueLimits::guard_rule(guarded);
+    for wrapper in RULES {
+        let RuleStep::AroundPhysical(stock, function) = wrapper.step else { continue };
+        for rule in rules.iter_mut().filter(|rule| stock.contains(&rule.name())) {
+            *rule = Arc::new(WrappedRule { stock: Arc::clone(rule), function });
+        }
     }
 }
 
 pub(in crate::sql) fn list_last_physical_rules() -> impl Iterator<Item = PhysicalRule> {
     RULES.iter().filter_map(|rule| match rule.step {
-        RuleStep::LastPhysical(make) => Some(make()),
+        RuleStep::LastPhysical(optimize) => Some(make_rule(rule, optimize) as PhysicalRule),
         _ => None,
     })
-}
-
-/// Wraps a rule `serrate_NAME` that the setting `serrate.rule.NAME` can switch off.
-#[derive(Debug)]
-struct Switched<R>(R);
-
-fn is_on(rule: &str, config: &ConfigOptions) -> bool {
-    let name = rule.strip_prefix("serrate_").unwrap_or(rule);
-    !SerrateOptions::of(config).rules_off.contains(name)
-}
-
-impl<R: OptimizerRule> OptimizerRule for Switched<R> {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        match is_on(self.name(), &config.options()) {
-            true => self.0.rewrite(plan, config),
-            false => Ok(Transformed::no(plan)),
-        }
-    }
-}
-
-impl<R: PhysicalOptimizerRule> PhysicalOptimizerRule for Switched<R> {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match is_on(self.name(), config) {
-            true => self.0.optimize(plan, config),
-            false => Ok(plan),
-        }
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
 }
 
 #[cfg(test)]
@@ -238,46 +144,28 @@ mod tests {
     use datafusion::optimizer::Optimizer;
     use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
-    use super::rule_list::{RemovalCondition, SessionRule, Upstream, UpstreamIssue};
+    use super::rule_list::{Upstream, UpstreamIssue};
     use super::*;
     use crate::config;
 
     impl SessionRule {
-        fn names(&self) -> (String, String) {
-            match self.step {
-                RuleStep::FirstOfAll(make)
-                | RuleStep::BeforeCoercion(make)
-                | RuleStep::AfterCoercion(make) => {
-                    (make().name().to_owned(), format!("{:?}", make()))
-                }
-                RuleStep::FirstLogical(make) | RuleStep::LastLogical(make) => {
-                    (make().name().to_owned(), format!("{:?}", make()))
-                }
-                RuleStep::FirstPhysical(make)
-                | RuleStep::AfterPhysical(_, make)
-                | RuleStep::BeforePhysical(_, make)
-                | RuleStep::LastPhysical(make) => {
-                    (make().name().to_owned(), format!("{:?}", make()))
-                }
-                RuleStep::WithoutLogical(name)
-                | RuleStep::AroundLogical(name)
-                | RuleStep::AroundPhysical(name) => (name.to_owned(), String::new()),
-            }
-        }
-
         fn describe_place(&self) -> String {
             match self.step {
                 RuleStep::FirstOfAll(_) => "analysis, first".into(),
                 RuleStep::BeforeCoercion(_) => "analysis, before type coercion".into(),
                 RuleStep::AfterCoercion(_) => "analysis, last".into(),
-                RuleStep::FirstLogical(_) => "logical, first".into(),
-                RuleStep::WithoutLogical(_) => "logical, removed".into(),
-                RuleStep::AroundLogical(_) => "logical, around each".into(),
-                RuleStep::LastLogical(_) => "logical, last".into(),
+                RuleStep::FirstLogical(..) => "logical, first".into(),
+                RuleStep::WithoutLogical => "logical, removed".into(),
+                RuleStep::AroundLogical(stock, _) => {
+                    format!("logical, around `{}`", stock.join("`, `"))
+                }
+                RuleStep::LastLogical(..) => "logical, last".into(),
                 RuleStep::FirstPhysical(_) => "physical, first".into(),
                 RuleStep::AfterPhysical(name, _) => format!("physical, after `{name}`"),
                 RuleStep::BeforePhysical(name, _) => format!("physical, before `{name}`"),
-                RuleStep::AroundPhysical(_) => "physical, around each".into(),
+                RuleStep::AroundPhysical(stock, _) => {
+                    format!("physical, around `{}`", stock.join("`, `"))
+                }
                 RuleStep::LastPhysical(_) => "physical, last".into(),
             }
         }
@@ -294,11 +182,23 @@ mod tests {
         for rule in RULES {
             match rule.step {
                 RuleStep::AfterPhysical(name, _) | RuleStep::BeforePhysical(name, _) => {
-                    let is_ours = RULES.iter().any(|other| other.names().0 == name);
+                    let is_ours = RULES.iter().any(|other| other.name == name);
                     assert!(is_ours || physical.contains(name), "{name}: {physical:?}");
                 }
-                RuleStep::WithoutLogical(name) => {
-                    assert!(logical.contains(name), "{name}: {logical:?}")
+                RuleStep::WithoutLogical => {
+                    assert!(logical.contains(rule.name), "{}: {logical:?}", rule.name);
+                }
+                RuleStep::AroundLogical(stock, _) => {
+                    assert!(
+                        stock.iter().all(|name| logical.contains(*name)),
+                        "{stock:?}: {logical:?}"
+                    );
+                }
+                RuleStep::AroundPhysical(stock, _) => {
+                    assert!(
+                        stock.iter().all(|name| physical.contains(*name)),
+                        "{stock:?}: {physical:?}"
+                    );
                 }
                 _ => {}
             }
@@ -307,15 +207,9 @@ mod tests {
 
     #[test]
     fn every_switched_rule_has_a_setting() {
-        let mut found = BTreeSet::new();
-        for rule in RULES {
-            let (name, debug) = rule.names();
-            let switched = debug.starts_with("Switched");
-            assert_eq!(switched, matches!(rule.until, RemovalCondition::Speed), "{name}");
-            if switched {
-                found.insert(name.replace("serrate_", ""));
-            }
-        }
+        let switched = RULES.iter().filter(|rule| matches!(rule.until, RemovalCondition::Speed));
+        let found: BTreeSet<String> =
+            switched.map(|rule| rule.name.replace("serrate_", "")).collect();
         let known: BTreeSet<String> =
             config::RULES.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(found, known);
@@ -324,7 +218,7 @@ mod tests {
     #[test]
     fn every_rule_says_whether_its_bug_is_reported() {
         for rule in RULES {
-            let (name, _) = rule.names();
+            let name = rule.name;
             match rule.upstream {
                 Upstream::Reported(issues) => assert!(!issues.is_empty(), "{name}"),
                 Upstream::NotReported => {
@@ -358,7 +252,7 @@ mod tests {
             "\n| rule | runs | behaviour without it | reports | obsolete |\n|---|---|---|---|---|\n",
         );
         for rule in RULES {
-            let (name, _) = rule.names();
+            let name = rule.name;
             let reports = match rule.upstream {
                 Upstream::Reported(issues) => {
                     issues.iter().map(link_issue).collect::<Vec<_>>().join(", ")

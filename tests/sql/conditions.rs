@@ -363,7 +363,7 @@ async fn constants_fail_where_they_are_asked_for_alone() {
     }
 }
 
-/// When this fails, the constants of `LazyConditions` can go.
+/// When this fails, the constants of `serrate_lazy_conditions` can go.
 #[tokio::test]
 async fn stock_constants_fail_where_nothing_asks() {
     let ctx = SessionContext::new();

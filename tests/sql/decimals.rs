@@ -109,7 +109,7 @@ async fn rounded_decimals_keep_their_type() {
     assert_eq!(batches[0].column(1).data_type().to_string(), "Decimal128(12, 1)");
 }
 
-/// When this test fails, the comparisons of `StableDecimals` can be removed.
+/// When this test fails, the comparisons of `serrate_stable_decimals` can be removed.
 #[tokio::test]
 async fn stock_floats_become_decimals() {
     let ctx = SessionContext::new();
@@ -118,7 +118,7 @@ async fn stock_floats_become_decimals() {
     assert!(found.is_err());
 }
 
-/// When this test fails, the `round` of `StableDecimals` can be removed.
+/// When this test fails, the `round` of `serrate_stable_decimals` can be removed.
 #[tokio::test]
 async fn stock_round_changes_type() {
     let ctx = SessionContext::new();
@@ -516,7 +516,7 @@ async fn casts_that_round_are_compared_after_the_cast() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test fails, `ComparedCasts` need not keep casts of decimals and integers in place.
+/// When this test fails, `keep_compared_casts` need not keep casts of decimals and integers in place.
 #[tokio::test]
 async fn stock_casts_still_move_to_literals() {
     let ctx = SessionContext::new();

@@ -233,7 +233,7 @@ async fn negations_wrap_in_conditions_over_parquet() {
     expect_rows(&[create, &copied], &cases).await;
 }
 
-/// When this test fails, `PlainNegations` can be removed.
+/// When this test fails, `serrate_plain_negations` can be removed.
 #[tokio::test]
 async fn stock_negations_of_statistics_still_overflow() {
     let ctx = SessionContext::new();

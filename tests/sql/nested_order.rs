@@ -139,7 +139,7 @@ async fn extremes_of_lists_do_not_depend_on_batches() {
     assert!(all[0].starts_with("0 [0, 0] [10, ]"), "{}", all[0]);
 }
 
-/// When this test fails, `sql::NestedOrder` and `NestedExtremes` can be removed.
+/// When this test fails, `serrate_nested_order` and `NestedExtremes` can be removed.
 #[tokio::test]
 async fn stock_comparisons_of_lists_have_least_nulls() {
     let ctx = SessionContext::new();

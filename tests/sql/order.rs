@@ -389,7 +389,7 @@ async fn unions_with_a_constant_branch_are_sorted() {
     }
 }
 
-/// DataFusion's own plan still fails. Once this test fails, `MissingSorts` in `sql::sorts` can be
+/// DataFusion's own plan still fails. Once this test fails, `serrate_missing_sorts` in `sql::sorts` can be
 /// removed.
 #[tokio::test]
 async fn stock_unions_with_a_constant_still_fail() {
@@ -420,7 +420,7 @@ async fn constant_lists_of_lists_are_grouped() {
     }
 }
 
-/// DataFusion's own plan still fails. Once this test fails, `UnorderedKeys` in `sql::sorts` can be
+/// DataFusion's own plan still fails. Once this test fails, `serrate_unordered_keys` in `sql::sorts` can be
 /// removed.
 #[tokio::test]
 async fn stock_distinct_of_constant_lists_still_fails() {

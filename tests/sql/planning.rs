@@ -402,7 +402,7 @@ async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
 }
 
 /// DataFusion still refuses a GROUP BY of a column and its cast. Once this test fails,
-/// `sql::rules::remove_logical_rules` can be removed.
+/// `eliminate_group_by_constant` need not be removed from the session.
 #[tokio::test]
 async fn stock_grouping_by_a_cast_still_fails() {
     let sql = "SELECT id, CAST(id AS VARCHAR) AS c, count(*) AS n FROM (VALUES (1), (2), (2)) t(id)

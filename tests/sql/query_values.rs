@@ -281,7 +281,7 @@ async fn stock_queries_without_rows_are_still_values() {
     assert!(!batches[0].column(0).as_boolean().value(0));
 }
 
-/// When this test fails, `sql::QueryValues` can be removed.
+/// When this test fails, `serrate_query_values` can be removed.
 #[tokio::test]
 async fn stock_queries_are_no_values() {
     let ctx = SessionContext::new();

@@ -171,7 +171,7 @@ async fn unions_have_the_types_of_their_inputs() {
     .await;
 }
 
-/// When this test fails, `CountedSets` can be removed.
+/// When this test fails, `serrate_counted_sets` can be removed.
 #[tokio::test]
 async fn stock_sets_still_count_nothing() {
     let ctx = SessionContext::new();

@@ -212,7 +212,7 @@ async fn correlated_grouping_sets_are_refused() {
     }
 }
 
-/// When this test fails, try all assertions above without `ThreeValuedIn`; if they pass, remove it.
+/// When this test fails, try all assertions above without `serrate_three_valued_in`; if they pass, remove it.
 #[tokio::test]
 async fn stock_in_is_still_two_valued() {
     let ctx = SessionContext::new();

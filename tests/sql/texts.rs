@@ -119,7 +119,7 @@ async fn similar_to_is_about_the_whole_text() {
     assert!(column.contains("write a string literal"), "{column}");
 }
 
-/// When this test fails, `SimilarPatterns` can be removed.
+/// When this test fails, `serrate_similar_patterns` can be removed.
 #[tokio::test]
 async fn stock_similar_to_still_searches() {
     let ctx = SessionContext::new();
@@ -185,7 +185,7 @@ async fn texts_of_lists_show_null() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this test fails, `ListTexts` can be removed.
+/// When this test fails, `serrate_list_texts` can be removed.
 #[tokio::test]
 async fn stock_texts_of_lists_still_lack_null() {
     let shown =

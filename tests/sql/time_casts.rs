@@ -54,7 +54,7 @@ async fn casts_to_finer_units_compare_exactly() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test and `stock_casts_still_move_to_literals` fail, `ComparedCasts` can be removed.
+/// When this test and `stock_casts_still_move_to_literals` fail, `keep_compared_casts` can be removed.
 #[tokio::test]
 async fn stock_casts_to_finer_units_still_round_literals() {
     let sql = "SELECT count(*) FROM (VALUES (arrow_cast('2020-02-29 23:59:59.123', 'Timestamp(Millisecond, None)'))) t(x)
@@ -217,7 +217,7 @@ async fn times_before_1970_are_cast_downwards() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test fails, `CoarserTimes` can be removed.
+/// When this test fails, `serrate_coarser_times` can be removed.
 #[tokio::test]
 async fn stock_casts_before_1970_still_round_up() {
     let time = "arrow_cast('1969-12-31 23:59:59.3', 'Timestamp(Microsecond, None)')";

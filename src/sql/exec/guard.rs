@@ -21,7 +21,6 @@ use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSour
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr::LexOrdering;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
 use futures::future::FutureExt;
@@ -126,39 +125,25 @@ pub(in crate::sql) async fn infer_guarded(
 /// Physical optimizer rule: makes scans of Parquet and Arrow files name the file in their errors,
 /// and return panics as errors. It runs last, because other rules inspect the sources and do not
 /// recognize a wrapped source.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct NamedFiles;
-
-impl PhysicalOptimizerRule for NamedFiles {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            let scan = node.downcast_ref::<DataSourceExec>();
-            let files = scan.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
-            let Some(files) = files else { return Ok(Transformed::no(node)) };
-            let source = files.file_source();
-            let known = ["parquet", "arrow", "arrow_stream"].contains(&source.file_type());
-            if !known || source.is::<GuardedSource>() {
-                return Ok(Transformed::no(node));
-            }
-            let mut files = files.clone();
-            files.file_source = Arc::new(GuardedSource::new(Arc::clone(files.file_source())));
-            let scan = DataSourceExec::from_data_source(files);
-            Ok(Transformed::yes(scan as Arc<dyn ExecutionPlan>))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_named_files"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn name_files(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let scan = node.downcast_ref::<DataSourceExec>();
+        let files = scan.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
+        let Some(files) = files else { return Ok(Transformed::no(node)) };
+        let source = files.file_source();
+        let known = ["parquet", "arrow", "arrow_stream"].contains(&source.file_type());
+        if !known || source.is::<GuardedSource>() {
+            return Ok(Transformed::no(node));
+        }
+        let mut files = files.clone();
+        files.file_source = Arc::new(GuardedSource::new(Arc::clone(files.file_source())));
+        let scan = DataSourceExec::from_data_source(files);
+        Ok(Transformed::yes(scan as Arc<dyn ExecutionPlan>))
+    })?;
+    Ok(plan.data)
 }
 
 /// Wraps a file source so that panics of a reader become errors, and all errors of a reader name the file.

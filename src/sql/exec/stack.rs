@@ -19,7 +19,6 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use futures::Stream;
@@ -71,31 +70,17 @@ fn has_own_nodes(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Physical optimizer rule: makes each node that evaluates a deep expression run on a larger stack.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct DeepStacks;
-
-impl PhysicalOptimizerRule for DeepStacks {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            Ok(match has_deep_expression(&node)? {
-                true => Transformed::yes(Arc::new(DeepStackExec::new(node)) as _),
-                false => Transformed::no(node),
-            })
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_deep_stacks"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn deepen_stacks(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        Ok(match has_deep_expression(&node)? {
+            true => Transformed::yes(Arc::new(DeepStackExec::new(node)) as _),
+            false => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
 }
 
 fn has_deep_expression(node: &Arc<dyn ExecutionPlan>) -> Result<bool> {

@@ -9,7 +9,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec,
@@ -33,47 +32,33 @@ use crate::sql::exec::{pass_through, same_statistics};
 /// a pause, so the query blocks a worker of the runtime for minutes. A join also blocks a worker if
 /// its filter drops all pairs of a batch, or if it returns nothing before it has seen all pairs (a
 /// semi join, for example). [`PacedExec`] below the join makes the input batches of the join small.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct YieldingJoins;
-
-impl PhysicalOptimizerRule for YieldingJoins {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            // Indices of the inputs whose rows the join processes batch by batch.
-            let paced: &[usize] = if node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>() {
-                &[1]
-            } else if node.is::<SortMergeJoinExec>() || node.is::<PiecewiseMergeJoinExec>() {
-                &[0, 1]
-            } else if node.is::<CrossJoinExec>() || node.is::<SymmetricHashJoinExec>() {
-                &[]
-            } else {
-                return Ok(Transformed::no(node));
-            };
-            let mut children: Vec<Arc<dyn ExecutionPlan>> =
-                node.children().into_iter().map(Arc::clone).collect();
-            for at in paced {
-                if let Some(child) = children.get_mut(*at) {
-                    *child = Arc::new(PacedExec::new(Arc::clone(child)));
-                }
+pub(in crate::sql) fn pace_joins(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        // Indices of the inputs whose rows the join processes batch by batch.
+        let paced: &[usize] = if node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>() {
+            &[1]
+        } else if node.is::<SortMergeJoinExec>() || node.is::<PiecewiseMergeJoinExec>() {
+            &[0, 1]
+        } else if node.is::<CrossJoinExec>() || node.is::<SymmetricHashJoinExec>() {
+            &[]
+        } else {
+            return Ok(Transformed::no(node));
+        };
+        let mut children: Vec<Arc<dyn ExecutionPlan>> =
+            node.children().into_iter().map(Arc::clone).collect();
+        for at in paced {
+            if let Some(child) = children.get_mut(*at) {
+                *child = Arc::new(PacedExec::new(Arc::clone(child)));
             }
-            let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-            let node = if paced.is_empty() { node } else { node.replace_children(children, keep)? };
-            Ok(Transformed::yes(Arc::new(YieldingExec::new(node)) as _))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_yielding_joins"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+        }
+        let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+        let node = if paced.is_empty() { node } else { node.replace_children(children, keep)? };
+        Ok(Transformed::yes(Arc::new(YieldingExec::new(node)) as _))
+    })?;
+    Ok(plan.data)
 }
 
 /// Consumes one unit of the task's Tokio budget per batch, and yields when the budget is used up.

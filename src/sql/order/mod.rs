@@ -22,7 +22,6 @@ use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanC
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr::{Distribution, LexRequirement};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
@@ -43,7 +42,7 @@ use crate::sql::sources::from::{ExplodeExec, NestExec};
 use serrate_core::internal::natural;
 
 pub(in crate::sql) use self::fixed_source::FixedSource;
-pub(in crate::sql) use self::offset::OffsetIntoScan;
+pub(in crate::sql) use self::offset::push_offsets;
 pub(crate) use self::ordered_sink::OrderedSinkExec;
 pub(in crate::sql) use self::ordered_sink::ordered_sink;
 #[cfg(feature = "cli")]
@@ -293,55 +292,41 @@ fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionErr
 
 /// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, windows without keys, CREATE TABLE
 /// AS and Serrate's sinks.
-#[derive(Debug, Default)]
-pub(crate) struct SourceOrder;
-
-impl PhysicalOptimizerRule for SourceOrder {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        // To evaluate a projection in parallel, the optimizer may insert a repartition above the
-        // limit, which loses the order. Then the nodes above the limit are rewritten, too.
-        let plan = match limit_reaches_output(&plan) {
-            true => rewrite_plan(&plan)?.unwrap_or(plan),
-            false => plan,
+pub(crate) fn keep_source_order(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    // To evaluate a projection in parallel, the optimizer may insert a repartition above the
+    // limit, which loses the order. Then the nodes above the limit are rewritten, too.
+    let plan = match limit_reaches_output(&plan) {
+        true => rewrite_plan(&plan)?.unwrap_or(plan),
+        false => plan,
+    };
+    let plan = plan.transform_down(|node| {
+        if let Some(sink) = node.downcast_ref::<OrderedSinkExec>() {
+            return Ok(match sink.to_ordered()? {
+                Some(sink) => Transformed::yes(Arc::new(sink) as Arc<dyn ExecutionPlan>),
+                None => Transformed::no(node),
+            });
+        }
+        if node.is::<NestExec>() || (is_window(&node) && !has_window_keys(&node)) {
+            return order_input(node);
+        }
+        // The optimizer may have repartitioned the input of an existing `SourceOrderExec`.
+        let is_concat = node.is::<SourceOrderExec>();
+        let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
+            Some(coalesce) => coalesce.fetch().is_some(),
+            None => node.downcast_ref::<GlobalLimitExec>().is_some_and(|l| l.skip() > 0),
         };
-        let plan = plan.transform_down(|node| {
-            if let Some(sink) = node.downcast_ref::<OrderedSinkExec>() {
-                return Ok(match sink.to_ordered()? {
-                    Some(sink) => Transformed::yes(Arc::new(sink) as Arc<dyn ExecutionPlan>),
-                    None => Transformed::no(node),
-                });
-            }
-            if node.is::<NestExec>() || (is_window(&node) && !has_window_keys(&node)) {
-                return order_input(node);
-            }
-            // The optimizer may have repartitioned the input of an existing `SourceOrderExec`.
-            let is_concat = node.is::<SourceOrderExec>();
-            let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
-                Some(coalesce) => coalesce.fetch().is_some(),
-                None => node.downcast_ref::<GlobalLimitExec>().is_some_and(|l| l.skip() > 0),
-            };
-            if !limits && !is_concat && !node.is::<TableRowsExec>() {
-                return Ok(Transformed::no(node));
-            }
-            Ok(match rewrite_plan(&node)? {
-                Ok(ordered) => Transformed::yes(ordered),
-                Err(_) => Transformed::no(node),
-            })
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_source_order"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+        if !limits && !is_concat && !node.is::<TableRowsExec>() {
+            return Ok(Transformed::no(node));
+        }
+        Ok(match rewrite_plan(&node)? {
+            Ok(ordered) => Transformed::yes(ordered),
+            Err(_) => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
 }
 
 /// Puts the only input of a node into source order and one partition, if it has a source order.
@@ -376,33 +361,19 @@ fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Physical optimizer rule, before DataFusion's rules: makes LIMIT over tables in memory return the
 /// first rows.
-#[derive(Debug, Default)]
-pub(crate) struct MemoryOrder;
-
-impl PhysicalOptimizerRule for MemoryOrder {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_down(|node| {
-            // `fix_memory` also changes tables below further limits, so these are not visited.
-            if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
-                let fixed = fix_memory(node)?;
-                return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));
-            }
-            Ok(Transformed::no(node))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_memory_order"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(crate) fn keep_memory_order(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        // `fix_memory` also changes tables below further limits, so these are not visited.
+        if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
+            let fixed = fix_memory(node)?;
+            return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));
+        }
+        Ok(Transformed::no(node))
+    })?;
+    Ok(plan.data)
 }
 
 fn requires_order(order: Option<&LexRequirement>) -> bool {

@@ -5,7 +5,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -17,41 +16,27 @@ use super::SourceOrderExec;
 use crate::sql::sources::parquet::make_window_scan;
 use crate::sql::sources::table_provider::TableSource;
 
-/// Physical optimizer rule, after [`SourceOrder`](super::SourceOrder): makes scans read only the
+/// Physical optimizer rule, after [`keep_source_order`](super::keep_source_order): makes scans read only the
 /// rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of Parquet
 /// files with known row counts. Row groups without such rows are skipped, and row groups at the
 /// ends are read in part.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct OffsetIntoScan;
-
-impl PhysicalOptimizerRule for OffsetIntoScan {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_down(|node| {
-            let Some(limit) = node.downcast_ref::<GlobalLimitExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            Ok(match limit.skip() > 0 {
-                true => match skip_rows(limit.input(), limit.skip(), limit.fetch())? {
-                    Some(input) => Transformed::yes(input),
-                    None => Transformed::no(node),
-                },
-                false => Transformed::no(node),
-            })
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_offset_into_scan"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn push_offsets(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        let Some(limit) = node.downcast_ref::<GlobalLimitExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        Ok(match limit.skip() > 0 {
+            true => match skip_rows(limit.input(), limit.skip(), limit.fetch())? {
+                Some(input) => Transformed::yes(input),
+                None => Transformed::no(node),
+            },
+            false => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
 }
 
 /// Returns the plan without its first `skip` rows and with at most `fetch` rows. Returns `None` unless the

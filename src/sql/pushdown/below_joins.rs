@@ -7,11 +7,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Projection,
 };
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
 use crate::array::list_depth;
 use crate::functions::{cannot_fail, find_facts, is_fixed_slice, is_ours};
-use crate::sql::rules::logical_rule;
 use crate::sql::workarounds::expression_parts::map_named;
 
 const PREFIX: &str = "__serrate_below_join";
@@ -23,69 +22,60 @@ const PREFIX: &str = "__serrate_below_join";
 /// row of its input, and copies no lists. The function stays above if an outer join adds rows of
 /// NULL, if it needs columns of both inputs, if it may fail on rows without a match, or if the
 /// query also returns the lists themselves.
-#[derive(Debug, Default)]
-pub(crate) struct BelowJoins;
-
-impl OptimizerRule for BelowJoins {
-    logical_rule!("serrate_below_joins", TopDown);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
-            return Ok(Transformed::no(plan));
-        }
-        let Some((join, between)) = plan.inputs().first().and_then(|input| join_below(input))
-        else {
-            return Ok(Transformed::no(plan));
-        };
-        // The projection only selects columns, so each of its expressions is a column of the join.
-        let between = between.map(|projection| projection.expr.clone());
-        let sides = [
-            keeps_all_rows(join.join_type, true).then(|| Arc::clone(join.left.schema())),
-            keeps_all_rows(join.join_type, false).then(|| Arc::clone(join.right.schema())),
-        ];
-        let join = join.clone();
-        let bare = find_bare_lists(&plan);
-        let mut made: [Vec<(Expr, Column)>; 2] = Default::default();
-        let mut changed = false;
-        let above = map_named(plan.clone(), |e| {
-            e.transform_down(|e| {
-                let Some(side) = find_side(&e, &sides, &bare)? else {
-                    return Ok(Transformed::no(e));
-                };
-                let known = made[side].iter().find(|(known, _)| *known == e);
-                let column = match known {
-                    Some((_, column)) => column.clone(),
-                    None => {
-                        let name = config.alias_generator().next(PREFIX);
-                        let column = Column::new_unqualified(name);
-                        made[side].push((e, column.clone()));
-                        column
-                    }
-                };
-                changed = true;
-                let column = Expr::Column(column);
-                Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
-            })
-        })?;
-        if !changed {
-            return Ok(Transformed::no(plan));
-        }
-        let moved: Vec<Expr> =
-            made.iter().flatten().map(|(_, column)| Expr::Column(column.clone())).collect();
-        let [left, right] = made;
-        let inputs = vec![add_columns(&join.left, left)?, add_columns(&join.right, right)?];
-        let join = LogicalPlan::Join(join);
-        let mut join = join.with_new_exprs(join.expressions(), inputs)?;
-        if let Some(columns) = between {
-            let columns = columns.into_iter().chain(moved);
-            join = LogicalPlanBuilder::from(join).project(columns)?.build()?;
-        }
-        plan.with_new_exprs(above.data.expressions(), vec![join]).map(Transformed::yes)
+pub(crate) fn move_below_joins(
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
+        return Ok(Transformed::no(plan));
     }
+    let Some((join, between)) = plan.inputs().first().and_then(|input| join_below(input)) else {
+        return Ok(Transformed::no(plan));
+    };
+    // The projection only selects columns, so each of its expressions is a column of the join.
+    let between = between.map(|projection| projection.expr.clone());
+    let sides = [
+        keeps_all_rows(join.join_type, true).then(|| Arc::clone(join.left.schema())),
+        keeps_all_rows(join.join_type, false).then(|| Arc::clone(join.right.schema())),
+    ];
+    let join = join.clone();
+    let bare = find_bare_lists(&plan);
+    let mut made: [Vec<(Expr, Column)>; 2] = Default::default();
+    let mut changed = false;
+    let above = map_named(plan.clone(), |e| {
+        e.transform_down(|e| {
+            let Some(side) = find_side(&e, &sides, &bare)? else {
+                return Ok(Transformed::no(e));
+            };
+            let known = made[side].iter().find(|(known, _)| *known == e);
+            let column = match known {
+                Some((_, column)) => column.clone(),
+                None => {
+                    let name = config.alias_generator().next(PREFIX);
+                    let column = Column::new_unqualified(name);
+                    made[side].push((e, column.clone()));
+                    column
+                }
+            };
+            changed = true;
+            let column = Expr::Column(column);
+            Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+        })
+    })?;
+    if !changed {
+        return Ok(Transformed::no(plan));
+    }
+    let moved: Vec<Expr> =
+        made.iter().flatten().map(|(_, column)| Expr::Column(column.clone())).collect();
+    let [left, right] = made;
+    let inputs = vec![add_columns(&join.left, left)?, add_columns(&join.right, right)?];
+    let join = LogicalPlan::Join(join);
+    let mut join = join.with_new_exprs(join.expressions(), inputs)?;
+    if let Some(columns) = between {
+        let columns = columns.into_iter().chain(moved);
+        join = LogicalPlanBuilder::from(join).project(columns)?.build()?;
+    }
+    plan.with_new_exprs(above.data.expressions(), vec![join]).map(Transformed::yes)
 }
 
 /// Returns the join below a plan, with the projection of columns between them if there is one.

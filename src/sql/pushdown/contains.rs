@@ -13,7 +13,6 @@ use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
@@ -30,51 +29,37 @@ use crate::array::{leaf_type, list_depth};
 /// kinds of functions are equivalent for one-level lists of integers, strings, booleans and dates,
 /// because a condition drops rows for false and NULL alike. They compare zeros and NaN differently,
 /// so conditions on floats are not rewritten.
-#[derive(Debug, Default)]
-pub(crate) struct ContainsPushdown;
-
-impl PhysicalOptimizerRule for ContainsPushdown {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if !config.execution.parquet.pushdown_filters {
-            return Ok(plan);
+pub(crate) fn push_contains(
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if !config.execution.parquet.pushdown_filters {
+        return Ok(plan);
+    }
+    let plan = plan.transform_up(|node| {
+        let Some(filter) = node.downcast_ref::<FilterExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        if !reads_parquet(filter.input()) {
+            return Ok(Transformed::no(node));
         }
-        let plan = plan.transform_up(|node| {
-            let Some(filter) = node.downcast_ref::<FilterExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            if !reads_parquet(filter.input()) {
-                return Ok(Transformed::no(node));
-            }
-            let schema = filter.input().schema();
-            let mut changed = false;
-            let conditions = split_conjunction(filter.predicate())
-                .into_iter()
-                .map(|condition| {
-                    let known = as_known(condition, &schema, config)?;
-                    changed |= known.is_some();
-                    Ok(known.unwrap_or_else(|| Arc::clone(condition)))
-                })
-                .collect::<Result<Vec<_>>>()?;
-            if !changed {
-                return Ok(Transformed::no(node));
-            }
-            let builder = FilterExecBuilder::from(filter).with_predicate(conjunction(conditions));
-            Ok(Transformed::yes(Arc::new(builder.build()?) as Arc<dyn ExecutionPlan>))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_contains_pushdown"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+        let schema = filter.input().schema();
+        let mut changed = false;
+        let conditions = split_conjunction(filter.predicate())
+            .into_iter()
+            .map(|condition| {
+                let known = as_known(condition, &schema, config)?;
+                changed |= known.is_some();
+                Ok(known.unwrap_or_else(|| Arc::clone(condition)))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if !changed {
+            return Ok(Transformed::no(node));
+        }
+        let builder = FilterExecBuilder::from(filter).with_predicate(conjunction(conditions));
+        Ok(Transformed::yes(Arc::new(builder.build()?) as Arc<dyn ExecutionPlan>))
+    })?;
+    Ok(plan.data)
 }
 
 fn reads_parquet(plan: &Arc<dyn ExecutionPlan>) -> bool {

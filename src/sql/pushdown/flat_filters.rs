@@ -4,10 +4,9 @@ use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
 use crate::functions::{find_facts, find_scalar};
-use crate::sql::rules::logical_rule;
 use crate::sql::workarounds::expression_parts::map_named;
 
 /// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only
@@ -15,20 +14,12 @@ use crate::sql::workarounds::expression_parts::map_named;
 ///
 /// `ragged_filter` writes an offset for every inner list, which a reduction over the row ignores. If the
 /// mask selects few elements, most of the time goes into these offsets.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct FlatFilters;
-
-impl OptimizerRule for FlatFilters {
-    logical_rule!("serrate_flat_filters", TopDown);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let plan = map_named(plan, |e| e.transform_down(flatten_reduced))?;
-        plan.transform_data(flatten_below)
-    }
+pub(in crate::sql) fn flatten_filters(
+    plan: LogicalPlan,
+    _config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let plan = map_named(plan, |e| e.transform_down(flatten_reduced))?;
+    plan.transform_data(flatten_below)
 }
 
 fn flatten_reduced(e: Expr) -> Result<Transformed<Expr>> {

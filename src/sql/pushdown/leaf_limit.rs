@@ -2,7 +2,7 @@
 //!
 //! A batch of 8,192 rows of patients can take gigabytes. Scans of `.nrt` limit the leaves of their
 //! batches, but filters, joins and repartitioning collect rows up to the session's batch size
-//! again, and Parquet scans limit only rows. The rule [`LeafBatches`] lowers the batch size of a
+//! again, and Parquet scans limit only rows. The rule [`limit_leaves`] lowers the batch size of a
 //! plan with lists to about `serrate.leaf_batch_size` leaves, unless the scans of the plan already
 //! limit the leaves.
 
@@ -19,7 +19,6 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
@@ -36,41 +35,27 @@ use crate::sql::order::SourceOrderExec;
 use crate::sql::sources::table_provider::TableSource;
 
 /// Physical optimizer rule: lowers the batch size of the subplans that return lists.
-#[derive(Debug, Default)]
-pub(crate) struct LeafBatches;
-
-impl PhysicalOptimizerRule for LeafBatches {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let leaves = SerrateOptions::of(config).leaf_batch_size;
-        let batch_size: usize = config.execution.batch_size.get();
-        let mut rows = batch_size;
-        plan.apply(|node| {
-            if let Some(scan) = node.downcast_ref::<DataSourceExec>()
-                && let Some(per_row) = leaves_per_row(scan)?
-            {
-                rows = rows.min(compute_rows_per_batch(leaves, per_row));
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        if rows >= batch_size {
-            return Ok(plan);
+pub(crate) fn limit_leaves(
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let leaves = SerrateOptions::of(config).leaf_batch_size;
+    let batch_size: usize = config.execution.batch_size.get();
+    let mut rows = batch_size;
+    plan.apply(|node| {
+        if let Some(scan) = node.downcast_ref::<DataSourceExec>()
+            && let Some(per_row) = leaves_per_row(scan)?
+        {
+            rows = rows.min(compute_rows_per_batch(leaves, per_row));
         }
-        // Subplans without lists (`unnest`, GROUP BY) keep `batch_size`. Otherwise, their batches
-        // would be tiny.
-        raise_batch_size(plan, rows, batch_size)
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if rows >= batch_size {
+        return Ok(plan);
     }
-
-    fn name(&self) -> &str {
-        "serrate_leaf_batches"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    // Subplans without lists (`unnest`, GROUP BY) keep `batch_size`. Otherwise, their batches
+    // would be tiny.
+    raise_batch_size(plan, rows, batch_size)
 }
 
 /// Whether all batches of a plan come from scans that limit the leaves per batch themselves. Such a plan

@@ -10,17 +10,15 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 use datafusion::physical_expr::expressions::{Column as PhysicalColumn, Literal};
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{Reads, never_fails, reads_of_lists};
-use crate::sql::rules::logical_rule;
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table_provider::{RaggedTableProvider, TableSource};
 
@@ -33,103 +31,78 @@ const PREFIX: &str = "__serrate_lengths";
 /// DataFusion pushes into a scan only the expressions of a projection directly above it. If only the
 /// lengths of a column are needed, a scan of `.nrt` reads list bounds and no values, a scan of Parquet
 /// decodes repetition levels and no values, and a table in memory need not limit the leaves of its batches.
-#[derive(Debug, Default)]
-pub(crate) struct LengthsBelow;
-
-impl OptimizerRule for LengthsBelow {
-    logical_rule!("serrate_lengths_below", TopDown);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
-        // The rule skips grouping sets, whose columns are named after their expressions.
-        let has_sets = plan.expressions().iter().any(|e| matches!(e, Expr::GroupingSet(_)));
-        if !top
-            || has_sets
-            || !plan.expressions().iter().any(reads_lengths)
-                && !has_call_below(&plan, reads_lengths)
-        {
-            return Ok(Transformed::no(plan));
-        }
-        let Some(base) = scan_below(&plan, &config.options()) else {
-            return Ok(Transformed::no(plan));
-        };
-        // Calls in a projection directly above the scan are kept: DataFusion pushes them down.
-        let direct = matches!(plan, LogicalPlan::Projection(_))
-            && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
-        let columns = find_read_columns(&plan, base)?;
-        if direct || columns.is_empty() {
-            return Ok(Transformed::no(plan));
-        }
-        let base = base.clone();
-        let mut made: Vec<(Expr, Column)> = Vec::new();
-        let plan = replace_calls(plan, &base, &columns, &mut made, config)?;
-        Ok(Transformed::yes(plan))
+pub(crate) fn move_lengths_below(
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+    // The rule skips grouping sets, whose columns are named after their expressions.
+    let has_sets = plan.expressions().iter().any(|e| matches!(e, Expr::GroupingSet(_)));
+    if !top
+        || has_sets
+        || !plan.expressions().iter().any(reads_lengths) && !has_call_below(&plan, reads_lengths)
+    {
+        return Ok(Transformed::no(plan));
     }
+    let Some(base) = scan_below(&plan, &config.options()) else {
+        return Ok(Transformed::no(plan));
+    };
+    // Calls in a projection directly above the scan are kept: DataFusion pushes them down.
+    let direct = matches!(plan, LogicalPlan::Projection(_))
+        && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
+    let columns = find_read_columns(&plan, base)?;
+    if direct || columns.is_empty() {
+        return Ok(Transformed::no(plan));
+    }
+    let base = base.clone();
+    let mut made: Vec<(Expr, Column)> = Vec::new();
+    let plan = replace_calls(plan, &base, &columns, &mut made, config)?;
+    Ok(Transformed::yes(plan))
 }
 
 /// Physical optimizer rule, directly after conditions are pushed into scans and before a
-/// repartitioning is inserted: pushes the projection of [`LengthsBelow`] into the scan. A table in
+/// repartitioning is inserted: pushes the projection of [`move_lengths_below`] into the scan. A table in
 /// memory keeps the projection above its scan, which then returns list lengths in fewer and larger
 /// batches.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct LengthsIntoScan;
-
-impl PhysicalOptimizerRule for LengthsIntoScan {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
+pub(in crate::sql) fn push_lengths(
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        let Some(scan) = projection.input().downcast_ref::<DataSourceExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        if let Some(table) = scan.data_source().downcast_ref::<TableSource>() {
+            let schema = scan.schema();
+            let unseen = lengths_only(projection.expr().iter(), &schema, false);
+            let mut lists = schema.fields().iter().filter(|f| list_depth(f.data_type()) > 0);
+            if unseen.is_empty() || !lists.all(|f| unseen.contains(f.name())) {
                 return Ok(Transformed::no(node));
-            };
-            let Some(scan) = projection.input().downcast_ref::<DataSourceExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            if let Some(table) = scan.data_source().downcast_ref::<TableSource>() {
-                let schema = scan.schema();
-                let unseen = lengths_only(projection.expr().iter(), &schema, false);
-                let mut lists = schema.fields().iter().filter(|f| list_depth(f.data_type()) > 0);
-                if unseen.is_empty() || !lists.all(|f| unseen.contains(f.name())) {
-                    return Ok(Transformed::no(node));
+            }
+            if projection.expr().iter().any(|e| moves_leaves(&e.expr)) {
+                let scan = DataSourceExec::from_data_source(table.reduce_to_lengths(true)?);
+                // If a function does not accept lists without values, the scan keeps the values.
+                let over = replan_projection(projection, scan, config).ok();
+                if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
+                    return Ok(Transformed::yes(over));
                 }
-                if projection.expr().iter().any(|e| moves_leaves(&e.expr)) {
-                    let scan = DataSourceExec::from_data_source(table.reduce_to_lengths(true)?);
-                    // If a function does not accept lists without values, the scan keeps the values.
-                    let over = replan_projection(projection, scan, config).ok();
-                    if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
-                        return Ok(Transformed::yes(over));
-                    }
-                }
-                let scan = DataSourceExec::from_data_source(table.reduce_to_lengths(false)?);
-                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-                return Arc::clone(&node)
-                    .replace_children(vec![scan], options)
-                    .map(Transformed::yes);
             }
-            if !projection.expr().iter().any(|e| e.alias.starts_with(PREFIX)) {
-                return Ok(Transformed::no(node));
-            }
-            match projection.input().try_swapping_with_projection(projection)? {
-                Some(scan) => Ok(Transformed::yes(scan)),
-                None => Ok(Transformed::no(node)),
-            }
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_lengths_into_scan"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+            let scan = DataSourceExec::from_data_source(table.reduce_to_lengths(false)?);
+            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            return Arc::clone(&node).replace_children(vec![scan], options).map(Transformed::yes);
+        }
+        if !projection.expr().iter().any(|e| e.alias.starts_with(PREFIX)) {
+            return Ok(Transformed::no(node));
+        }
+        match projection.input().try_swapping_with_projection(projection)? {
+            Some(scan) => Ok(Transformed::yes(scan)),
+            None => Ok(Transformed::no(node)),
+        }
+    })?;
+    Ok(plan.data)
 }
 
 /// Whether an expression calls a function that moves or drops values of lists but reads none.

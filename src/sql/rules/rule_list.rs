@@ -1,80 +1,33 @@
 //! Lists the rules in their order, each with the reason for it and the condition for its removal.
 
-use std::sync::Arc;
+use datafusion::optimizer::ApplyOrder;
 
-use super::{LogicalRule, PhysicalRule, Switched, TypeRule};
-use crate::sql::exec::guard::NamedFiles;
-use crate::sql::exec::stack::DeepStacks;
-use crate::sql::exec::yielding::YieldingJoins;
-use crate::sql::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
-use crate::sql::pushdown::below_joins::BelowJoins;
-use crate::sql::pushdown::contains::ContainsPushdown;
-use crate::sql::pushdown::flat_filters::FlatFilters;
-use crate::sql::pushdown::leaf_limit::LeafBatches;
-use crate::sql::pushdown::lengths::{LengthsBelow, LengthsIntoScan};
-use crate::sql::pushdown::partitions::LeafPartitions;
-use crate::sql::sources::asof::{AsOfOrder, AsOfProjections};
-use crate::sql::sources::parquet::ParquetLists;
-use crate::sql::statement::from_alone::FromAlone;
-use crate::sql::statement::hints::ListHints;
-use crate::sql::workarounds::boolean_casts::BooleanCasts;
-use crate::sql::workarounds::cast_groups::CastGroups;
-use crate::sql::workarounds::cast_statistics::CastStatistics;
-use crate::sql::workarounds::changes::PlainChanges;
-use crate::sql::workarounds::coarser_times::CoarserTimes;
-use crate::sql::workarounds::computed_keys::ComputedKeys;
-use crate::sql::workarounds::computed_lists::ComputedLists;
-use crate::sql::workarounds::conditions::LazyConditions;
-use crate::sql::workarounds::decimals::StableDecimals;
-use crate::sql::workarounds::dependencies::UnnestDependencies;
-use crate::sql::workarounds::dictionary_casts::DictionaryCasts;
-use crate::sql::workarounds::dictionary_keys::DictionaryKeys;
-use crate::sql::workarounds::distinct_recursions::DistinctRecursions;
-use crate::sql::workarounds::duration_windows::DurationWindows;
-use crate::sql::workarounds::empty_queries::EmptyQueries;
-use crate::sql::workarounds::equations::PlainEquations;
-use crate::sql::workarounds::float_keys::{ConstantFloatKeys, FloatKeys};
-use crate::sql::workarounds::grouped_outer::GroupedOuter;
-use crate::sql::workarounds::hidden_values::{HiddenValues, ParquetFields};
-use crate::sql::workarounds::join_orders::JoinOrders;
-use crate::sql::workarounds::joined_groups::JoinedGroups;
-use crate::sql::workarounds::lambdas::{LambdaParameters, LambdaTypes};
-use crate::sql::workarounds::list_texts::ListTexts;
-use crate::sql::workarounds::local_times::LocalTimes;
-use crate::sql::workarounds::merge_joins::MergeJoinFilters;
-use crate::sql::workarounds::missing_partitions::MissingPartitions;
-use crate::sql::workarounds::moved_keys::MovedKeys;
-use crate::sql::workarounds::multisets::CountedSets;
-use crate::sql::workarounds::negations::PlainNegations;
-use crate::sql::workarounds::nested_constants::NestedConstants;
-use crate::sql::workarounds::nested_order::NestedOrder;
-use crate::sql::workarounds::partition_constants::PartitionConstants;
-use crate::sql::workarounds::query_values::QueryValues;
-use crate::sql::workarounds::range_frames::RangeFrames;
-use crate::sql::workarounds::rows_in::RowsIn;
-use crate::sql::workarounds::scan_order::OrderedScanLimits;
-use crate::sql::workarounds::shared_rows::SharedOnce;
-use crate::sql::workarounds::similar::SimilarPatterns;
-use crate::sql::workarounds::sort_lists::SortLists;
-use crate::sql::workarounds::sorts::{LostConstants, MissingSorts, UnorderedKeys};
-use crate::sql::workarounds::subqueries::ThreeValuedIn;
-use crate::sql::workarounds::text_to_list_casts::TextLists;
-use crate::sql::workarounds::text_to_time_casts::TimeTexts;
-use crate::sql::workarounds::texts::OneText;
-use crate::sql::workarounds::times::ExactTimes;
-use crate::sql::workarounds::topk::{SortedDistinct, WholeFloatGroups};
-use crate::sql::workarounds::unions::FlatUnions;
-use crate::sql::workarounds::unique_partitions::UniquePartitions;
-use crate::sql::workarounds::volatile_between::VolatileBetween;
-use crate::sql::workarounds::wide_frames::WideFrames;
-use crate::sql::workarounds::window_keys::WindowKeys;
-use crate::sql::workarounds::window_orders::WindowOrders;
-use crate::sql::workarounds::xor_pairs::XorPairs;
-use UpstreamIssue::{Arrow, DataFusion};
+use self::UpstreamIssue::{Arrow, DataFusion};
+use super::function_rule::{AnalyzeFn, OptimizeAroundFn, OptimizeFn, RewriteAroundFn, RewriteFn};
+use crate::sql::exec::{guard, stack, yielding};
+use crate::sql::order;
+use crate::sql::pushdown::{below_joins, contains, flat_filters, leaf_limit, lengths, partitions};
+use crate::sql::sources::{asof, parquet};
+use crate::sql::statement::{from_alone, hints};
+use crate::sql::workarounds::{
+    boolean_casts, cast_groups, cast_statistics, changes, coarser_times, compared_casts,
+    computed_keys, computed_lists, conditions, decimals, dependencies, dictionary_casts,
+    dictionary_keys, distinct_recursions, duration_windows, empty_queries, equations,
+    failing_rules, filtered_aggregates, float_keys, grouped_outer, guarded_rules, hidden_values,
+    in_lists, join_orders, joined_groups, lambdas, list_texts, local_times, lone_branches,
+    merge_joins, missing_partitions, moved_keys, multisets, negations, nested_constants,
+    nested_order, null_equal_joins, opaque_limits, partition_constants, query_values, range_frames,
+    repeated_orders, rows_in, scan_order, shared_rows, similar, sort_keys, sort_lists, sorts,
+    subqueries, text_to_list_casts, text_to_time_casts, texts, times, topk, unions,
+    unique_partitions, volatile_between, whole_windows, wide_frames, window_keys, window_orders,
+    xor_pairs,
+};
 
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) struct SessionRule {
+    /// Name in EXPLAIN. A rule that is removed has its name in DataFusion, and a function around rules its own.
+    pub(super) name: &'static str,
     pub(super) step: RuleStep,
     /// Wrong behaviour of a session without the rule.
     pub(super) without: &'static str,
@@ -82,23 +35,23 @@ pub(super) struct SessionRule {
     pub(super) until: RemovalCondition,
 }
 
-/// The time at which a rule runs among DataFusion's rules. A string names a rule of DataFusion, or
-/// a wrapper for such rules.
-#[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
+/// The time at which a rule runs among DataFusion's rules, and its function. A string names a rule.
+///
+/// A function around rules of DataFusion applies those with the given names. If several functions
+/// name one rule, each applies the one before it in the list.
 pub(super) enum RuleStep {
-    FirstOfAll(fn() -> TypeRule),
-    BeforeCoercion(fn() -> TypeRule),
-    AfterCoercion(fn() -> TypeRule),
-    FirstLogical(fn() -> LogicalRule),
-    WithoutLogical(&'static str),
-    /// Passes DataFusion's logical rules to the wrapper with this name, which wraps some of them.
-    AroundLogical(&'static str),
-    LastLogical(fn() -> LogicalRule),
-    FirstPhysical(fn() -> PhysicalRule),
-    AfterPhysical(&'static str, fn() -> PhysicalRule),
-    BeforePhysical(&'static str, fn() -> PhysicalRule),
-    AroundPhysical(&'static str),
-    LastPhysical(fn() -> PhysicalRule),
+    FirstOfAll(AnalyzeFn),
+    BeforeCoercion(AnalyzeFn),
+    AfterCoercion(AnalyzeFn),
+    FirstLogical(ApplyOrder, RewriteFn),
+    WithoutLogical,
+    AroundLogical(&'static [&'static str], RewriteAroundFn),
+    LastLogical(ApplyOrder, RewriteFn),
+    FirstPhysical(OptimizeFn),
+    AfterPhysical(&'static str, OptimizeFn),
+    BeforePhysical(&'static str, OptimizeFn),
+    AroundPhysical(&'static [&'static str], OptimizeAroundFn),
+    LastPhysical(OptimizeFn),
 }
 
 /// Whether the bug that a rule works around is reported to the project that has it.
@@ -137,498 +90,604 @@ pub(super) enum RemovalCondition {
 /// All rules of a session in the order in which they run. `docs/internals/sql.md` contains them as a table.
 pub(super) static RULES: &[SessionRule] = &[
     SessionRule {
+        name: "serrate_list_hints",
         // Must run first, because type coercion replaces the original expressions.
-        step: RuleStep::FirstOfAll(|| Arc::new(ListHints)),
+        step: RuleStep::FirstOfAll(hints::suggest_list_functions),
         without: "errors of operators on lists have no suggestion",
         upstream: Upstream::Ours,
         until: RemovalCondition::Feature,
     },
     SessionRule {
+        name: "serrate_plain_changes",
         // Must run before rules that change expressions. The query that finds the rows to change is built from the
         // expressions as written in the statement; all rules are then applied to this query.
-        step: RuleStep::FirstOfAll(|| Arc::new(PlainChanges)),
+        step: RuleStep::FirstOfAll(changes::plan_changes),
         without: "DELETE and UPDATE with a subquery in WHERE change every row",
         upstream: Upstream::Reported(&[DataFusion(24654)]),
         until: RemovalCondition::Feature,
     },
     SessionRule {
+        name: "serrate_grouped_outer",
         // Must run before type coercion, which changes the keys and the same expressions in subqueries apart.
-        step: RuleStep::BeforeCoercion(|| Arc::new(GroupedOuter)),
+        step: RuleStep::BeforeCoercion(grouped_outer::name_computed_keys),
         without: "`GROUP BY x + 1 HAVING EXISTS (SELECT .. WHERE z.i = t.x + 1)` fails",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_computed_keys_are_still_no_outer_columns"),
     },
     SessionRule {
-        step: RuleStep::BeforeCoercion(|| Arc::new(RowsIn)),
+        name: "serrate_rows_in",
+        step: RuleStep::BeforeCoercion(rows_in::rewrite_rows_in),
         without: "`(a, b) IN (SELECT x, y ..)` fails",
         upstream: Upstream::Reported(&[DataFusion(19857)]),
         until: RemovalCondition::Feature,
     },
     SessionRule {
-        step: RuleStep::BeforeCoercion(|| Arc::new(ExactTimes)),
+        name: "serrate_exact_times",
+        step: RuleStep::BeforeCoercion(times::compare_exactly),
         without: "timestamps far from 1970 overflow, durations and intervals compare wrongly",
         upstream: Upstream::Reported(&[DataFusion(22756)]),
         until: RemovalCondition::Fails("stock_functions_still_work_in_nanoseconds"),
     },
     SessionRule {
-        step: RuleStep::BeforeCoercion(|| Arc::new(OneText)),
+        name: "serrate_one_text",
+        step: RuleStep::BeforeCoercion(texts::cast_like_patterns),
         without: "LIKE of a dictionary with a column of strings fails",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Feature,
     },
     SessionRule {
-        step: RuleStep::BeforeCoercion(|| Arc::new(TextLists)),
+        name: "serrate_text_lists",
+        step: RuleStep::BeforeCoercion(text_to_list_casts::cast_texts_to_lists),
         without: "`'[1, 2]'::INT[]` fails, and `'[a, b]'::VARCHAR[]` has one element",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_texts_of_lists_are_still_elements"),
     },
     SessionRule {
-        step: RuleStep::BeforeCoercion(|| Arc::new(StableDecimals)),
+        name: "serrate_stable_decimals",
+        step: RuleStep::BeforeCoercion(decimals::stabilize_decimals),
         without: "floats compared with decimals become decimals, and `round` changes its type",
         upstream: Upstream::Reported(&[DataFusion(14272)]),
         until: RemovalCondition::Fails("stock_floats_become_decimals"),
     },
     SessionRule {
-        step: RuleStep::BeforeCoercion(|| Arc::new(SimilarPatterns)),
+        name: "serrate_similar_patterns",
+        step: RuleStep::BeforeCoercion(similar::translate_similar_patterns),
         without: "SIMILAR TO searches for its pattern instead of matching the whole string",
         upstream: Upstream::Reported(&[DataFusion(22263), DataFusion(23188)]),
         until: RemovalCondition::Fails("stock_similar_to_still_searches"),
     },
     SessionRule {
-        step: RuleStep::BeforeCoercion(|| Arc::new(DurationWindows)),
+        name: "serrate_duration_windows",
+        step: RuleStep::BeforeCoercion(duration_windows::cast_window_durations),
         without: "windows ordered by durations fail",
         upstream: Upstream::Reported(&[DataFusion(24916)]),
         until: RemovalCondition::Fails("stock_windows_over_durations_still_fail"),
     },
     SessionRule {
-        step: RuleStep::BeforeCoercion(|| Arc::new(WindowKeys)),
+        name: "serrate_window_keys",
+        step: RuleStep::BeforeCoercion(window_keys::replace_window_keys),
         without: "windows over lists of lists and structs fail",
         upstream: Upstream::Reported(&[DataFusion(24937)]),
         until: RemovalCondition::Fails("stock_windows_over_lists_of_lists_still_fail"),
     },
     SessionRule {
-        step: RuleStep::BeforeCoercion(|| Arc::new(WideFrames)),
+        name: "serrate_wide_frames",
+        step: RuleStep::BeforeCoercion(wide_frames::widen_frames),
         without: "frames `RANGE .. AND n FOLLOWING` whose end does not fit the type include NULL",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_frames_beyond_a_type_still_include_null"),
     },
     SessionRule {
+        name: "serrate_lambda_types",
         // Must run after the rules that change the types of the branches of CASE.
-        step: RuleStep::BeforeCoercion(|| Arc::new(LambdaTypes)),
+        step: RuleStep::BeforeCoercion(lambdas::retype_lambdas),
         without: "lambdas over CASE fail if its branches are lists of different types",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_parameters_over_case_still_fail"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(FromAlone)),
+        name: "serrate_from_alone",
+        step: RuleStep::AfterCoercion(from_alone::select_all_columns),
         without: "`FROM t` without SELECT has no columns",
         upstream: Upstream::Reported(&[DataFusion(17520)]),
         until: RemovalCondition::Feature,
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(FlatUnions)),
+        name: "serrate_flat_unions",
+        step: RuleStep::AfterCoercion(unions::flatten_unions),
         without: "planning takes time quadratic in the number of UNIONs; projections of nested ones mix up columns",
         upstream: Upstream::Reported(&[DataFusion(17261)]),
         until: RemovalCondition::Feature,
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(HiddenValues)),
+        name: "serrate_hidden_values",
+        step: RuleStep::AfterCoercion(hidden_values::mask_hidden_values),
         without: "`s.a` and `array_append(x, 1)` return what lies below a NULL struct or list",
         upstream: Upstream::Reported(&[DataFusion(25120)]),
         until: RemovalCondition::Fails("stock_fields_of_null_are_still_values"),
     },
     // The following rules run after type coercion, because they need the final types of expressions.
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(ComputedLists)),
+        name: "serrate_computed_lists",
+        step: RuleStep::AfterCoercion(computed_lists::rewrite_computed_lists),
         without: "`x IN (1, CASE ..)` is true for values that the list does not contain",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_lists_with_case_are_still_wrong"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(NestedOrder)),
+        name: "serrate_nested_order",
+        step: RuleStep::AfterCoercion(nested_order::unify_nested_order),
         without: "comparisons and sorts of lists and structs with NULL use different orders",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_comparisons_of_lists_have_least_nulls"),
     },
     SessionRule {
+        name: "serrate_counted_sets",
         // Must run before correlated queries become joins, which add columns to the inputs of set operations.
-        step: RuleStep::AfterCoercion(|| Arc::new(CountedSets)),
+        step: RuleStep::AfterCoercion(multisets::number_equal_rows),
         without: "EXCEPT ALL and INTERSECT ALL do not match equal rows one to one",
         upstream: Upstream::Reported(&[DataFusion(12955), DataFusion(12956)]),
         until: RemovalCondition::Fails("stock_sets_still_count_nothing"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(QueryValues)),
+        name: "serrate_query_values",
+        step: RuleStep::AfterCoercion(query_values::plan_query_values),
         without: "IN and EXISTS as values, and most correlated scalar subqueries, fail",
         upstream: Upstream::Reported(&[DataFusion(23022)]),
         until: RemovalCondition::Fails("stock_queries_are_no_values"),
     },
     SessionRule {
+        name: "serrate_unnest_dependencies",
         // Must run after correlated queries become joins: this puts the outer rows below `unnest`.
-        step: RuleStep::AfterCoercion(|| Arc::new(UnnestDependencies)),
+        step: RuleStep::AfterCoercion(dependencies::drop_unnest_dependencies),
         without: "a GROUP BY key counts as unique above `unnest`",
         upstream: Upstream::Reported(&[DataFusion(24787)]),
         until: RemovalCondition::Fails("stock_unnest_still_keeps_dependencies"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(ThreeValuedIn)),
+        name: "serrate_three_valued_in",
+        step: RuleStep::AfterCoercion(subqueries::rewrite_subquery_conditions),
         without: "`NOT IN (query)` returns rows although the query returns a NULL",
         upstream: Upstream::Reported(&[DataFusion(8241), DataFusion(25347), DataFusion(25473)]),
         until: RemovalCondition::Fails("stock_in_is_still_two_valued"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(EmptyQueries)),
+        name: "serrate_empty_queries",
+        step: RuleStep::AfterCoercion(empty_queries::make_queries_nullable),
         without: "a scalar subquery that may return no row counts as never NULL",
         upstream: Upstream::Reported(&[DataFusion(24513), DataFusion(24516)]),
         until: RemovalCondition::Fails("stock_queries_without_rows_are_still_values"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(WindowOrders)),
+        name: "serrate_window_orders",
+        step: RuleStep::AfterCoercion(window_orders::mark_sliding_frames),
         without: "counts over sliding frames count as sorted, so ORDER BY and DISTINCT are dropped",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_counts_over_frames_still_count_as_sorted"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(CastGroups)),
+        name: "serrate_cast_groups",
+        step: RuleStep::AfterCoercion(cast_groups::keep_cast_groups),
         without: "`GROUP BY f::INT, f` is `GROUP BY f::INT` if the input has unique `f`",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_casts_still_replace_group_keys"),
     },
     SessionRule {
+        name: "serrate_joined_groups",
         // Must run after correlated queries become joins.
-        step: RuleStep::AfterCoercion(|| Arc::new(JoinedGroups)),
+        step: RuleStep::AfterCoercion(joined_groups::hide_joined_keys),
         without: "above DISTINCT of a join with a grouped table, ORDER BY and GROUP BY lose keys, and joins lose rows",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_groups_above_joins_still_lose_rows"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(BooleanCasts)),
+        name: "serrate_number_truths",
+        step: RuleStep::AfterCoercion(boolean_casts::rewrite_boolean_casts),
         without: "`WHERE CAST(i AS BOOLEAN)` makes `i` a constant for ORDER BY and windows",
         upstream: Upstream::Reported(&[DataFusion(25523)]),
         until: RemovalCondition::Fails("stock_truths_of_integers_are_still_one"),
     },
     SessionRule {
+        name: shared_rows::SHARED_ONCE,
         // Must run after the rules that copy plans.
-        step: RuleStep::AfterCoercion(|| Arc::new(SharedOnce)),
+        step: RuleStep::AfterCoercion(shared_rows::share_results),
         without: "a CTE with `random()`, or with LIMIT over groups, has other rows in each place that names it",
         upstream: Upstream::Reported(&[DataFusion(10337)]),
         until: RemovalCondition::Fails("stock_ctes_are_still_computed_twice"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(ListTexts)),
+        name: "serrate_list_texts",
+        step: RuleStep::AfterCoercion(list_texts::rewrite_list_texts),
         without: "`CAST([1, NULL] AS VARCHAR)` is `[1, ]`",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_texts_of_lists_still_lack_null"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(TimeTexts)),
+        name: "serrate_time_texts",
+        step: RuleStep::AfterCoercion(text_to_time_casts::cast_texts_to_times),
         without: "strings of times without seconds, such as `2024-01-01 10:00`, are errors, and so are strings of intervals without names of units, such as `1d 03:00`",
         upstream: Upstream::Reported(&[Arrow(8219)]),
         until: RemovalCondition::Fails("stock_times_without_seconds_are_still_errors"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(CoarserTimes)),
+        name: "serrate_coarser_times",
+        step: RuleStep::AfterCoercion(coarser_times::round_times_down),
         without: "`x::TIMESTAMP(0)` and `to_unixtime(x)` round times before 1970 up",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_casts_before_1970_still_round_up"),
     },
     SessionRule {
-        // Must run after `CoarserTimes`, which inserts casts to other zones.
-        step: RuleStep::AfterCoercion(|| Arc::new(LocalTimes)),
+        name: "serrate_local_times",
+        // Must run after `serrate_coarser_times`, which inserts casts to other zones.
+        step: RuleStep::AfterCoercion(local_times::convert_local_times),
         without: "AT TIME ZONE and `+ INTERVAL '1 day'` fail for local times that clocks skip or repeat",
         upstream: Upstream::Reported(&[DataFusion(25084), Arrow(11037)]),
         until: RemovalCondition::Fails("stock_changes_of_clocks_are_still_errors"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(PlainNegations)),
+        name: "serrate_plain_negations",
+        step: RuleStep::AfterCoercion(negations::rewrite_negations),
         without: "`WHERE -x > 5` fails over Parquet files with the least integer",
         upstream: Upstream::Reported(&[DataFusion(24668)]),
         until: RemovalCondition::Fails("stock_negations_of_statistics_still_overflow"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(XorPairs)),
+        name: "serrate_xor_pairs",
+        step: RuleStep::AfterCoercion(xor_pairs::rewrite_xor_pairs),
         without: "`x ^ x` and `x ^ 5 ^ x` are values where `x` is NULL",
         upstream: Upstream::Reported(&[DataFusion(24246), DataFusion(24248)]),
         until: RemovalCondition::Fails("stock_pairs_of_xor_still_forget_null"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(VolatileBetween)),
+        name: "serrate_volatile_between",
+        step: RuleStep::AfterCoercion(volatile_between::evaluate_between_once),
         without: "`random() BETWEEN 0.4 AND 0.6` compares two random numbers",
         upstream: Upstream::Reported(&[DataFusion(25457)]),
         until: RemovalCondition::Fails("stock_between_still_evaluates_its_operand_twice"),
     },
     SessionRule {
-        step: RuleStep::AfterCoercion(|| Arc::new(DictionaryCasts)),
+        name: "serrate_dictionary_casts",
+        step: RuleStep::AfterCoercion(dictionary_casts::cast_dictionary_values),
         without: "casts of dictionaries fail for values that no row has, and make NULL among the values an empty string",
         upstream: Upstream::Reported(&[Arrow(10510)]),
         until: RemovalCondition::Fails("stock_casts_of_dictionaries_still_cast_unused_values"),
     },
     SessionRule {
+        name: "serrate_cast_statistics",
         // Must run after the rules that replace casts.
-        step: RuleStep::AfterCoercion(|| Arc::new(CastStatistics)),
+        step: RuleStep::AfterCoercion(cast_statistics::hide_cast_statistics),
         without: "`min(s::INT), max(s::INT)` over Parquet are casts of the least and greatest strings; \
                   `t::TIME = TIME '12:00:00'` skips row groups",
         upstream: Upstream::Reported(&[DataFusion(25221)]),
         until: RemovalCondition::Fails("stock_casts_still_keep_statistics"),
     },
     SessionRule {
-        step: RuleStep::WithoutLogical("eliminate_group_by_constant"),
+        name: "eliminate_group_by_constant",
+        step: RuleStep::WithoutLogical,
         without: "GROUP BY a column and a cast of it fails, because both get the same name",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_grouping_by_a_cast_still_fails"),
     },
     // The next two rules of DataFusion move accesses to fields of structs towards the scan.
     SessionRule {
-        step: RuleStep::WithoutLogical("extract_leaf_expressions"),
+        name: "extract_leaf_expressions",
+        step: RuleStep::WithoutLogical,
         without: "`SELECT a, s.b FROM (SELECT -a AS a, s FROM t WHERE a > 0)` returns the `a` of `t`, and a struct with `random()` differs in each field",
         upstream: Upstream::Reported(&[DataFusion(24678), DataFusion(25414)]),
         until: RemovalCondition::Fails("stock_fields_still_replace_computed_columns"),
     },
     SessionRule {
-        step: RuleStep::WithoutLogical("push_down_leaf_projections"),
+        name: "push_down_leaf_projections",
+        step: RuleStep::WithoutLogical,
         without: "the same as for `extract_leaf_expressions`",
         upstream: Upstream::Reported(&[DataFusion(25414)]),
         until: RemovalCondition::Fails("stock_fields_still_replace_computed_columns"),
     },
     SessionRule {
-        step: RuleStep::AroundLogical("PushDownFree"),
+        name: "push_free_conditions",
+        step: RuleStep::AroundLogical(&["push_down_filter"], conditions::push_free_conditions),
         without: "conditions that can fail move below joins and fail for rows that the query drops",
         upstream: Upstream::Reported(&[DataFusion(8927)]),
         until: RemovalCondition::Fails("stock_conditions_still_move"),
     },
     SessionRule {
-        step: RuleStep::AroundLogical("InLists"),
-        without: "`x NOT IN (1, 2) OR x NOT IN (3, 4)` and `s ~ '.*'` are not NULL where `x` and `s` are",
-        upstream: Upstream::Reported(&[DataFusion(24246), DataFusion(24258)]),
-        until: RemovalCondition::Fails("stock_in_lists_still_forget_null"),
-    },
-    SessionRule {
-        step: RuleStep::AroundLogical("ComparedCasts"),
+        name: "keep_compared_casts",
+        // Must come before `keep_in_lists` and `skip_failing_nodes`, which apply it.
+        step: RuleStep::AroundLogical(
+            &["simplify_expressions"],
+            compared_casts::keep_compared_casts,
+        ),
         without: "`CAST(1.25 AS INT) = 1` is false, and `CAST(ms AS TIMESTAMP) = t` is true for any `t` within the millisecond",
         upstream: Upstream::Reported(&[DataFusion(22142), DataFusion(23095), DataFusion(24702)]),
         until: RemovalCondition::Fails("stock_casts_still_move_to_literals"),
     },
     SessionRule {
-        step: RuleStep::AroundLogical("NullEqualJoins"),
+        name: "keep_in_lists",
+        step: RuleStep::AroundLogical(&["simplify_expressions"], in_lists::keep_in_lists),
+        without: "`x NOT IN (1, 2) OR x NOT IN (3, 4)` and `s ~ '.*'` are not NULL where `x` and `s` are",
+        upstream: Upstream::Reported(&[DataFusion(24246), DataFusion(24258)]),
+        until: RemovalCondition::Fails("stock_in_lists_still_forget_null"),
+    },
+    SessionRule {
+        name: "keep_null_equal_joins",
+        step: RuleStep::AroundLogical(
+            &["extract_equijoin_predicate", "eliminate_cross_join"],
+            null_equal_joins::keep_null_equal_joins,
+        ),
         without: "`=` above a join by IS NOT DISTINCT FROM, or above a correlated subquery, is true for two NULLs",
         upstream: Upstream::Reported(&[DataFusion(12458)]),
         until: RemovalCondition::Fails("stock_joins_still_mix_equalities_of_null"),
     },
     SessionRule {
-        step: RuleStep::AroundLogical("SortKeys"),
+        name: "keep_sort_keys",
+        step: RuleStep::AroundLogical(&["eliminate_duplicated_expr"], sort_keys::keep_sort_keys),
         without: "`GROUP BY f ORDER BY f::INT, f` is not sorted by `f`",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_casts_still_hide_sort_keys"),
     },
     SessionRule {
-        step: RuleStep::AroundLogical("RepeatedOrders"),
+        name: "drop_repeated_orders",
+        step: RuleStep::AroundLogical(
+            &["eliminate_duplicated_expr"],
+            repeated_orders::drop_repeated_orders,
+        ),
         without: "`first_value(x ORDER BY CASE WHEN true THEN k END, k)` with GROUP BY, and DISTINCT ON of such keys, panic",
         upstream: Upstream::Reported(&[DataFusion(25398)]),
         until: RemovalCondition::Fails("stock_repeated_keys_still_panic"),
     },
     SessionRule {
-        step: RuleStep::AroundLogical("LoneBranches"),
+        name: "keep_branch_tables",
+        step: RuleStep::AroundLogical(
+            &["propagate_empty_relation"],
+            lone_branches::keep_branch_tables,
+        ),
         without: "a filter above UNION ALL with one branch that is not empty applies to another table of a join in it",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_filters_of_lone_branches_still_reach_other_tables"),
     },
     SessionRule {
-        step: RuleStep::AroundLogical("LoneBranches"),
+        name: "keep_branch_names",
+        step: RuleStep::AroundLogical(
+            &["propagate_empty_relation"],
+            lone_branches::keep_branch_names,
+        ),
         without: "columns of UNION ALL are not found after an empty first branch, if the others have other names",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_unions_still_take_names_from_a_later_branch"),
     },
     SessionRule {
-        step: RuleStep::AroundLogical("WholeWindows"),
+        name: "keep_whole_windows",
+        step: RuleStep::AroundLogical(
+            &["common_sub_expression_eliminate"],
+            whole_windows::keep_whole_windows,
+        ),
         without: "`sum(a + b) OVER w, sum(b + a) OVER w`, and windows by PARTITION BY and ORDER BY of one column, fail",
         upstream: Upstream::Reported(&[DataFusion(15190), DataFusion(24750)]),
         until: RemovalCondition::Fails("stock_equal_windows_still_fail"),
     },
     SessionRule {
-        step: RuleStep::AroundLogical("FailingRules"),
+        name: "skip_failing_nodes",
+        step: RuleStep::AroundLogical(
+            &["single_distinct_aggregation_to_group_by", "simplify_expressions"],
+            failing_rules::skip_failing_nodes,
+        ),
         without: "`sum(DISTINCT x)` by a column and a cast of it fails; casts fail that no row evaluates",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_distinct_sums_by_a_cast_still_fail"),
     },
     SessionRule {
+        name: "serrate_constant_float_keys",
         // Must run before constants are folded.
-        step: RuleStep::FirstLogical(|| Arc::new(ConstantFloatKeys)),
+        step: RuleStep::FirstLogical(ApplyOrder::BottomUp, float_keys::unify_constant_floats),
         without: "constant zeros, and constant NaN, with different signs are not equal",
         upstream: Upstream::Reported(&[DataFusion(22490), DataFusion(22835)]),
         until: RemovalCondition::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
     },
     SessionRule {
+        name: "serrate_lazy_conditions",
         // Must run before expressions are simplified and before subqueries become joins.
-        step: RuleStep::FirstLogical(|| Arc::new(LazyConditions)),
+        step: RuleStep::FirstLogical(ApplyOrder::TopDown, conditions::make_conditions_lazy),
         without: "AND, OR and CASE evaluate operands that can fail for rows that do not need them",
         upstream: Upstream::Reported(&[DataFusion(8927), DataFusion(25136)]),
         until: RemovalCondition::Fails("stock_conditions_still_move"),
     },
     SessionRule {
-        step: RuleStep::LastLogical(|| Arc::new(NestedConstants)),
+        name: "serrate_nested_constants",
+        step: RuleStep::LastLogical(ApplyOrder::BottomUp, nested_constants::hide_nested_constants),
         without: "DISTINCT, PARTITION BY and INTERSECT of constant lists of lists fail",
         upstream: Upstream::Reported(&[DataFusion(24937)]),
         until: RemovalCondition::Fails("stock_constant_lists_of_lists_still_fail"),
     },
     SessionRule {
-        step: RuleStep::LastLogical(|| Arc::new(ComputedKeys)),
+        name: "serrate_computed_keys",
+        step: RuleStep::LastLogical(ApplyOrder::BottomUp, computed_keys::project_computed_keys),
         without: "`ORDER BY length(s) > 1` over several partitions fails",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_comparisons_of_functions_are_still_no_keys"),
     },
     SessionRule {
-        step: RuleStep::LastLogical(|| Arc::new(FloatKeys)),
+        name: "serrate_float_keys",
+        step: RuleStep::LastLogical(ApplyOrder::BottomUp, float_keys::unify_float_keys),
         without: "zeros, and NaN, with different signs are not equal in comparisons, groups and joins",
         upstream: Upstream::Reported(&[DataFusion(22490), DataFusion(22835)]),
         until: RemovalCondition::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
     },
     SessionRule {
-        step: RuleStep::LastLogical(|| Arc::new(DictionaryKeys)),
+        name: "serrate_dictionary_keys",
+        step: RuleStep::LastLogical(ApplyOrder::BottomUp, dictionary_keys::join_dictionary_values),
         without: "joins by dictionaries of integers fail over Parquet",
         upstream: Upstream::Reported(&[DataFusion(24587)]),
         until: RemovalCondition::Fails("stock_joins_by_integer_dictionaries_still_fail"),
     },
     SessionRule {
-        step: RuleStep::LastLogical(|| Arc::new(ParquetFields)),
+        name: "serrate_parquet_fields",
+        step: RuleStep::LastLogical(ApplyOrder::TopDown, hidden_values::restore_parquet_fields),
         without: "scans of Parquet read whole structs although one field is needed",
         upstream: Upstream::Reported(&[DataFusion(25120)]),
         until: RemovalCondition::Fails("stock_fields_of_null_are_still_values"),
     },
     SessionRule {
-        step: RuleStep::LastLogical(|| Arc::new(Switched(FlatFilters))),
+        name: "serrate_flat_filters",
+        step: RuleStep::LastLogical(ApplyOrder::TopDown, flat_filters::flatten_filters),
         without: "`ragged_filter` builds inner lists that a reduction over the row ignores",
         upstream: Upstream::Ours,
         until: RemovalCondition::Speed,
     },
     SessionRule {
-        step: RuleStep::LastLogical(|| Arc::new(Switched(BelowJoins))),
+        name: "serrate_below_joins",
+        step: RuleStep::LastLogical(ApplyOrder::TopDown, below_joins::move_below_joins),
         without: "joins copy lists although only a reduction of them is needed",
         upstream: Upstream::Ours,
         until: RemovalCondition::Speed,
     },
     SessionRule {
+        name: "serrate_lengths_below",
         // Must run last, so that no other rule sees the columns that this rule adds.
-        step: RuleStep::LastLogical(|| Arc::new(Switched(LengthsBelow))),
+        step: RuleStep::LastLogical(ApplyOrder::TopDown, lengths::move_lengths_below),
         without: "scans read lists although only their lengths are needed",
         upstream: Upstream::Ours,
         until: RemovalCondition::Speed,
     },
     SessionRule {
+        name: "serrate_lambda_parameters",
         // Must run before any rule reads the type of a lambda parameter.
-        step: RuleStep::FirstPhysical(|| Arc::new(LambdaParameters)),
+        step: RuleStep::FirstPhysical(lambdas::separate_lambda_parameters),
         without: "lambda parameters read columns instead of list elements",
         upstream: Upstream::Reported(&[DataFusion(24372)]),
         until: RemovalCondition::Feature,
     },
     SessionRule {
+        name: "serrate_merge_join_filters",
         // Must run before the sides of joins are chosen.
-        step: RuleStep::FirstPhysical(|| Arc::new(MergeJoinFilters)),
+        step: RuleStep::FirstPhysical(merge_joins::replace_merge_joins),
         without: "merge joins with a condition fail, or return rows in another order than they claim",
         upstream: Upstream::Reported(&[DataFusion(21197)]),
         until: RemovalCondition::Fails("stock_merge_joins_still_fail"),
     },
     SessionRule {
-        step: RuleStep::FirstPhysical(|| Arc::new(PartitionConstants)),
+        name: "serrate_partition_constants",
+        step: RuleStep::FirstPhysical(partition_constants::hide_partition_constants),
         without: "`ORDER BY x` does not sort a UNION ALL that ORDER BY a literal and `x` with LIMIT sorts",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_merges_still_claim_orders_of_partitions"),
     },
     SessionRule {
-        step: RuleStep::FirstPhysical(|| Arc::new(UniquePartitions)),
+        name: "serrate_unique_partitions",
+        step: RuleStep::FirstPhysical(unique_partitions::hide_unique_columns),
         without: "windows by the key of a GROUP BY and an aggregate of it fail if the rows are sorted",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_windows_over_unique_keys_still_fail"),
     },
     SessionRule {
-        step: RuleStep::FirstPhysical(|| Arc::new(MovedKeys)),
+        name: "serrate_moved_keys",
+        step: RuleStep::FirstPhysical(moved_keys::hide_moved_keys),
         without: "`SELECT rank() .. AS r, k .. GROUP BY k ORDER BY r, k` is not sorted by `k`",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_projections_still_move_keys"),
     },
     SessionRule {
+        name: "serrate_plain_equations",
         // Must run before redundant sorts are removed.
-        step: RuleStep::FirstPhysical(|| Arc::new(PlainEquations)),
+        step: RuleStep::FirstPhysical(equations::rewrite_equations),
         without: "windows partitioned by `v` fail above a condition such as `v = abs(v)`",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_windows_over_equations_still_fail"),
     },
     SessionRule {
+        name: "serrate_lost_constants",
         // Must run after `aggregate_statistics`, which replaces aggregates with literals.
-        step: RuleStep::AfterPhysical("aggregate_statistics", || Arc::new(LostConstants)),
+        step: RuleStep::AfterPhysical("aggregate_statistics", sorts::hide_lost_constants),
         without: "columns that outer joins and GROUPING SETS fill with NULL count as constant",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_constants_are_still_kept_where_they_are_null"),
     },
     SessionRule {
+        name: "serrate_memory_order",
         // Must run before the batches of tables in memory are distributed among partitions.
-        step: RuleStep::FirstPhysical(|| Arc::new(MemoryOrder)),
+        step: RuleStep::FirstPhysical(order::keep_memory_order),
         without: "LIMIT over tables in memory does not return the first rows",
         upstream: Upstream::Ours,
         until: RemovalCondition::Feature,
     },
     SessionRule {
+        name: "serrate_asof_projections",
         // Must run before a repartitioning is inserted between a projection and its scan.
-        step: RuleStep::FirstPhysical(|| Arc::new(Switched(AsOfProjections))),
+        step: RuleStep::FirstPhysical(asof::push_asof_projections),
         without: "scans of labels copy the history of each label",
         upstream: Upstream::Ours,
         until: RemovalCondition::Speed,
     },
     SessionRule {
+        name: "serrate_contains_pushdown",
         // Must run before conditions are pushed into scans.
-        step: RuleStep::FirstPhysical(|| Arc::new(Switched(ContainsPushdown))),
+        step: RuleStep::FirstPhysical(contains::push_contains),
         without: "Parquet scans do not evaluate `ragged_any(x == v)`",
         upstream: Upstream::Ours,
         until: RemovalCondition::Speed,
     },
     SessionRule {
+        name: "serrate_leaf_partitions",
         // Must run before partitions are planned.
-        step: RuleStep::FirstPhysical(|| Arc::new(Switched(LeafPartitions))),
+        step: RuleStep::FirstPhysical(partitions::divide_leaves),
         without: "one thread reads a file of few rows and many leaves",
         upstream: Upstream::Ours,
         until: RemovalCondition::Speed,
     },
     SessionRule {
+        name: "serrate_join_orders",
         // Must run after the sides of joins are chosen, and before sorts are removed.
-        step: RuleStep::AfterPhysical("join_selection", || Arc::new(JoinOrders)),
+        step: RuleStep::AfterPhysical("join_selection", join_orders::hide_join_orders),
         without: "`ORDER BY b, a` does not sort by `a` over a join of sides in the orders `b` and `a`",
         upstream: Upstream::Reported(&[DataFusion(25052), DataFusion(25053)]),
         until: RemovalCondition::Fails("stock_joins_still_claim_two_orders"),
     },
     SessionRule {
+        name: "serrate_lengths_into_scan",
         // Must run after conditions are pushed into scans, and before a repartitioning is inserted.
-        step: RuleStep::AfterPhysical("FilterPushdown", || Arc::new(Switched(LengthsIntoScan))),
+        step: RuleStep::AfterPhysical("FilterPushdown", lengths::push_lengths),
         without: "scans read the values of lists although only lengths are needed",
         upstream: Upstream::Ours,
         until: RemovalCondition::Speed,
     },
     SessionRule {
-        step: RuleStep::AfterPhysical("EnsureRequirements", || Arc::new(MissingPartitions)),
+        name: "serrate_missing_partitions",
+        step: RuleStep::AfterPhysical(
+            "EnsureRequirements",
+            missing_partitions::add_missing_partitions,
+        ),
         without: "GROUP BY of a subquery with ORDER BY fails for a table in memory with several partitions and no rows",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_removed_sorts_still_leave_partitions"),
     },
     SessionRule {
-        step: RuleStep::AfterPhysical("LimitAggregation", || Arc::new(WholeFloatGroups)),
+        name: "serrate_whole_float_groups",
+        step: RuleStep::AfterPhysical("LimitAggregation", topk::remove_float_limits),
         without: "GROUP BY .. ORDER BY .. LIMIT of floats drops NaN, or panics",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_topk_of_floats_is_still_wrong"),
     },
     // The next two rules run after all sorts are in place and before plans are checked.
     SessionRule {
-        // This rule hides orders, so the next rule, `MissingSorts`, may have to add sorts.
-        step: RuleStep::BeforePhysical("SanityCheckPlan", || Arc::new(UnorderedKeys)),
+        name: "serrate_unordered_keys",
+        // This rule hides orders, so the next rule, `serrate_missing_sorts`, may have to add sorts.
+        step: RuleStep::BeforePhysical("SanityCheckPlan", sorts::hide_unordered_keys),
         without: "grouping by constant lists of lists fails",
         upstream: Upstream::Reported(&[DataFusion(24937)]),
         until: RemovalCondition::Fails("stock_distinct_of_constant_lists_still_fails"),
     },
     SessionRule {
-        step: RuleStep::BeforePhysical("SanityCheckPlan", || Arc::new(MissingSorts)),
+        name: "serrate_missing_sorts",
+        step: RuleStep::BeforePhysical("SanityCheckPlan", sorts::add_missing_sorts),
         without: "plans over UNION ALL lack sorts that operators need",
         upstream: Upstream::Reported(&[DataFusion(16171), DataFusion(17372), DataFusion(23528)]),
         until: RemovalCondition::Fails("stock_unions_with_a_constant_still_fail"),
     },
     SessionRule {
-        step: RuleStep::AroundPhysical("GuardedRule"),
+        name: "guard_pushdowns",
+        step: RuleStep::AroundPhysical(
+            &["FilterPushdown", "ProjectionPushdown"],
+            guarded_rules::guard_pushdowns,
+        ),
         without: "filters and projections apply to other columns of the same name",
         upstream: Upstream::Reported(&[
             DataFusion(21246),
@@ -639,100 +698,119 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_filter_pushdown_is_still_wrong"),
     },
     SessionRule {
-        step: RuleStep::AroundPhysical("GuardedRule"),
+        name: "guard_pushdowns",
+        step: RuleStep::AroundPhysical(&["FilterPushdown(Post)"], guarded_rules::guard_pushdowns),
         without: "a hash join below a partitioned join waits forever for its dynamic filter",
         upstream: Upstream::Reported(&[DataFusion(21666)]),
         until: RemovalCondition::Fails("stock_joins_below_partitioned_joins_still_hang"),
     },
     SessionRule {
-        step: RuleStep::AroundPhysical("FilteredAggregates"),
+        name: "keep_filtered_aggregates",
+        step: RuleStep::AroundPhysical(
+            &["aggregate_statistics"],
+            filtered_aggregates::keep_filtered_aggregates,
+        ),
         without: "an aggregate with FILTER of a subquery that is an aggregate fails, or returns the inner aggregate",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_statistics_still_replace_filtered_aggregates"),
     },
     SessionRule {
-        step: RuleStep::AroundPhysical("OpaqueLimits"),
+        name: "hide_limits",
+        step: RuleStep::AroundPhysical(&["EnsureRequirements"], opaque_limits::hide_limits),
         without: "ORDER BY moves below a LIMIT or an OFFSET, and LIMIT below a window function",
         upstream: Upstream::Reported(&[DataFusion(25378), DataFusion(25408)]),
         until: RemovalCondition::Fails("stock_sorts_still_move_below_limits"),
     },
     SessionRule {
+        name: "serrate_sorted_distinct",
         // Must run after all sorts are in place.
-        step: RuleStep::LastPhysical(|| Arc::new(SortedDistinct)),
+        step: RuleStep::LastPhysical(topk::remove_distinct_limits),
         without: "DISTINCT .. LIMIT above a window function fails",
         upstream: Upstream::Reported(&[DataFusion(25350)]),
         until: RemovalCondition::Fails("stock_limits_of_sorted_distinct_rows_still_fail"),
     },
     SessionRule {
-        step: RuleStep::LastPhysical(|| Arc::new(RangeFrames)),
+        name: "serrate_range_frames",
+        step: RuleStep::LastPhysical(range_frames::read_whole_partitions),
         without: "frames `RANGE .. AND n PRECEDING` at NULL and at infinity miss peers in later batches",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_range_frames_of_nulls_still_miss_peers"),
     },
     SessionRule {
-        step: RuleStep::LastPhysical(|| Arc::new(AsOfOrder)),
+        name: "serrate_asof_order",
+        step: RuleStep::LastPhysical(asof::keep_asof_order),
         without: "`meds_asof` returns rows in any order",
         upstream: Upstream::Ours,
         until: RemovalCondition::Feature,
     },
     SessionRule {
-        step: RuleStep::LastPhysical(|| Arc::new(SourceOrder)),
+        name: "serrate_source_order",
+        step: RuleStep::LastPhysical(order::keep_source_order),
         without: "LIMIT and files that identify rows by position do not get rows in source order",
         upstream: Upstream::Ours,
         until: RemovalCondition::Feature,
     },
     SessionRule {
-        step: RuleStep::LastPhysical(|| Arc::new(Switched(OffsetIntoScan))),
+        name: "serrate_offset_into_scan",
+        step: RuleStep::LastPhysical(order::push_offsets),
         without: "scans read the rows that OFFSET skips",
         upstream: Upstream::Ours,
         until: RemovalCondition::Speed,
     },
     SessionRule {
-        step: RuleStep::LastPhysical(|| Arc::new(Switched(LeafBatches))),
+        name: "serrate_leaf_batches",
+        step: RuleStep::LastPhysical(leaf_limit::limit_leaves),
         without: "batches of long lists take gigabytes",
         upstream: Upstream::Ours,
         until: RemovalCondition::Speed,
     },
     SessionRule {
+        name: "serrate_ordered_scan_limits",
         // Must run after every limit is in its scan.
-        step: RuleStep::LastPhysical(|| Arc::new(OrderedScanLimits)),
+        step: RuleStep::LastPhysical(scan_order::order_limited_scans),
         without: "a LIMIT in an ordered Parquet scan skips row groups and returns later rows",
         upstream: Upstream::Reported(&[DataFusion(24272)]),
         until: RemovalCondition::Fails("stock_limits_drop_row_groups"),
     },
     SessionRule {
+        name: "serrate_parquet_lists",
         // Must run after all rules that change scans. It has its own setting, `serrate.parquet_lists`.
-        step: RuleStep::LastPhysical(|| Arc::new(ParquetLists)),
+        step: RuleStep::LastPhysical(parquet::decode_lists),
         without: "lists in Parquet files are decoded three to four times as slowly",
         upstream: Upstream::Ours,
         until: RemovalCondition::Feature,
     },
     SessionRule {
-        step: RuleStep::LastPhysical(|| Arc::new(SortLists)),
+        name: "SortLists",
+        step: RuleStep::LastPhysical(sort_lists::split_list_sorts),
         without: "ORDER BY lists with NULL and LIMIT loses rows",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Passes("order_by_lists_does_not_depend_on_batches"),
     },
     SessionRule {
-        step: RuleStep::LastPhysical(|| Arc::new(DistinctRecursions)),
+        name: "serrate_distinct_recursions",
+        step: RuleStep::LastPhysical(distinct_recursions::drop_repeated_rows),
         without: "WITH RECURSIVE .. UNION loses rows after NULL and empty lists, and repeats NaN",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_recursive_unions_still_lose_rows"),
     },
     SessionRule {
-        step: RuleStep::LastPhysical(|| Arc::new(YieldingJoins)),
+        name: "serrate_yielding_joins",
+        step: RuleStep::LastPhysical(yielding::pace_joins),
         without: "long joins cannot be cancelled",
         upstream: Upstream::Reported(&[DataFusion(19358)]),
         until: RemovalCondition::Feature,
     },
     SessionRule {
-        step: RuleStep::LastPhysical(|| Arc::new(DeepStacks)),
+        name: "serrate_deep_stacks",
+        step: RuleStep::LastPhysical(stack::deepen_stacks),
         without: "deep expressions overflow the stack",
         upstream: Upstream::Reported(&[DataFusion(8900), DataFusion(22229)]),
         until: RemovalCondition::Feature,
     },
     SessionRule {
-        step: RuleStep::LastPhysical(|| Arc::new(NamedFiles)),
+        name: "serrate_named_files",
+        step: RuleStep::LastPhysical(guard::name_files),
         without: "errors do not name their file, and a damaged file ends the process",
         upstream: Upstream::Ours,
         until: RemovalCondition::Feature,

@@ -1,42 +1,27 @@
 //! `FROM t` without SELECT in statements of `ctx.sql`.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col};
-use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule for statements of `ctx.sql`: makes `FROM t` select all columns. The planner converts `FROM
 /// t` to a projection without expressions, which nothing else creates in this dialect.
-#[derive(Debug)]
-pub(in crate::sql) struct FromAlone;
-
-impl AnalyzerRule for FromAlone {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let alone = |plan: &LogicalPlan| {
-            matches!(plan, LogicalPlan::Projection(p)
-                if p.expr.is_empty() && !p.input.schema().fields().is_empty())
-        };
-        if !plan.exists(|node| Ok(alone(node)))? {
-            return Ok(plan);
+pub(in crate::sql) fn select_all_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let alone = |plan: &LogicalPlan| {
+        matches!(plan, LogicalPlan::Projection(p)
+            if p.expr.is_empty() && !p.input.schema().fields().is_empty())
+    };
+    if !plan.exists(|node| Ok(alone(node)))? {
+        return Ok(plan);
+    }
+    let plan = plan.transform_up(|node| match node {
+        LogicalPlan::Projection(projection)
+            if projection.expr.is_empty() && !projection.input.schema().fields().is_empty() =>
+        {
+            let all: Vec<Expr> = projection.input.schema().columns().into_iter().map(col).collect();
+            LogicalPlanBuilder::from(projection.input).project(all)?.build().map(Transformed::yes)
         }
-        let plan = plan.transform_up(|node| match node {
-            LogicalPlan::Projection(projection)
-                if projection.expr.is_empty() && !projection.input.schema().fields().is_empty() =>
-            {
-                let all: Vec<Expr> =
-                    projection.input.schema().columns().into_iter().map(col).collect();
-                LogicalPlanBuilder::from(projection.input)
-                    .project(all)?
-                    .build()
-                    .map(Transformed::yes)
-            }
-            other => other.recompute_schema().map(Transformed::yes),
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_from_alone"
-    }
+        other => other.recompute_schema().map(Transformed::yes),
+    })?;
+    Ok(plan.data)
 }

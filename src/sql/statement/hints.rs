@@ -7,13 +7,11 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::common::{Column, DFSchema, SchemaError, plan_err};
-use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::sqlparser::ast::{Select, Visitor};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::Statement;
 
 use crate::array::{leaf_type, list_depth};
@@ -23,18 +21,9 @@ use crate::sql::statement::misplaced_windows::check_row_values;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 use crate::sql::workarounds::subqueries::find_query;
 
-#[derive(Debug)]
-pub(in crate::sql) struct ListHints;
-
-impl AnalyzerRule for ListHints {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        check_lists(&plan)?;
-        Ok(plan)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_list_hints"
-    }
+pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<LogicalPlan> {
+    check_lists(&plan)?;
+    Ok(plan)
 }
 
 /// Returns an error for BETWEEN, LIKE and IN if they compare a list with scalars, which DataFusion

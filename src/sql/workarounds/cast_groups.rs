@@ -1,10 +1,8 @@
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
-use datafusion::optimizer::AnalyzerRule;
 
 use super::dependencies::{may_have_dependencies, remove_dependencies};
 
@@ -15,26 +13,17 @@ use super::dependencies::{may_have_dependencies, remove_dependencies};
 /// among the keys by its name, and a cast has the name of its column. So `GROUP BY f::INT, f` over
 /// rows with unique `f` becomes `GROUP BY f::INT`. Obsolete once the test
 /// `stock_casts_still_replace_group_keys` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct CastGroups;
-
-impl AnalyzerRule for CastGroups {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|node| {
-            let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
-            if !has_misnamed_key(aggregate) || !may_have_dependencies(&aggregate.input)? {
-                return Ok(Transformed::no(node));
-            }
-            let input = Arc::new(remove_dependencies(&aggregate.input)?);
-            let (keys, calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
-            Aggregate::try_new(input, keys, calls).map(LogicalPlan::Aggregate).map(Transformed::yes)
-        })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "serrate_cast_groups"
-    }
+pub(in crate::sql) fn keep_cast_groups(plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
+        if !has_misnamed_key(aggregate) || !may_have_dependencies(&aggregate.input)? {
+            return Ok(Transformed::no(node));
+        }
+        let input = Arc::new(remove_dependencies(&aggregate.input)?);
+        let (keys, calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
+        Aggregate::try_new(input, keys, calls).map(LogicalPlan::Aggregate).map(Transformed::yes)
+    })
+    .data()
 }
 
 /// Whether one of several keys has the name of an input column but is not a column.

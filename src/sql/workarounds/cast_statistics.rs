@@ -1,9 +1,7 @@
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::coarser_times::is_named_cast;
 use crate::sql::workarounds::compared_casts::is_utc;
@@ -22,56 +20,46 @@ use crate::sql::workarounds::expression_parts::{has_part, rewrite_node};
 /// casts between strings and other types, so that `t::TIME = TIME '12:00:00'` skips the row group of the times from
 /// 23:00 on one day to 01:00 on the next. A condition allows casts that make different values equal, and includes
 /// TRY_CAST. A filter may move into a condition from a projection.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct CastStatistics;
-
-impl AnalyzerRule for CastStatistics {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewritten = plan.transform_up_with_subqueries(|plan| {
-            let is_scan = matches!(plan, LogicalPlan::TableScan(_));
-            if is_scan || !has_part(&plan, is_column_cast) {
-                return Ok(Transformed::no(plan));
+pub(in crate::sql) fn hide_cast_statistics(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let rewritten = plan.transform_up_with_subqueries(|plan| {
+        let is_scan = matches!(plan, LogicalPlan::TableScan(_));
+        if is_scan || !has_part(&plan, is_column_cast) {
+            return Ok(Transformed::no(plan));
+        }
+        let is_condition = matches!(plan, LogicalPlan::Filter(_));
+        let is_misleading = |from: &DataType, to: &DataType, is_try_cast: bool| match is_condition {
+            false if !is_try_cast => !keeps_statistics(from, to),
+            _ => !keeps_order(from, to),
+        };
+        rewrite_node(plan, |e, columns| match e {
+            Expr::Cast(Cast { expr, field })
+                if is_cast_column(&expr)
+                    && is_misleading(&expr.get_type(columns)?, field.data_type(), false) =>
+            {
+                let expr = Box::new(hide_statistics(*expr));
+                Ok(Transformed::yes(Expr::Cast(Cast { expr, field })))
             }
-            let is_condition = matches!(plan, LogicalPlan::Filter(_));
-            let is_misleading =
-                |from: &DataType, to: &DataType, is_try_cast: bool| match is_condition {
-                    false if !is_try_cast => !keeps_statistics(from, to),
-                    _ => !keeps_order(from, to),
-                };
-            rewrite_node(plan, |e, columns| match e {
-                Expr::Cast(Cast { expr, field })
-                    if is_cast_column(&expr)
-                        && is_misleading(&expr.get_type(columns)?, field.data_type(), false) =>
-                {
-                    let expr = Box::new(hide_statistics(*expr));
-                    Ok(Transformed::yes(Expr::Cast(Cast { expr, field })))
+            Expr::TryCast(TryCast { expr, field })
+                if is_cast_column(&expr)
+                    && is_misleading(&expr.get_type(columns)?, field.data_type(), true) =>
+            {
+                let expr = Box::new(hide_statistics(*expr));
+                Ok(Transformed::yes(Expr::TryCast(TryCast { expr, field })))
+            }
+            e if is_column_cast(&e) && is_named_cast(&e) => {
+                let to = e.get_type(columns)?;
+                let Expr::ScalarFunction(mut call) = e else { return Ok(Transformed::no(e)) };
+                let hides = is_misleading(&call.args[0].get_type(columns)?, &to, false);
+                if hides {
+                    let column = std::mem::take(&mut call.args[0]);
+                    call.args[0] = hide_statistics(column);
                 }
-                Expr::TryCast(TryCast { expr, field })
-                    if is_cast_column(&expr)
-                        && is_misleading(&expr.get_type(columns)?, field.data_type(), true) =>
-                {
-                    let expr = Box::new(hide_statistics(*expr));
-                    Ok(Transformed::yes(Expr::TryCast(TryCast { expr, field })))
-                }
-                e if is_column_cast(&e) && is_named_cast(&e) => {
-                    let to = e.get_type(columns)?;
-                    let Expr::ScalarFunction(mut call) = e else { return Ok(Transformed::no(e)) };
-                    let hides = is_misleading(&call.args[0].get_type(columns)?, &to, false);
-                    if hides {
-                        let column = std::mem::take(&mut call.args[0]);
-                        call.args[0] = hide_statistics(column);
-                    }
-                    Ok(Transformed::new_transformed(Expr::ScalarFunction(call), hides))
-                }
-                e => Ok(Transformed::no(e)),
-            })
-        })?;
-        Ok(rewritten.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_cast_statistics"
-    }
+                Ok(Transformed::new_transformed(Expr::ScalarFunction(call), hides))
+            }
+            e => Ok(Transformed::no(e)),
+        })
+    })?;
+    Ok(rewritten.data)
 }
 
 fn hide_statistics(e: Expr) -> Expr {

@@ -8,14 +8,12 @@ use datafusion::catalog::default_table_source::{DefaultTableSource, source_as_pr
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, plan_err};
-use datafusion::config::ConfigOptions;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
     DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScanBuilder, TableType, WriteOp,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -31,26 +29,17 @@ use crate::sql::workarounds::subqueries::find_query;
 /// plan to the table. By then, `WHERE i IN (SELECT ..)` is a join and `WHERE false` an empty
 /// relation, so either would change every row. For other kinds of tables, which evaluate the
 /// conditions themselves, a statement with a subquery is an error.
-#[derive(Debug)]
-pub(crate) struct PlainChanges;
-
-impl AnalyzerRule for PlainChanges {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        match plan {
-            LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(capture_change(change)?)),
-            // EXPLAIN ANALYZE executes its statement, so a DELETE or UPDATE in it is rewritten, too.
-            LogicalPlan::Analyze(mut analyze) => {
-                if let LogicalPlan::Dml(change) = analyze.input.as_ref() {
-                    analyze.input = Arc::new(LogicalPlan::Dml(capture_change(change.clone())?));
-                }
-                Ok(LogicalPlan::Analyze(analyze))
+pub(crate) fn plan_changes(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(capture_change(change)?)),
+        // EXPLAIN ANALYZE executes its statement, so a DELETE or UPDATE in it is rewritten, too.
+        LogicalPlan::Analyze(mut analyze) => {
+            if let LogicalPlan::Dml(change) = analyze.input.as_ref() {
+                analyze.input = Arc::new(LogicalPlan::Dml(capture_change(change.clone())?));
             }
-            plan => Ok(plan),
+            Ok(LogicalPlan::Analyze(analyze))
         }
-    }
-
-    fn name(&self) -> &str {
-        "serrate_plain_changes"
+        plan => Ok(plan),
     }
 }
 

@@ -3,7 +3,6 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err};
 use datafusion::error::Result;
@@ -12,7 +11,6 @@ use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TryCast, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 use serrate_core::internal::times::per_unit;
 
 use crate::functions::{call_on_arrays, declare};
@@ -36,29 +34,20 @@ const CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 /// become the same second. Obsolete once the test `stock_casts_before_1970_still_round_up` fails.
 /// The rule also replaces `arrow_cast` of a timestamp with a cast: the simplifier would do so
 /// later, and in a comparison would then compare the timestamp without the cast.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct CoarserTimes;
-
-impl AnalyzerRule for CoarserTimes {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let may_change = |e: &Expr| find_cast_source(e).is_some() || is_named_cast(e);
-        rewrite_parts(plan, may_change, |e, columns| {
-            let e = make_plain_cast(e, columns);
-            let counted = find_cast_source(&e.data)
-                .and_then(|of| round_down(of, &e.data.get_type(columns).ok()?, columns));
-            Ok(match counted {
-                Some(counted) => Transformed::yes(counted),
-                None => e,
-            })
+pub(in crate::sql) fn round_times_down(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let may_change = |e: &Expr| find_cast_source(e).is_some() || is_named_cast(e);
+    rewrite_parts(plan, may_change, |e, columns| {
+        let e = make_plain_cast(e, columns);
+        let counted = find_cast_source(&e.data)
+            .and_then(|of| round_down(of, &e.data.get_type(columns).ok()?, columns));
+        Ok(match counted {
+            Some(counted) => Transformed::yes(counted),
+            None => e,
         })
-    }
-
-    fn name(&self) -> &str {
-        "serrate_coarser_times"
-    }
+    })
 }
 
-/// The functions that [`CoarserTimes`] inserts, for plans that are sent to worker processes.
+/// The functions that [`round_times_down`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn count_functions() -> [Arc<ScalarUDF>; 3] {
     COUNTS.clone()

@@ -9,7 +9,6 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use serrate_core::internal::times::per_unit;
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 use crate::sql::workarounds::dependencies::COMPUTED_COLUMN;
 use crate::sql::workarounds::expression_parts::{
     SavedNames, find_columns_below, has_part, map_columns,
@@ -28,49 +27,34 @@ const HELD: &str = "__serrate_cast";
 /// `t` to milliseconds. This rule compares `x` exactly: for a `t` between two milliseconds, `<` becomes `<=`
 /// with the millisecond before `t`. DataFusion also ignores that a cast to a time zone other than UTC changes
 /// the stored integer. Obsolete once the test `stock_casts_to_finer_units_still_round_literals` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct ComparedCasts {
-    stock: LogicalRule,
-}
-
-impl ComparedCasts {
-    wrap_rule!("simplify_expressions");
-}
-
-impl OptimizerRule for ComparedCasts {
-    logical_rule!(stock);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        if !has_part(&plan, is_movable) {
-            return self.stock.rewrite(plan, config);
-        }
-        let schema = find_columns_below(&plan)?;
-        let saved = SavedNames::new(&plan)?;
-        let exact = map_columns(plan, |e| {
-            let hidden = e.transform_up(|e| Ok(hide_moved(e, &schema)))?;
-            let exact = hidden.data.transform_up(|e| compare_exactly(e, &schema))?;
-            let held = exact.data.transform_down(|e| Ok(hold_cast(e, &schema)))?;
-            Ok(Transformed::new_transformed(held.data, hidden.transformed || exact.transformed))
-        })?;
-        let done = self.stock.rewrite(exact.data, config)?;
-        let shown = saved.restore_over(done.data, |e| {
-            let shown = e.transform_down(|e| {
-                Ok(match e {
-                    Expr::Alias(alias) if alias.name.contains(HELD) => {
-                        Transformed::yes(*alias.expr)
-                    }
-                    e => Transformed::no(e),
-                })
-            })?;
-            shown.data.transform_up(|e| compare_exactly(e, &schema))
-        })?;
-        let changed = exact.transformed || done.transformed || shown.transformed;
-        Ok(Transformed::new(shown.data, changed, TreeNodeRecursion::Continue))
+pub(in crate::sql) fn keep_compared_casts(
+    stock: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if !has_part(&plan, is_movable) {
+        return stock.rewrite(plan, config);
     }
+    let schema = find_columns_below(&plan)?;
+    let saved = SavedNames::new(&plan)?;
+    let exact = map_columns(plan, |e| {
+        let hidden = e.transform_up(|e| Ok(hide_moved(e, &schema)))?;
+        let exact = hidden.data.transform_up(|e| compare_exactly(e, &schema))?;
+        let held = exact.data.transform_down(|e| Ok(hold_cast(e, &schema)))?;
+        Ok(Transformed::new_transformed(held.data, hidden.transformed || exact.transformed))
+    })?;
+    let done = stock.rewrite(exact.data, config)?;
+    let shown = saved.restore_over(done.data, |e| {
+        let shown = e.transform_down(|e| {
+            Ok(match e {
+                Expr::Alias(alias) if alias.name.contains(HELD) => Transformed::yes(*alias.expr),
+                e => Transformed::no(e),
+            })
+        })?;
+        shown.data.transform_up(|e| compare_exactly(e, &schema))
+    })?;
+    let changed = exact.transformed || done.transformed || shown.transformed;
+    Ok(Transformed::new(shown.data, changed, TreeNodeRecursion::Continue))
 }
 
 /// Whether an expression is a cast that the simplifier may move.

@@ -8,9 +8,7 @@ use datafusion::logical_expr::logical_plan::Window;
 use datafusion::logical_expr::{
     Aggregate, Expr, LogicalPlan, Operator, Projection, Sort as SortPlan,
 };
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-
-use crate::sql::rules::logical_rule;
+use datafusion::optimizer::OptimizerConfig;
 
 /// Prefix of the names of the columns that hold sort keys.
 const KEY: &str = "__serrate_key_";
@@ -22,44 +20,36 @@ const KEY: &str = "__serrate_key_";
 /// has no type, so this fails: rows that are sorted by `length(s) > 1` count as unsorted, and the plan of
 /// `ORDER BY length(s) > 1` over several partitions is refused. The order of a plain column is known.
 /// Obsolete once the test `stock_comparisons_of_functions_are_still_no_keys` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct ComputedKeys;
-
-impl OptimizerRule for ComputedKeys {
-    logical_rule!("serrate_computed_keys", BottomUp);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        match plan {
-            LogicalPlan::Sort(sort) if sort.expr.iter().any(|by| is_underivable(&by.expr)) => {
-                let SortPlan { mut expr, input, fetch } = sort;
-                let mut keys = DistinctKeys::default();
-                expr.iter_mut().for_each(|by| keys.replace_key(&mut by.expr));
-                let schema = Arc::clone(input.schema());
-                let input = Arc::new(keys.compute_over(input)?);
-                let sorted = LogicalPlan::Sort(SortPlan { expr, input, fetch });
-                Ok(Transformed::yes(select_columns(sorted, &schema, schema.fields().len())?))
-            }
-            LogicalPlan::Window(window) if window.window_expr.iter().any(has_underivable_key) => {
-                let Window { input, window_expr, schema } = window;
-                let in_input = input.schema().fields().len();
-                let (calls, input) = compute_keys(window_expr, input)?;
-                let window = LogicalPlan::Window(Window::try_new(calls, input)?);
-                Ok(Transformed::yes(select_columns(window, &schema, in_input)?))
-            }
-            LogicalPlan::Aggregate(aggregate)
-                if aggregate.aggr_expr.iter().any(has_underivable_key) =>
-            {
-                let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
-                let (calls, input) = compute_keys(aggr_expr, input)?;
-                let aggregate = Aggregate::try_new(input, group_expr, calls)?;
-                Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
-            }
-            plan => Ok(Transformed::no(plan)),
+pub(in crate::sql) fn project_computed_keys(
+    plan: LogicalPlan,
+    _config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Sort(sort) if sort.expr.iter().any(|by| is_underivable(&by.expr)) => {
+            let SortPlan { mut expr, input, fetch } = sort;
+            let mut keys = DistinctKeys::default();
+            expr.iter_mut().for_each(|by| keys.replace_key(&mut by.expr));
+            let schema = Arc::clone(input.schema());
+            let input = Arc::new(keys.compute_over(input)?);
+            let sorted = LogicalPlan::Sort(SortPlan { expr, input, fetch });
+            Ok(Transformed::yes(select_columns(sorted, &schema, schema.fields().len())?))
         }
+        LogicalPlan::Window(window) if window.window_expr.iter().any(has_underivable_key) => {
+            let Window { input, window_expr, schema } = window;
+            let in_input = input.schema().fields().len();
+            let (calls, input) = compute_keys(window_expr, input)?;
+            let window = LogicalPlan::Window(Window::try_new(calls, input)?);
+            Ok(Transformed::yes(select_columns(window, &schema, in_input)?))
+        }
+        LogicalPlan::Aggregate(aggregate)
+            if aggregate.aggr_expr.iter().any(has_underivable_key) =>
+        {
+            let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
+            let (calls, input) = compute_keys(aggr_expr, input)?;
+            let aggregate = Aggregate::try_new(input, group_expr, calls)?;
+            Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
+        }
+        plan => Ok(Transformed::no(plan)),
     }
 }
 

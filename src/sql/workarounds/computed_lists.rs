@@ -1,9 +1,7 @@
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
@@ -12,18 +10,9 @@ use crate::sql::workarounds::expression_parts::rewrite_parts;
 /// DataFusion detects constant list elements by evaluating them over zero rows. Over zero rows, `CASE WHEN p
 /// THEN 5 END` and `coalesce(x, 5)` are 5, so DataFusion builds a set that contains 5 for every row. Obsolete
 /// once the test `stock_lists_with_case_are_still_wrong` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct ComputedLists;
-
-impl AnalyzerRule for ComputedLists {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let is_list = |e: &Expr| matches!(e, Expr::InList(_));
-        rewrite_parts(plan, is_list, |e, _| Ok(compare_one_by_one(e)))
-    }
-
-    fn name(&self) -> &str {
-        "serrate_computed_lists"
-    }
+pub(in crate::sql) fn rewrite_computed_lists(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_list = |e: &Expr| matches!(e, Expr::InList(_));
+    rewrite_parts(plan, is_list, |e, _| Ok(compare_one_by_one(e)))
 }
 
 fn compare_one_by_one(e: Expr) -> Transformed<Expr> {

@@ -3,7 +3,6 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, StringArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -12,7 +11,6 @@ use datafusion::logical_expr::{
     Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
     Subquery, Union,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use super::decimal_types::convert_types_to_doubles;
 use super::decimal_values::convert_values_to_doubles;
@@ -40,65 +38,56 @@ const CHOOSING: [&str; 3] = ["coalesce", "make_array", "nvl"];
 ///   other results to the planned type. Obsolete once the test `stock_round_changes_type` fails.
 /// * Casts literals such as 1.005 to decimals digit by digit, also where the planner adds the cast, as in INSERT.
 /// * Checks that results of decimal arithmetic fit their precision ([`check_precision`]).
-#[derive(Debug, Default)]
-pub(in crate::sql) struct StableDecimals;
-
-impl AnalyzerRule for StableDecimals {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        // The planner casts the values of INSERT to the types of the columns of the table.
-        let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let plan = match plan {
-                LogicalPlan::Union(mut union) => {
-                    let changed = take_branch_types(&mut union)?;
-                    let mut done = union_as_doubles(union)?;
-                    done.transformed |= changed;
-                    return Ok(done);
-                }
-                LogicalPlan::Values(values) if !inserts => {
-                    return convert_values_to_doubles(values);
-                }
-                plan => plan,
-            };
-            let (plan, keys_changed) = match plan {
-                LogicalPlan::Join(join) => join_as_doubles(join)?,
-                plan => (plan, false),
-            };
-            if !has_part(&plan, may_change) {
-                return Ok(Transformed::new_transformed(plan, keys_changed));
+pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPlan> {
+    // The planner casts the values of INSERT to the types of the columns of the table.
+    let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
+    let plan = plan.transform_up_with_subqueries(|plan| {
+        let plan = match plan {
+            LogicalPlan::Union(mut union) => {
+                let changed = take_branch_types(&mut union)?;
+                let mut done = union_as_doubles(union)?;
+                done.transformed |= changed;
+                return Ok(done);
             }
-            let schema = find_columns_below(&plan)?;
-            let changed = map_named(plan, |expr| {
-                let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
-                let (data, transformed) = (changed.data, changed.transformed);
-                let doubles = data.transform_up(|expr| Ok(drop_digits(expr)))?;
-                let transformed = transformed || doubles.transformed;
-                let doubles = check_results(doubles.data, &schema)?;
-                let transformed = transformed || doubles.transformed;
-                Ok(Transformed::new_transformed(doubles.data, transformed))
-            })?;
-            // Nodes copy the types of their inputs, so the schemas above a changed node are computed again.
-            let mut changed = changed.map_data(LogicalPlan::recompute_schema)?;
-            changed.transformed |= keys_changed;
-            Ok(changed)
-        })?;
-        match plan.transformed {
-            true => Ok(plan
-                .data
-                .transform_up_with_subqueries(|node| match node {
-                    LogicalPlan::Union(mut union) => {
-                        take_branch_types(&mut union)?;
-                        Ok(Transformed::yes(LogicalPlan::Union(union)))
-                    }
-                    node => node.recompute_schema().map(Transformed::yes),
-                })?
-                .data),
-            false => Ok(plan.data),
+            LogicalPlan::Values(values) if !inserts => {
+                return convert_values_to_doubles(values);
+            }
+            plan => plan,
+        };
+        let (plan, keys_changed) = match plan {
+            LogicalPlan::Join(join) => join_as_doubles(join)?,
+            plan => (plan, false),
+        };
+        if !has_part(&plan, may_change) {
+            return Ok(Transformed::new_transformed(plan, keys_changed));
         }
-    }
-
-    fn name(&self) -> &str {
-        "serrate_stable_decimals"
+        let schema = find_columns_below(&plan)?;
+        let changed = map_named(plan, |expr| {
+            let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
+            let (data, transformed) = (changed.data, changed.transformed);
+            let doubles = data.transform_up(|expr| Ok(drop_digits(expr)))?;
+            let transformed = transformed || doubles.transformed;
+            let doubles = check_results(doubles.data, &schema)?;
+            let transformed = transformed || doubles.transformed;
+            Ok(Transformed::new_transformed(doubles.data, transformed))
+        })?;
+        // Nodes copy the types of their inputs, so the schemas above a changed node are computed again.
+        let mut changed = changed.map_data(LogicalPlan::recompute_schema)?;
+        changed.transformed |= keys_changed;
+        Ok(changed)
+    })?;
+    match plan.transformed {
+        true => Ok(plan
+            .data
+            .transform_up_with_subqueries(|node| match node {
+                LogicalPlan::Union(mut union) => {
+                    take_branch_types(&mut union)?;
+                    Ok(Transformed::yes(LogicalPlan::Union(union)))
+                }
+                node => node.recompute_schema().map(Transformed::yes),
+            })?
+            .data),
+        false => Ok(plan.data),
     }
 }
 

@@ -17,7 +17,6 @@ use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
@@ -28,7 +27,6 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Unnest, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{declare, take_first};
 use crate::sql::workarounds::relation_types::set_final_types;
@@ -58,22 +56,7 @@ impl ScalarUDFImpl for ComputedColumn {
     }
 }
 
-/// Analyzer rule: inserts a projection, which has no functional dependencies, below each `Unnest`
-/// whose input may have some.
-#[derive(Debug)]
-pub(in crate::sql) struct UnnestDependencies;
-
-impl AnalyzerRule for UnnestDependencies {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        drop_unnest_dependencies(plan)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_unnest_dependencies"
-    }
-}
-
-/// Changes each relation in FROM during planning: applies [`UnnestDependencies`], and gives columns
+/// Changes each relation in FROM during planning: applies [`drop_unnest_dependencies`], and gives columns
 /// their [final types](super::relation_types). After planning, it is too late to remove functional
 /// dependencies, because the planner adds columns to GROUP BY according to them.
 #[derive(Debug)]
@@ -105,8 +88,10 @@ impl RelationPlanner for PlannedRelations {
     }
 }
 
-/// Returns a plan in which no `Unnest` inherits functional dependencies, before or after optimization.
-fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// Analyzer rule: inserts a projection, which has no functional dependencies, below each `Unnest`
+/// whose input may have some. No `Unnest` of the result inherits functional dependencies, before or
+/// after optimization.
+pub(in crate::sql) fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Unnest(unnest) = node {

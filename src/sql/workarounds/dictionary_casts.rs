@@ -1,10 +1,8 @@
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
@@ -14,28 +12,19 @@ use crate::sql::workarounds::expression_parts::rewrite_parts;
 /// because of 'x'. Arrow's cast to string views makes a NULL among the values an empty string:
 /// <https://github.com/apache/arrow-rs/issues/10510>. Obsolete once the test
 /// `stock_casts_of_dictionaries_still_cast_unused_values` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct DictionaryCasts;
-
-impl AnalyzerRule for DictionaryCasts {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let is_cast = |e: &Expr| matches!(e, Expr::Cast(_) | Expr::TryCast(_));
-        rewrite_parts(plan, is_cast, |e, columns| match e {
-            Expr::Cast(Cast { expr, field }) => {
-                let decoded = decode_operand(*expr, field.data_type(), columns)?;
-                Ok(decoded.update_data(|e| Expr::Cast(Cast { expr: Box::new(e), field })))
-            }
-            Expr::TryCast(TryCast { expr, field }) => {
-                let decoded = decode_operand(*expr, field.data_type(), columns)?;
-                Ok(decoded.update_data(|e| Expr::TryCast(TryCast { expr: Box::new(e), field })))
-            }
-            e => Ok(Transformed::no(e)),
-        })
-    }
-
-    fn name(&self) -> &str {
-        "serrate_dictionary_casts"
-    }
+pub(in crate::sql) fn cast_dictionary_values(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_cast = |e: &Expr| matches!(e, Expr::Cast(_) | Expr::TryCast(_));
+    rewrite_parts(plan, is_cast, |e, columns| match e {
+        Expr::Cast(Cast { expr, field }) => {
+            let decoded = decode_operand(*expr, field.data_type(), columns)?;
+            Ok(decoded.update_data(|e| Expr::Cast(Cast { expr: Box::new(e), field })))
+        }
+        Expr::TryCast(TryCast { expr, field }) => {
+            let decoded = decode_operand(*expr, field.data_type(), columns)?;
+            Ok(decoded.update_data(|e| Expr::TryCast(TryCast { expr: Box::new(e), field })))
+        }
+        e => Ok(Transformed::no(e)),
+    })
 }
 
 /// Casts the operand `e` of a cast to the type of its values, if `e` is a dictionary with values of

@@ -3,9 +3,7 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-
-use crate::sql::rules::logical_rule;
+use datafusion::optimizer::OptimizerConfig;
 
 /// Logical optimizer rule: joins dictionaries of integers by their values.
 ///
@@ -13,25 +11,17 @@ use crate::sql::rules::logical_rule;
 /// integer keys in an array (`ArrayMap`). The bounds of a dictionary of integers are integers, so
 /// DataFusion builds the array and fails, because it supports no dictionary. Obsolete once the test
 /// `stock_joins_by_integer_dictionaries_still_fail` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct DictionaryKeys;
-
-impl OptimizerRule for DictionaryKeys {
-    logical_rule!("serrate_dictionary_keys", BottomUp);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Join(mut join) = plan else { return Ok(Transformed::no(plan)) };
-        let mut changed = false;
-        for (left, right) in &mut join.on {
-            changed |= decode_key(left, join.left.schema());
-            changed |= decode_key(right, join.right.schema());
-        }
-        Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
+pub(in crate::sql) fn join_dictionary_values(
+    plan: LogicalPlan,
+    _config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Join(mut join) = plan else { return Ok(Transformed::no(plan)) };
+    let mut changed = false;
+    for (left, right) in &mut join.on {
+        changed |= decode_key(left, join.left.schema());
+        changed |= decode_key(right, join.right.schema());
     }
+    Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
 }
 
 /// Casts a key that is a dictionary of integers to integers. Returns whether it did so.

@@ -3,7 +3,6 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 
@@ -15,41 +14,26 @@ use crate::sql::exec::new_rows::{NewRowsExec, SeenRows};
 /// numbers groups out of order if two keys have one hash, as NULL and an empty list do. So
 /// `VALUES (NULL), ([]), ([3])` loses `[3]`. It also treats NaN of different signs as different.
 /// Obsolete once the test `stock_recursive_unions_still_lose_rows` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct DistinctRecursions;
-
-impl PhysicalOptimizerRule for DistinctRecursions {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            let Some(query) = node.downcast_ref::<RecursiveQueryExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            if !query.is_distinct() {
-                return Ok(Transformed::no(node));
-            }
-            let seen = Arc::new(SeenRows::default());
-            let [first, next] = [(query.static_term(), true), (query.recursive_term(), false)].map(
-                |(term, starts)| {
-                    let (term, seen) = (Arc::clone(term), Arc::clone(&seen));
-                    Arc::new(NewRowsExec::new(term, seen, starts)) as Arc<dyn ExecutionPlan>
-                },
-            );
-            let name = query.name().to_owned();
-            let query = RecursiveQueryExec::try_new(name, query.schema(), first, next, false)?;
-            Ok(Transformed::yes(Arc::new(query) as _))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_distinct_recursions"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn drop_repeated_rows(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let Some(query) = node.downcast_ref::<RecursiveQueryExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        if !query.is_distinct() {
+            return Ok(Transformed::no(node));
+        }
+        let seen = Arc::new(SeenRows::default());
+        let [first, next] =
+            [(query.static_term(), true), (query.recursive_term(), false)].map(|(term, starts)| {
+                let (term, seen) = (Arc::clone(term), Arc::clone(&seen));
+                Arc::new(NewRowsExec::new(term, seen, starts)) as Arc<dyn ExecutionPlan>
+            });
+        let name = query.name().to_owned();
+        let query = RecursiveQueryExec::try_new(name, query.schema(), first, next, false)?;
+        Ok(Transformed::yes(Arc::new(query) as _))
+    })?;
+    Ok(plan.data)
 }

@@ -1,13 +1,11 @@
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
     Cast, Expr, ExprSchemable, LogicalPlan, WindowFrameBound, WindowFrameUnits,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
@@ -16,18 +14,9 @@ use crate::sql::workarounds::expression_parts::rewrite_parts;
 /// Type coercion rejects `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a
 /// RANGE and DataFusion supports no RANGE over durations and TIME, even if its bounds have no
 /// offset. Obsolete once the test `stock_windows_over_durations_still_fail` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct DurationWindows;
-
-impl AnalyzerRule for DurationWindows {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let is_window = |e: &Expr| matches!(e, Expr::WindowFunction(_));
-        rewrite_parts(plan, is_window, |e, columns| Ok(order_by_numbers(e, columns)))
-    }
-
-    fn name(&self) -> &str {
-        "serrate_duration_windows"
-    }
+pub(in crate::sql) fn cast_window_durations(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_window = |e: &Expr| matches!(e, Expr::WindowFunction(_));
+    rewrite_parts(plan, is_window, |e, columns| Ok(order_by_numbers(e, columns)))
 }
 
 fn order_by_numbers(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {

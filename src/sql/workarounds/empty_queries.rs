@@ -1,14 +1,12 @@
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{declare, take_first};
 use crate::sql::workarounds::subqueries::has_one_row;
@@ -20,33 +18,24 @@ use crate::sql::workarounds::subqueries::has_one_row;
 /// WHERE false) IS NULL` then becomes false, and the value is a NULL in a non-nullable column, which is an
 /// error. Correlated subqueries are unaffected: they become joins, whose columns are nullable. Obsolete
 /// once the test `stock_queries_without_rows_are_still_values` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct EmptyQueries;
-
-impl AnalyzerRule for EmptyQueries {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut found = false;
-        plan.apply_with_subqueries(|node| {
-            node.apply_expressions(|e| {
-                found = found || e.exists(|e| Ok(is_changed(e)))?;
-                Ok(TreeNodeRecursion::Continue)
-            })?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+pub(in crate::sql) fn make_queries_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|e| {
+            found = found || e.exists(|e| Ok(is_changed(e)))?;
+            Ok(TreeNodeRecursion::Continue)
         })?;
-        if !found {
-            return Ok(plan);
-        }
-        let changed = plan.transform_up_with_subqueries(|node| {
-            let node = node.map_expressions(|e| e.transform_up(as_nullable))?;
-            // Nodes copy the nullability of their inputs, so schemas above a changed node are computed again.
-            node.map_data(LogicalPlan::recompute_schema)
-        })?;
-        Ok(changed.data)
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(plan);
     }
-
-    fn name(&self) -> &str {
-        "serrate_empty_queries"
-    }
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let node = node.map_expressions(|e| e.transform_up(as_nullable))?;
+        // Nodes copy the nullability of their inputs, so schemas above a changed node are computed again.
+        node.map_data(LogicalPlan::recompute_schema)
+    })?;
+    Ok(changed.data)
 }
 
 /// Whether the rule changes an expression: a scalar subquery that DataFusion may declare non-nullable.

@@ -7,7 +7,6 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal, NotExpr};
 use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_expr::{PhysicalExpr, conjunction};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
@@ -17,42 +16,28 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 /// above such a condition, even within `abs(v)`. The sort keys then lack `v`, so windows
 /// partitioned by `v` fail. Equations between columns and literals are left unchanged. Obsolete
 /// once the test `stock_windows_over_equations_still_fail` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct PlainEquations;
-
-impl PhysicalOptimizerRule for PlainEquations {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            let Some(filter) = node.downcast_ref::<FilterExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            let mut changed = false;
-            let conditions = split_conjunction(filter.predicate()).into_iter().map(|condition| {
-                let negated = negate_inequality(condition);
-                changed |= negated.is_some();
-                negated.unwrap_or_else(|| Arc::clone(condition))
-            });
-            let predicate = conjunction(conditions.collect::<Vec<_>>());
-            if !changed {
-                return Ok(Transformed::no(node));
-            }
-            let filter = FilterExecBuilder::from(filter).with_predicate(predicate).build()?;
-            Ok(Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_plain_equations"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn rewrite_equations(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let Some(filter) = node.downcast_ref::<FilterExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        let mut changed = false;
+        let conditions = split_conjunction(filter.predicate()).into_iter().map(|condition| {
+            let negated = negate_inequality(condition);
+            changed |= negated.is_some();
+            negated.unwrap_or_else(|| Arc::clone(condition))
+        });
+        let predicate = conjunction(conditions.collect::<Vec<_>>());
+        if !changed {
+            return Ok(Transformed::no(node));
+        }
+        let filter = FilterExecBuilder::from(filter).with_predicate(predicate).build()?;
+        Ok(Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>))
+    })?;
+    Ok(plan.data)
 }
 
 /// Returns `NOT (a <> b)` for `a = b`, unless each operand is a column or a literal.

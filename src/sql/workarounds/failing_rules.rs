@@ -3,8 +3,6 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
-
 const SIMPLIFY: &str = "simplify_expressions";
 
 /// Applies rules of DataFusion only to the nodes or plans for which they succeed.
@@ -15,30 +13,17 @@ const SIMPLIFY: &str = "simplify_expressions";
 /// * `simplify_expressions` fails if it cannot cast a literal, even within a branch of CASE that no row
 ///   takes. The execution reports the error if a row does take it. Obsolete once the test
 ///   `stock_casts_in_branches_still_fail` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct FailingRules {
-    stock: LogicalRule,
-}
-
-impl FailingRules {
-    wrap_rule!("single_distinct_aggregation_to_group_by" | SIMPLIFY);
-}
-
-impl OptimizerRule for FailingRules {
-    logical_rule!(stock);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        // If the rule fails, the node is kept unchanged, and returns the same rows.
-        let unchanged = plan.clone();
-        match self.stock.rewrite(plan, config) {
-            Err(e) if self.name() == SIMPLIFY && must_be_simplified(&unchanged)? => Err(e),
-            Err(_) => Ok(Transformed::no(unchanged)),
-            done => done,
-        }
+pub(in crate::sql) fn skip_failing_nodes(
+    stock: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    // If the rule fails, the node is kept unchanged, and returns the same rows.
+    let unchanged = plan.clone();
+    match stock.rewrite(plan, config) {
+        Err(e) if stock.name() == SIMPLIFY && must_be_simplified(&unchanged)? => Err(e),
+        Err(_) => Ok(Transformed::no(unchanged)),
+        done => done,
     }
 }
 

@@ -7,8 +7,6 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 
-use crate::sql::rules::PhysicalRule;
-
 /// Keeps `aggregate_statistics` from replacing an aggregate with FILTER by an aggregate below it.
 ///
 /// The rule computes an aggregate without GROUP BY from the statistics of its input. To find that
@@ -16,41 +14,18 @@ use crate::sql::rules::PhysicalRule;
 /// aggregate has FILTER, this is the partial aggregate of a subquery, and `SELECT max(c) FILTER
 /// (WHERE c > 9) FROM (SELECT count(*) c FROM t)` returns the count. Obsolete once the test
 /// `stock_statistics_still_replace_filtered_aggregates` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct FilteredAggregates {
-    stock: PhysicalRule,
-}
-
-impl FilteredAggregates {
-    pub(in crate::sql) fn guard_rule(rule: PhysicalRule) -> PhysicalRule {
-        match rule.name() {
-            "aggregate_statistics" => Arc::new(Self { stock: rule }),
-            _ => rule,
-        }
+pub(in crate::sql) fn keep_filtered_aggregates(
+    stock: &dyn PhysicalOptimizerRule,
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if !plan.exists(|node| Ok(is_filtered_final(node)))? {
+        return stock.optimize(plan, config);
     }
-}
-
-impl PhysicalOptimizerRule for FilteredAggregates {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if !plan.exists(|node| Ok(is_filtered_final(node)))? {
-            return self.stock.optimize(plan, config);
-        }
-        // The rule visits all nodes below the one it is given, so it gets only subplans without
-        // such an aggregate.
-        plan.map_children(|child| self.optimize(child, config).map(Transformed::yes)).data()
-    }
-
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.stock.schema_check()
-    }
+    // The rule visits all nodes below the one it is given, so it gets only subplans without
+    // such an aggregate.
+    plan.map_children(|child| keep_filtered_aggregates(stock, child, config).map(Transformed::yes))
+        .data()
 }
 
 /// Whether a node is the final aggregate of aggregates with FILTER and without GROUP BY.

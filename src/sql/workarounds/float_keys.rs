@@ -12,10 +12,9 @@ use datafusion::logical_expr::{
     Aggregate, ColumnarValue, Expr, ExprSchemable, GroupingSet, LogicalPlan, Operator,
     ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
 use crate::functions::{call_on_arrays, declare, is_row_based, take_first};
-use crate::sql::rules::logical_rule;
 use crate::sql::workarounds::expression_parts::{has_part, map_named, rewrite_node};
 use serrate_core::internal::{holds_float, to_canonical_floats};
 
@@ -44,81 +43,65 @@ const ORDERING: [&str; 5] =
 /// * `array_has(x, 0.0)`, and other searches in lists, do not find -0.0.
 ///
 /// Obsolete once the test `stock_comparisons_tell_zeros_and_nan_apart` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct FloatKeys;
-
-impl OptimizerRule for FloatKeys {
-    logical_rule!("serrate_float_keys", BottomUp);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let schema = match plan.inputs().as_slice() {
-            [] => return Ok(Transformed::no(plan)),
-            [input] => Arc::clone(input.schema()),
-            inputs => Arc::new(merge_schema(inputs)),
-        };
-        if !has_comparison(&plan)? {
-            return Ok(Transformed::no(plan));
-        }
-        let plan = map_named(plan, |expr| {
-            expr.transform_up(|mut expr| {
-                let changed = key_compared_parts(&mut expr, &schema)?;
-                Ok(Transformed::new_transformed(expr, changed))
-            })
-        })?;
-        plan.transform_data(|plan| match plan {
-            LogicalPlan::Join(mut join) => {
-                let mut changed = false;
-                for (left, right) in &mut join.on {
-                    changed |= add_key(left, join.left.schema())?;
-                    changed |= add_key(right, join.right.schema())?;
-                }
-                Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
-            }
-            LogicalPlan::Sort(mut sort) => {
-                let mut changed = false;
-                for by in &mut sort.expr {
-                    changed |= add_key(&mut by.expr, &schema)?;
-                }
-                Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
-            }
-            LogicalPlan::Aggregate(aggregate) => key_groups(aggregate),
-            plan => Ok(Transformed::no(plan)),
-        })
+pub(in crate::sql) fn unify_float_keys(
+    plan: LogicalPlan,
+    _config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let schema = match plan.inputs().as_slice() {
+        [] => return Ok(Transformed::no(plan)),
+        [input] => Arc::clone(input.schema()),
+        inputs => Arc::new(merge_schema(inputs)),
+    };
+    if !has_comparison(&plan)? {
+        return Ok(Transformed::no(plan));
     }
+    let plan = map_named(plan, |expr| {
+        expr.transform_up(|mut expr| {
+            let changed = key_compared_parts(&mut expr, &schema)?;
+            Ok(Transformed::new_transformed(expr, changed))
+        })
+    })?;
+    plan.transform_data(|plan| match plan {
+        LogicalPlan::Join(mut join) => {
+            let mut changed = false;
+            for (left, right) in &mut join.on {
+                changed |= add_key(left, join.left.schema())?;
+                changed |= add_key(right, join.right.schema())?;
+            }
+            Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
+        }
+        LogicalPlan::Sort(mut sort) => {
+            let mut changed = false;
+            for by in &mut sort.expr {
+                changed |= add_key(&mut by.expr, &schema)?;
+            }
+            Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
+        }
+        LogicalPlan::Aggregate(aggregate) => key_groups(aggregate),
+        plan => Ok(Transformed::no(plan)),
+    })
 }
 
 /// Logical optimizer rule, before constants are folded: compares constant floats by their [`make_float_key`].
 ///
-/// [`FloatKeys`] runs too late for these: constant folding has already made `0.0 IN (-0.0)` false, and has also folded
-/// `coalesce(-0.0, x) IN (0.0)`. Constants that are compared with columns are canonicalized here as well: from a join
-/// on `x = y`, `x = 0.0` and `y = -0.0` are combined into conditions on one column, and the simplifier would treat two
-/// different constants as a contradiction.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct ConstantFloatKeys;
-
-impl OptimizerRule for ConstantFloatKeys {
-    logical_rule!("serrate_constant_float_keys", BottomUp);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        if !has_part(&plan, |e| is_early_comparison(e) || compares_constant(e)) {
-            return Ok(Transformed::no(plan));
-        }
-        rewrite_node(plan, |mut expr, columns| {
-            let changed = match is_early_comparison(&expr) {
-                true => key_compared_parts(&mut expr, columns)?,
-                false => key_constant_parts(&mut expr, columns)?,
-            };
-            Ok(Transformed::new_transformed(expr, changed))
-        })
+/// [`unify_float_keys`] runs too late for these: constant folding has already made `0.0 IN (-0.0)` false, and has
+/// also folded `coalesce(-0.0, x) IN (0.0)`. Constants that are compared with columns are canonicalized here as
+/// well: from a join on `x = y`, `x = 0.0` and `y = -0.0` are combined into conditions on one column, and the
+/// simplifier would treat two different constants as a contradiction.
+pub(in crate::sql) fn unify_constant_floats(
+    plan: LogicalPlan,
+    _config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if !has_part(&plan, |e| is_early_comparison(e) || compares_constant(e)) {
+        return Ok(Transformed::no(plan));
     }
+    rewrite_node(plan, |mut expr, columns| {
+        let changed = match is_early_comparison(&expr) {
+            true => key_compared_parts(&mut expr, columns)?,
+            false => key_constant_parts(&mut expr, columns)?,
+        };
+        Ok(Transformed::new_transformed(expr, changed))
+    })
 }
 
 fn compares_constant(expr: &Expr) -> bool {
@@ -165,7 +148,7 @@ fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
 }
 
 /// Whether an expression is a comparison that the simplifier can fold to a constant before
-/// [`FloatKeys`] runs.
+/// [`unify_float_keys`] runs.
 fn is_early_comparison(expr: &Expr) -> bool {
     is_constant_comparison(expr) || is_conditional_comparison(expr)
 }

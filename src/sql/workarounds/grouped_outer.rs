@@ -1,12 +1,10 @@
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::{grouping_set_to_exprlist, merge_schema};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::map_named;
 use crate::sql::workarounds::subqueries::has_query;
@@ -17,35 +15,26 @@ use crate::sql::workarounds::subqueries::has_query;
 /// not within the subqueries there: `GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i = t.x + 1)` fails,
 /// because the groups have no column `t.x`. A column that a full join with USING merges is such a key, too.
 /// Obsolete once the test `stock_computed_keys_are_still_no_outer_columns` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct GroupedOuter;
-
-impl AnalyzerRule for GroupedOuter {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut found = false;
-        plan.apply_with_subqueries(|node| {
-            found = found || !computed_keys(node)?.is_empty();
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !found {
-            return Ok(plan);
-        }
-        let changed = plan.transform_up_with_subqueries(|node| {
-            let keys = computed_keys(&node)?;
-            let keys: Vec<&GroupKey> = keys.iter().collect();
-            let node = match keys.is_empty() {
-                true => Transformed::no(node),
-                false => node.map_subqueries(|query| name_keys(query, &keys))?,
-            };
-            // Nodes copy the nullability of their inputs, so schemas above a changed node are computed again.
-            node.map_data(LogicalPlan::recompute_schema)
-        })?;
-        Ok(changed.data)
+pub(in crate::sql) fn name_computed_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = found || !computed_keys(node)?.is_empty();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(plan);
     }
-
-    fn name(&self) -> &str {
-        "serrate_grouped_outer"
-    }
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let keys = computed_keys(&node)?;
+        let keys: Vec<&GroupKey> = keys.iter().collect();
+        let node = match keys.is_empty() {
+            true => Transformed::no(node),
+            false => node.map_subqueries(|query| name_keys(query, &keys))?,
+        };
+        // Nodes copy the nullability of their inputs, so schemas above a changed node are computed again.
+        node.map_data(LogicalPlan::recompute_schema)
+    })?;
+    Ok(changed.data)
 }
 
 /// A key of a GROUP BY that is not a column.

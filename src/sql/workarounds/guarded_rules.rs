@@ -26,118 +26,93 @@ use datafusion::physical_plan::{
 
 use crate::functions::physical_cannot_fail;
 use crate::sql::exec::{hide_node, pass_through};
-use crate::sql::rules::PhysicalRule;
 use crate::sql::workarounds::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::workarounds::waiting_joins::refuse_waiting_filters;
 
-/// Wraps a DataFusion rule so that it moves nothing past a node where columns would be mixed up.
+/// Applies `FilterPushdown`, `FilterPushdown(Post)` or `ProjectionPushdown` so that it moves nothing past a node
+/// where columns would be mixed up.
 ///
 /// While the rule runs, a [`BarrierExec`] above each such node keeps filters and projections above
 /// it. The node's own filters and projections, and all others below the barrier, move as usual.
-#[derive(Debug)]
-pub(in crate::sql) struct GuardedRule {
-    stock: PhysicalRule,
-    resolves_rightly: fn(&Arc<dyn ExecutionPlan>) -> bool,
-}
-
-impl GuardedRule {
-    /// Returns the guarded form of `FilterPushdown`, `FilterPushdown(Post)` and `ProjectionPushdown`;
-    /// returns any other rule unchanged.
-    ///
-    /// `FilterPushdown` of DataFusion 55 passes a filter from a node to its child by the names of its
-    /// columns. If a schema has a name twice, as above a join of two tables with a column `id`, the
-    /// filter is applied to another column, and the query loses rows:
-    /// <https://github.com/apache/datafusion/issues/21246>,
-    /// <https://github.com/apache/datafusion/issues/25296>,
-    /// <https://github.com/apache/datafusion/issues/25244>. The upstream fix,
-    /// <https://github.com/apache/datafusion/pull/25259>, is not released yet;
-    /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. `FilterPushdown` also
-    /// passes conditions on lists to scans of Parquet that omit these conditions ([`guard_row_filters`]).
-    ///
-    /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters depend on
-    /// other rows and on timing, so whether a query over Parquet fails would depend on the rows that a join or TopK
-    /// has seen. The rule also gives the scan below `min(f(a)), max(b)` a filter for `max(b)` alone, which drops rows
-    /// that `min(f(a))` needs. The filter that it gives the scan below `max(x)` of floats drops row groups with NaN,
-    /// which statistics omit ([`filters_too_much`]). The filters of some joins make the query wait forever
-    /// ([`refuse_waiting_filters`]).
-    ///
-    /// `ProjectionPushdown` has two bugs. It moves a projection below a `FilterExec` that itself projects, as
-    /// if both had the same columns. Obsolete once the test `stock_projections_of_filters_still_fail` fails.
-    /// It also moves subexpressions of the condition of a nested-loop join below the join, where they are
-    /// evaluated for rows without a match, and out of lambda bodies, where they cannot be evaluated. Obsolete
-    /// once the test `stock_parts_of_join_conditions_still_move` fails.
-    pub(in crate::sql) fn guard_rule(rule: PhysicalRule) -> PhysicalRule {
-        let resolves_rightly = match rule.name() {
-            "FilterPushdown" => resolves_filters_rightly,
-            "FilterPushdown(Post)" => takes_dynamic_filters_rightly,
-            "ProjectionPushdown" => takes_projections_rightly,
-            _ => return rule,
-        };
-        Arc::new(Self { stock: rule, resolves_rightly })
-    }
-}
-
-impl PhysicalOptimizerRule for GuardedRule {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let passes_conditions = self.name() == "FilterPushdown";
-        let plan = match passes_conditions {
-            true => guard_row_filters(plan)?,
-            false => plan,
-        };
-        let moves_parts = self.name() == "ProjectionPushdown";
-        let moves_filters = self.name() == "FilterPushdown(Post)";
-        let bar = |input| Arc::new(BarrierExec { input }) as Arc<dyn ExecutionPlan>;
-        let waiting = match moves_filters {
-            true => refuse_waiting_filters(Arc::clone(&plan), &bar)?,
-            false => Arc::clone(&plan),
-        };
-        let refuses = !Arc::ptr_eq(&waiting, &plan);
-        let guarded = waiting.transform_up(|node| {
-            if moves_filters && filters_too_much(&node) {
-                let inputs = node.children().into_iter().map(|input| bar(Arc::clone(input)));
-                let inputs = inputs.collect();
-                let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-                return node.replace_children(inputs, anew).map(Transformed::yes);
-            }
-            Ok(match (self.resolves_rightly)(&node) {
-                true if moves_parts && has_fallible_condition(&node) => {
-                    Transformed::yes(Arc::new(OpaqueJoinExec { join: node }) as _)
-                }
-                true => Transformed::no(node),
-                false => Transformed::yes(Arc::new(BarrierExec { input: node }) as _),
-            })
-        })?;
-        let plan = self.stock.optimize(guarded.data, config)?;
-        let plan = match passes_conditions {
-            true => release_row_filters(plan)?,
-            false => plan,
-        };
-        if !guarded.transformed && !refuses {
-            return Ok(plan);
+///
+/// `FilterPushdown` of DataFusion 55 passes a filter from a node to its child by the names of its
+/// columns. If a schema has a name twice, as above a join of two tables with a column `id`, the
+/// filter is applied to another column, and the query loses rows:
+/// <https://github.com/apache/datafusion/issues/21246>,
+/// <https://github.com/apache/datafusion/issues/25296>,
+/// <https://github.com/apache/datafusion/issues/25244>. The upstream fix,
+/// <https://github.com/apache/datafusion/pull/25259>, is not released yet;
+/// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. `FilterPushdown` also
+/// passes conditions on lists to scans of Parquet that omit these conditions ([`guard_row_filters`]).
+///
+/// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters depend on
+/// other rows and on timing, so whether a query over Parquet fails would depend on the rows that a join or TopK
+/// has seen. The rule also gives the scan below `min(f(a)), max(b)` a filter for `max(b)` alone, which drops rows
+/// that `min(f(a))` needs. The filter that it gives the scan below `max(x)` of floats drops row groups with NaN,
+/// which statistics omit ([`filters_too_much`]). The filters of some joins make the query wait forever
+/// ([`refuse_waiting_filters`]).
+///
+/// `ProjectionPushdown` has two bugs. It moves a projection below a `FilterExec` that itself projects, as
+/// if both had the same columns. Obsolete once the test `stock_projections_of_filters_still_fail` fails.
+/// It also moves subexpressions of the condition of a nested-loop join below the join, where they are
+/// evaluated for rows without a match, and out of lambda bodies, where they cannot be evaluated. Obsolete
+/// once the test `stock_parts_of_join_conditions_still_move` fails.
+pub(in crate::sql) fn guard_pushdowns(
+    stock: &dyn PhysicalOptimizerRule,
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let resolves_rightly: fn(&Arc<dyn ExecutionPlan>) -> bool = match stock.name() {
+        "FilterPushdown" => resolves_filters_rightly,
+        "FilterPushdown(Post)" => takes_dynamic_filters_rightly,
+        _ => takes_projections_rightly,
+    };
+    let passes_conditions = stock.name() == "FilterPushdown";
+    let plan = match passes_conditions {
+        true => guard_row_filters(plan)?,
+        false => plan,
+    };
+    let moves_parts = stock.name() == "ProjectionPushdown";
+    let moves_filters = stock.name() == "FilterPushdown(Post)";
+    let bar = |input| Arc::new(BarrierExec { input }) as Arc<dyn ExecutionPlan>;
+    let waiting = match moves_filters {
+        true => refuse_waiting_filters(Arc::clone(&plan), &bar)?,
+        false => Arc::clone(&plan),
+    };
+    let refuses = !Arc::ptr_eq(&waiting, &plan);
+    let guarded = waiting.transform_up(|node| {
+        if moves_filters && filters_too_much(&node) {
+            let inputs = node.children().into_iter().map(|input| bar(Arc::clone(input)));
+            let inputs = inputs.collect();
+            let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            return node.replace_children(inputs, anew).map(Transformed::yes);
         }
-        let bare = plan.transform_up(|node| {
-            Ok(match node.downcast_ref::<BarrierExec>() {
-                Some(barrier) => Transformed::yes(Arc::clone(&barrier.input)),
-                None => match node.downcast_ref::<OpaqueJoinExec>() {
-                    Some(opaque) => Transformed::yes(Arc::clone(&opaque.join)),
-                    None => Transformed::no(node),
-                },
-            })
-        })?;
-        Ok(bare.data)
+        Ok(match resolves_rightly(&node) {
+            true if moves_parts && has_fallible_condition(&node) => {
+                Transformed::yes(Arc::new(OpaqueJoinExec { join: node }) as _)
+            }
+            true => Transformed::no(node),
+            false => Transformed::yes(Arc::new(BarrierExec { input: node }) as _),
+        })
+    })?;
+    let plan = stock.optimize(guarded.data, config)?;
+    let plan = match passes_conditions {
+        true => release_row_filters(plan)?,
+        false => plan,
+    };
+    if !guarded.transformed && !refuses {
+        return Ok(plan);
     }
-
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.stock.schema_check()
-    }
+    let bare = plan.transform_up(|node| {
+        Ok(match node.downcast_ref::<BarrierExec>() {
+            Some(barrier) => Transformed::yes(Arc::clone(&barrier.input)),
+            None => match node.downcast_ref::<OpaqueJoinExec>() {
+                Some(opaque) => Transformed::yes(Arc::clone(&opaque.join)),
+                None => Transformed::no(node),
+            },
+        })
+    })?;
+    Ok(bare.data)
 }
 
 /// Whether a projection refers to the same columns above a node and, after a pushdown, below it.
@@ -269,7 +244,7 @@ fn have_equal_names(a: &Schema, b: &Schema) -> bool {
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name())
 }
 
-/// Stops filters and projections that a rule would move down. Present only while a [`GuardedRule`] runs.
+/// Stops filters and projections that a rule would move down. Present only while [`guard_pushdowns`] runs.
 #[derive(Debug)]
 struct BarrierExec {
     input: Arc<dyn ExecutionPlan>,
@@ -300,7 +275,7 @@ impl ExecutionPlan for BarrierExec {
     }
 }
 
-/// Hides a join from a rule, except that projections may move into it. Present while a [`GuardedRule`] runs.
+/// Hides a join from a rule, except that projections may move into it. Present while [`guard_pushdowns`] runs.
 #[derive(Debug)]
 struct OpaqueJoinExec {
     join: Arc<dyn ExecutionPlan>,

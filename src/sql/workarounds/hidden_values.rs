@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Unnest};
-use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
 use crate::functions::{mask_fields, remove_hidden_values, stock_field};
-use crate::sql::rules::logical_rule;
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::workarounds::expression_parts::{find_columns_below, has_part, map_named};
 
@@ -21,38 +19,29 @@ use crate::sql::workarounds::expression_parts::{find_columns_below, has_part, ma
 ///
 /// Obsolete once the tests `stock_fields_of_null_are_still_values` and
 /// `stock_lists_of_null_still_have_elements` fail.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct HiddenValues;
-
-impl AnalyzerRule for HiddenValues {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut is_masked = false;
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            if let LogicalPlan::Unnest(unnest) = plan {
-                return match unnest.struct_type_columns.is_empty() {
-                    true => Ok(Transformed::no(LogicalPlan::Unnest(unnest))),
-                    false => {
-                        is_masked = true;
-                        mask_structs(unnest).map(Transformed::yes)
-                    }
-                };
-            }
-            let plan = replace_functions(plan, &|e| match e {
-                Expr::ScalarFunction(call) => remove_hidden_values(&call.func),
-                _ => None,
-            })?;
-            // Masked fields are nullable, so schemas above them are computed again.
-            match is_masked {
-                true => plan.map_data(LogicalPlan::recompute_schema),
-                false => Ok(plan),
-            }
+pub(in crate::sql) fn mask_hidden_values(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut is_masked = false;
+    let plan = plan.transform_up_with_subqueries(|plan| {
+        if let LogicalPlan::Unnest(unnest) = plan {
+            return match unnest.struct_type_columns.is_empty() {
+                true => Ok(Transformed::no(LogicalPlan::Unnest(unnest))),
+                false => {
+                    is_masked = true;
+                    mask_structs(unnest).map(Transformed::yes)
+                }
+            };
+        }
+        let plan = replace_functions(plan, &|e| match e {
+            Expr::ScalarFunction(call) => remove_hidden_values(&call.func),
+            _ => None,
         })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_hidden_values"
-    }
+        // Masked fields are nullable, so schemas above them are computed again.
+        match is_masked {
+            true => plan.map_data(LogicalPlan::recompute_schema),
+            false => Ok(plan),
+        }
+    })?;
+    Ok(plan.data)
 }
 
 /// Replaces the function of each call in a node for which `by` returns another function.
@@ -95,37 +84,29 @@ fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
 /// Logical optimizer rule, the last of each pass: restores DataFusion's `get_field` for columns of
 /// Parquet files, whose NULL structs have no values unless a field is not nullable. Scans read
 /// single fields of a struct only for this function.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct ParquetFields;
-
-impl OptimizerRule for ParquetFields {
-    logical_rule!("serrate_parquet_fields", TopDown);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let is_parquet = match &plan {
-            LogicalPlan::TableScan(_) => reads_parquet(&plan),
-            LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => {
-                plan.inputs().first().is_some_and(|input| reads_parquet(input))
-            }
-            _ => false,
-        };
-        let has_field =
-            |e: &Expr| matches!(e, Expr::ScalarFunction(call) if stock_field(&call.func).is_some());
-        if !is_parquet || !has_part(&plan, has_field) {
-            return Ok(Transformed::no(plan));
+pub(in crate::sql) fn restore_parquet_fields(
+    plan: LogicalPlan,
+    _config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let is_parquet = match &plan {
+        LogicalPlan::TableScan(_) => reads_parquet(&plan),
+        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => {
+            plan.inputs().first().is_some_and(|input| reads_parquet(input))
         }
-        let columns = find_columns_below(&plan)?;
-        replace_functions(plan, &|e| match e {
-            Expr::ScalarFunction(call) if reads_structs(&call.args, &columns) => {
-                stock_field(&call.func)
-            }
-            _ => None,
-        })
+        _ => false,
+    };
+    let has_field =
+        |e: &Expr| matches!(e, Expr::ScalarFunction(call) if stock_field(&call.func).is_some());
+    if !is_parquet || !has_part(&plan, has_field) {
+        return Ok(Transformed::no(plan));
     }
+    let columns = find_columns_below(&plan)?;
+    replace_functions(plan, &|e| match e {
+        Expr::ScalarFunction(call) if reads_structs(&call.args, &columns) => {
+            stock_field(&call.func)
+        }
+        _ => None,
+    })
 }
 
 /// Whether the arguments of `get_field` are a column of structs and field names. Accepts no maps,

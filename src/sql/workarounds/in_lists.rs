@@ -7,7 +7,6 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 use crate::sql::workarounds::expression_parts::{SavedNames, map_columns};
 
 /// Prefix of the aliases that keep IN lists apart while the simplifier runs.
@@ -24,47 +23,32 @@ const APART: &str = "__serrate_apart_";
 ///
 /// DataFusion also replaces `s ~ '.*'` with `s IS NOT NULL`, which is false for NULL. This rule writes the
 /// pattern as `.{0,}`. Obsolete once the test `stock_patterns_still_forget_null` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct InLists {
-    stock: LogicalRule,
-}
-
-impl InLists {
-    wrap_rule!("simplify_expressions");
-}
-
-impl OptimizerRule for InLists {
-    logical_rule!(stock);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let mut is_affected = false;
-        plan.apply_expressions(|e| {
-            is_affected = is_affected || TestedValues::find_in(e)?.is_affected();
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        if !is_affected {
-            return self.stock.rewrite(plan, config);
-        }
-        let saved = SavedNames::new(&plan)?;
-        let hidden = map_columns(plan, set_lists_apart)?;
-        let done = self.stock.rewrite(hidden.data, config)?;
-        let shown = saved.restore_over(done.data, |e| {
-            e.transform_down(|e| {
-                Ok(match e {
-                    // A changed expression has its former name as alias, which contains the prefix.
-                    Expr::Alias(alias) if alias.name.contains(APART) => {
-                        Transformed::yes(*alias.expr)
-                    }
-                    e => Transformed::no(e),
-                })
-            })
-        })?;
-        Ok(Transformed::new(shown.data, done.transformed, TreeNodeRecursion::Continue))
+pub(in crate::sql) fn keep_in_lists(
+    stock: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let mut is_affected = false;
+    plan.apply_expressions(|e| {
+        is_affected = is_affected || TestedValues::find_in(e)?.is_affected();
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if !is_affected {
+        return stock.rewrite(plan, config);
     }
+    let saved = SavedNames::new(&plan)?;
+    let hidden = map_columns(plan, set_lists_apart)?;
+    let done = stock.rewrite(hidden.data, config)?;
+    let shown = saved.restore_over(done.data, |e| {
+        e.transform_down(|e| {
+            Ok(match e {
+                // A changed expression has its former name as alias, which contains the prefix.
+                Expr::Alias(alias) if alias.name.contains(APART) => Transformed::yes(*alias.expr),
+                e => Transformed::no(e),
+            })
+        })
+    })?;
+    Ok(Transformed::new(shown.data, done.transformed, TreeNodeRecursion::Continue))
 }
 
 /// Gives a value a different alias for each of its IN lists if it has several. Replaces `.*`, too.

@@ -4,7 +4,6 @@ use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
@@ -20,50 +19,36 @@ use crate::sql::workarounds::sorts::UnorderedExec;
 /// breaks if two rows have the same `b`: `SELECT .. FROM (SELECT * FROM l ORDER BY a LIMIT 9) l JOIN
 /// (SELECT * FROM r ORDER BY b LIMIT 9) r ON l.k = r.k ORDER BY b, a` is not sorted by `a`. Obsolete once
 /// the test `stock_joins_still_claim_two_orders` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct JoinOrders;
-
-impl PhysicalOptimizerRule for JoinOrders {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if !has_order(&plan)? {
-            return Ok(plan);
-        }
-        let plan = plan.transform_up(|node| {
-            let kind = match node.downcast_ref::<HashJoinExec>() {
-                Some(join) => Some(*join.join_type()),
-                None => node.downcast_ref::<SortMergeJoinExec>().map(SortMergeJoinExec::join_type),
-            };
-            // Joins of other kinds return only the columns of one input, or rows without a known order.
-            let (Some(JoinType::Inner | JoinType::Left | JoinType::Right), &[left, right]) =
-                (kind, node.children().as_slice())
-            else {
-                return Ok(Transformed::no(node));
-            };
-            let mut sides = vec![Arc::clone(left), Arc::clone(right)];
-            let Some(other) = node.maintains_input_order().iter().position(|keeps| !keeps) else {
-                return Ok(Transformed::no(node));
-            };
-            match sides.get_mut(other) {
-                Some(side) if side.output_ordering().is_some() => {
-                    *side = Arc::new(UnorderedExec::new(Arc::clone(side)));
-                }
-                _ => return Ok(Transformed::no(node)),
+pub(in crate::sql) fn hide_join_orders(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if !has_order(&plan)? {
+        return Ok(plan);
+    }
+    let plan = plan.transform_up(|node| {
+        let kind = match node.downcast_ref::<HashJoinExec>() {
+            Some(join) => Some(*join.join_type()),
+            None => node.downcast_ref::<SortMergeJoinExec>().map(SortMergeJoinExec::join_type),
+        };
+        // Joins of other kinds return only the columns of one input, or rows without a known order.
+        let (Some(JoinType::Inner | JoinType::Left | JoinType::Right), &[left, right]) =
+            (kind, node.children().as_slice())
+        else {
+            return Ok(Transformed::no(node));
+        };
+        let mut sides = vec![Arc::clone(left), Arc::clone(right)];
+        let Some(other) = node.maintains_input_order().iter().position(|keeps| !keeps) else {
+            return Ok(Transformed::no(node));
+        };
+        match sides.get_mut(other) {
+            Some(side) if side.output_ordering().is_some() => {
+                *side = Arc::new(UnorderedExec::new(Arc::clone(side)));
             }
-            let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            node.replace_children(sides, anew).map(Transformed::yes)
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_join_orders"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+            _ => return Ok(Transformed::no(node)),
+        }
+        let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        node.replace_children(sides, anew).map(Transformed::yes)
+    })?;
+    Ok(plan.data)
 }

@@ -1,11 +1,9 @@
 use std::sync::Arc;
 
 use datafusion::common::JoinType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Distinct, DistinctOn, LogicalPlan};
-use datafusion::optimizer::AnalyzerRule;
 
 use super::dependencies::{is_barrier, may_have_dependencies, remove_dependencies};
 
@@ -16,58 +14,43 @@ use super::dependencies::{is_barrier, may_have_dependencies, remove_dependencies
 /// u.y, t.i FROM (SELECT y FROM a GROUP BY y) u JOIN t ..`, DataFusion omits `i` from ORDER BY and
 /// GROUP BY, and turns a join by `y` into a semi join, which loses rows. Obsolete once the test
 /// `stock_groups_above_joins_still_lose_rows` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct JoinedGroups;
-
-impl AnalyzerRule for JoinedGroups {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|node| {
-            let input = match &node {
-                LogicalPlan::Aggregate(Aggregate { input, group_expr, .. })
-                    if group_expr.len() > 1 =>
-                {
-                    input
-                }
-                LogicalPlan::Distinct(Distinct::All(input))
-                    if input.schema().fields().len() > 1 =>
-                {
-                    input
-                }
-                LogicalPlan::Distinct(Distinct::On(DistinctOn { input, on_expr, .. }))
-                    if on_expr.len() > 1 =>
-                {
-                    input
-                }
-                _ => return Ok(Transformed::no(node)),
-            };
-            if !joins_unique_rows(input)? {
-                return Ok(Transformed::no(node));
+pub(in crate::sql) fn hide_joined_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|node| {
+        let input = match &node {
+            LogicalPlan::Aggregate(Aggregate { input, group_expr, .. }) if group_expr.len() > 1 => {
+                input
             }
-            let input = Arc::new(remove_dependencies(input)?);
-            Ok(Transformed::yes(match node {
-                LogicalPlan::Aggregate(node) => LogicalPlan::Aggregate(Aggregate::try_new(
-                    input,
-                    node.group_expr,
-                    node.aggr_expr,
-                )?),
-                LogicalPlan::Distinct(Distinct::On(node)) => {
-                    LogicalPlan::Distinct(Distinct::On(DistinctOn { input, ..node }))
-                }
-                _ => LogicalPlan::Distinct(Distinct::All(input)),
-            }))
-        })?;
-        if !plan.transformed {
-            return Ok(plan.data);
+            LogicalPlan::Distinct(Distinct::All(input)) if input.schema().fields().len() > 1 => {
+                input
+            }
+            LogicalPlan::Distinct(Distinct::On(DistinctOn { input, on_expr, .. }))
+                if on_expr.len() > 1 =>
+            {
+                input
+            }
+            _ => return Ok(Transformed::no(node)),
+        };
+        if !joins_unique_rows(input)? {
+            return Ok(Transformed::no(node));
         }
-        // The nodes above changed nodes still have the functional dependencies of their old inputs.
-        plan.data
-            .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
-            .data()
+        let input = Arc::new(remove_dependencies(input)?);
+        Ok(Transformed::yes(match node {
+            LogicalPlan::Aggregate(node) => {
+                LogicalPlan::Aggregate(Aggregate::try_new(input, node.group_expr, node.aggr_expr)?)
+            }
+            LogicalPlan::Distinct(Distinct::On(node)) => {
+                LogicalPlan::Distinct(Distinct::On(DistinctOn { input, ..node }))
+            }
+            _ => LogicalPlan::Distinct(Distinct::All(input)),
+        }))
+    })?;
+    if !plan.transformed {
+        return Ok(plan.data);
     }
-
-    fn name(&self) -> &str {
-        "serrate_joined_groups"
-    }
+    // The nodes above changed nodes still have the functional dependencies of their old inputs.
+    plan.data
+        .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
+        .data()
 }
 
 /// Whether a plan has the columns of a join that repeats the rows of a table with unique columns.

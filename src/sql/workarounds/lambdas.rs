@@ -16,10 +16,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{Case, Expr as PlanExpr, ExprSchemable, LogicalPlan};
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::LambdaVariable;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::joins::utils::JoinFilter;
@@ -241,39 +239,30 @@ fn is_written_out(expr: &Expr) -> bool {
 /// that `v` is an integer in `list_transform(CASE WHEN b THEN [1] ELSE [2.5] END, lambda v: v + 1)`. Type coercion casts
 /// the branches to one type, but `v` stays an integer, and physical planning fails. This rule casts the branches, and
 /// then takes the types again. Obsolete once the test `stock_parameters_over_case_still_fail` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct LambdaTypes;
-
-impl AnalyzerRule for LambdaTypes {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut has_lambda = false;
-        plan.apply_with_subqueries(|node| {
-            has_lambda = has_part(node, |e| matches!(e, PlanExpr::HigherOrderFunction(_)));
-            Ok(if has_lambda { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !has_lambda {
-            return Ok(plan);
+pub(in crate::sql) fn retype_lambdas(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut has_lambda = false;
+    plan.apply_with_subqueries(|node| {
+        has_lambda = has_part(node, |e| matches!(e, PlanExpr::HigherOrderFunction(_)));
+        Ok(if has_lambda { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !has_lambda {
+        return Ok(plan);
+    }
+    // The types of parameters change only above a CASE whose branches are cast.
+    let is_cast = Cell::new(false);
+    let plan = plan.transform_up_with_subqueries(|plan| {
+        let is_affected =
+            |e: &PlanExpr| matches!(e, PlanExpr::Case(_) | PlanExpr::HigherOrderFunction(_));
+        let done = match has_part(&plan, is_affected) {
+            true => rewrite_node(plan, |e, columns| update_types(e, columns, &is_cast))?,
+            false => Transformed::no(plan),
+        };
+        match is_cast.get() {
+            true => done.map_data(LogicalPlan::recompute_schema),
+            false => Ok(done),
         }
-        // The types of parameters change only above a CASE whose branches are cast.
-        let is_cast = Cell::new(false);
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let is_affected =
-                |e: &PlanExpr| matches!(e, PlanExpr::Case(_) | PlanExpr::HigherOrderFunction(_));
-            let done = match has_part(&plan, is_affected) {
-                true => rewrite_node(plan, |e, columns| update_types(e, columns, &is_cast))?,
-                false => Transformed::no(plan),
-            };
-            match is_cast.get() {
-                true => done.map_data(LogicalPlan::recompute_schema),
-                false => Ok(done),
-            }
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_lambda_types"
-    }
+    })?;
+    Ok(plan.data)
 }
 
 /// Casts the branches of CASE to one type and notes this in `is_cast`, or gives the parameters of a call their types.
@@ -323,7 +312,7 @@ fn cast_branches(case: Case, columns: &DFSchema) -> Result<Transformed<PlanExpr>
     Ok(Transformed::yes(PlanExpr::Case(Case { expr, when_then_expr, else_expr })))
 }
 
-/// First index that [`LambdaParameters`] gives to lambda parameters, above the index of any column.
+/// First index that [`separate_lambda_parameters`] gives to lambda parameters, above the index of any column.
 const PARAMETERS: usize = 1_000_000;
 
 /// Physical optimizer rule, before all others: gives lambda parameters indices that no column has.
@@ -332,63 +321,46 @@ const PARAMETERS: usize = 1_000_000;
 /// more columns (a merged projection, say), its columns get new indices but its parameters do not.
 /// A parameter then refers to a column, which is an error, or silently reads a column with the name
 /// of the parameter.
-#[derive(Debug, Default)]
-pub(crate) struct LambdaParameters;
-
-impl PhysicalOptimizerRule for LambdaParameters {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
-                let mut changed = false;
-                let columns = projection
-                    .expr()
-                    .iter()
-                    .map(|column| {
-                        let moved = renumber_parameters(&column.expr)?;
-                        changed |= moved.transformed;
-                        Ok(ProjectionExpr { expr: moved.data, alias: column.alias.clone() })
-                    })
-                    .collect::<Result<Vec<_>>>()?;
-                if changed {
-                    let projection =
-                        ProjectionExec::try_new(columns, Arc::clone(projection.input()))?;
-                    return Ok(Transformed::yes(Arc::new(projection) as Arc<dyn ExecutionPlan>));
-                }
-            } else if let Some(filter) = node.downcast_ref::<FilterExec>() {
-                let moved = renumber_parameters(filter.predicate())?;
-                if moved.transformed {
-                    let filter = FilterExecBuilder::from(filter).with_predicate(moved.data);
-                    return Ok(Transformed::yes(
-                        Arc::new(filter.build()?) as Arc<dyn ExecutionPlan>
-                    ));
-                }
-            } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
-                if let Some(filter) = renumber_filter(join.filter())? {
-                    let join = NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter));
-                    return Ok(Transformed::yes(Arc::new(join.build()?) as Arc<dyn ExecutionPlan>));
-                }
-            } else if let Some(join) = node.downcast_ref::<HashJoinExec>()
-                && let Some(filter) = renumber_filter(join.filter())?
-            {
-                let join = HashJoinExecBuilder::from(join).with_filter(Some(filter));
+pub(crate) fn separate_lambda_parameters(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+            let mut changed = false;
+            let columns = projection
+                .expr()
+                .iter()
+                .map(|column| {
+                    let moved = renumber_parameters(&column.expr)?;
+                    changed |= moved.transformed;
+                    Ok(ProjectionExpr { expr: moved.data, alias: column.alias.clone() })
+                })
+                .collect::<Result<Vec<_>>>()?;
+            if changed {
+                let projection = ProjectionExec::try_new(columns, Arc::clone(projection.input()))?;
+                return Ok(Transformed::yes(Arc::new(projection) as Arc<dyn ExecutionPlan>));
+            }
+        } else if let Some(filter) = node.downcast_ref::<FilterExec>() {
+            let moved = renumber_parameters(filter.predicate())?;
+            if moved.transformed {
+                let filter = FilterExecBuilder::from(filter).with_predicate(moved.data);
+                return Ok(Transformed::yes(Arc::new(filter.build()?) as Arc<dyn ExecutionPlan>));
+            }
+        } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+            if let Some(filter) = renumber_filter(join.filter())? {
+                let join = NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter));
                 return Ok(Transformed::yes(Arc::new(join.build()?) as Arc<dyn ExecutionPlan>));
             }
-            Ok(Transformed::no(node))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_lambda_parameters"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+        } else if let Some(join) = node.downcast_ref::<HashJoinExec>()
+            && let Some(filter) = renumber_filter(join.filter())?
+        {
+            let join = HashJoinExecBuilder::from(join).with_filter(Some(filter));
+            return Ok(Transformed::yes(Arc::new(join.build()?) as Arc<dyn ExecutionPlan>));
+        }
+        Ok(Transformed::no(node))
+    })?;
+    Ok(plan.data)
 }
 
 fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {

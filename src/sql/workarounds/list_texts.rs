@@ -3,7 +3,6 @@ use std::sync::LazyLock;
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::format::DEFAULT_FORMAT_OPTIONS;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
@@ -11,7 +10,6 @@ use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TryCast, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 use serrate_core::internal::times::{has_spans, write_spans};
 
 use crate::functions::{call_on_arrays, declare};
@@ -26,32 +24,23 @@ static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_imp
 /// Arrow has no cast of structs to strings. It writes NULL elements as empty strings, so that `[1, NULL]` is `[1, ]`,
 /// and the lists `[NULL]` and `['']` have the same text. Obsolete once the test
 /// `stock_texts_of_lists_still_lack_null` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct ListTexts;
-
-impl AnalyzerRule for ListTexts {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let to_text = |e: &Expr| match e {
-            Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
-                field.data_type().is_string()
-            }
-            e => is_named_cast(e),
+pub(in crate::sql) fn rewrite_list_texts(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let to_text = |e: &Expr| match e {
+        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
+            field.data_type().is_string()
+        }
+        e => is_named_cast(e),
+    };
+    rewrite_parts(plan, to_text, |e, columns| {
+        let Some((list, text)) = find_text_of_list(&e, columns) else {
+            return Ok(Transformed::no(e));
         };
-        rewrite_parts(plan, to_text, |e, columns| {
-            let Some((list, text)) = find_text_of_list(&e, columns) else {
-                return Ok(Transformed::no(e));
-            };
-            let shown = LIST_TEXT.call(vec![list.clone()]);
-            Ok(Transformed::yes(match text {
-                DataType::Utf8 => shown,
-                text => Expr::Cast(Cast::new(Box::new(shown), text)),
-            }))
-        })
-    }
-
-    fn name(&self) -> &str {
-        "serrate_list_texts"
-    }
+        let shown = LIST_TEXT.call(vec![list.clone()]);
+        Ok(Transformed::yes(match text {
+            DataType::Utf8 => shown,
+            text => Expr::Cast(Cast::new(Box::new(shown), text)),
+        }))
+    })
 }
 
 /// Returns the operand and type of a cast of a list, duration, interval or struct to a string.
@@ -74,7 +63,7 @@ fn is_list(t: &DataType) -> bool {
     matches!(t, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }
 
-/// Returns the function that [`ListTexts`] inserts, for plans that are sent to worker processes.
+/// Returns the function that [`rewrite_list_texts`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_text_function() -> ScalarUDF {
     LIST_TEXT.clone()

@@ -1,7 +1,6 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err, plan_err};
 use datafusion::error::Result;
@@ -9,7 +8,6 @@ use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TryCast, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
 use super::coarser_times::is_named_cast;
@@ -28,30 +26,21 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
 /// Arrow refuses to cast such a time to a timestamp with a zone, and to add an interval if the sum is such a
 /// time, so that one row makes the query fail. Obsolete once the test
 /// `stock_changes_of_clocks_are_still_errors` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct LocalTimes;
-
-impl AnalyzerRule for LocalTimes {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let may_change = |e: &Expr| {
-            matches!(e, Expr::Cast(_) | Expr::TryCast(_))
-                || is_named_cast(e)
-                || matches!(e, Expr::BinaryExpr(sum) if is_sum(sum.op))
-        };
-        rewrite_parts(plan, may_change, |e, columns| {
-            Ok(match rewrite_zoned(&e, columns) {
-                Some(call) => Transformed::yes(call),
-                None => Transformed::no(e),
-            })
+pub(in crate::sql) fn convert_local_times(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let may_change = |e: &Expr| {
+        matches!(e, Expr::Cast(_) | Expr::TryCast(_))
+            || is_named_cast(e)
+            || matches!(e, Expr::BinaryExpr(sum) if is_sum(sum.op))
+    };
+    rewrite_parts(plan, may_change, |e, columns| {
+        Ok(match rewrite_zoned(&e, columns) {
+            Some(call) => Transformed::yes(call),
+            None => Transformed::no(e),
         })
-    }
-
-    fn name(&self) -> &str {
-        "serrate_local_times"
-    }
+    })
 }
 
-/// Returns the functions that [`LocalTimes`] inserts, for plans that are sent to worker processes.
+/// Returns the functions that [`convert_local_times`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_zoned_functions() -> [Arc<ScalarUDF>; 4] {
     FUNCTIONS.clone()

@@ -5,7 +5,6 @@ use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
 
@@ -18,45 +17,31 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoi
 /// An outer join with a condition reports an order that its rows do not have. Semi and anti joins
 /// panic for NaN, and fail for keys of most types. Obsolete once the tests
 /// `stock_merge_joins_still_fail` and `stock_merge_joins_still_claim_an_order` fail.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct MergeJoinFilters;
-
-impl PhysicalOptimizerRule for MergeJoinFilters {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            let Some(join) = node.downcast_ref::<SortMergeJoinExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            if join.filter().is_none() && compares_keys(join)? {
-                return Ok(Transformed::no(node));
-            }
-            let join = HashJoinExec::try_new(
-                Arc::clone(join.left()),
-                Arc::clone(join.right()),
-                join.on().to_vec(),
-                join.filter().clone(),
-                &join.join_type(),
-                None,
-                PartitionMode::Auto,
-                join.null_equality(),
-                false,
-            )?;
-            Ok(Transformed::yes(Arc::new(join) as Arc<dyn ExecutionPlan>))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_merge_join_filters"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn replace_merge_joins(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let Some(join) = node.downcast_ref::<SortMergeJoinExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        if join.filter().is_none() && compares_keys(join)? {
+            return Ok(Transformed::no(node));
+        }
+        let join = HashJoinExec::try_new(
+            Arc::clone(join.left()),
+            Arc::clone(join.right()),
+            join.on().to_vec(),
+            join.filter().clone(),
+            &join.join_type(),
+            None,
+            PartitionMode::Auto,
+            join.null_equality(),
+            false,
+        )?;
+        Ok(Transformed::yes(Arc::new(join) as Arc<dyn ExecutionPlan>))
+    })?;
+    Ok(plan.data)
 }
 
 fn compares_keys(join: &SortMergeJoinExec) -> Result<bool> {

@@ -17,27 +17,13 @@ use datafusion::physical_plan::{
 /// few. Once the rule has removed the sort, the input of GROUP BY has the partitions of its source,
 /// which are not divided by the key. This has been seen for tables in memory without rows. Obsolete
 /// once the test `stock_removed_sorts_still_leave_partitions` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct MissingPartitions;
-
-impl PhysicalOptimizerRule for MissingPartitions {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match lacks_partitions(&plan)? {
-            true => EnsureRequirements::new().optimize(plan, config),
-            false => Ok(plan),
-        }
-    }
-
-    fn name(&self) -> &str {
-        "serrate_missing_partitions"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
+pub(in crate::sql) fn add_missing_partitions(
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    match lacks_partitions(&plan)? {
+        true => EnsureRequirements::new().optimize(plan, config),
+        false => Ok(plan),
     }
 }
 

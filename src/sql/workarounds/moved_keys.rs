@@ -5,7 +5,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
@@ -21,40 +20,26 @@ use crate::sql::exec::plain_order::PlainOrderExec;
 /// A projection of DataFusion 55 keeps the index of a unique column, even if another column is now at that
 /// index: `SELECT rank() OVER (ORDER BY count(*)) AS r, k FROM t GROUP BY k ORDER BY r, k` is not sorted by
 /// `k`. Obsolete once the test `stock_projections_still_move_keys` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct MovedKeys;
-
-impl PhysicalOptimizerRule for MovedKeys {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        // Only sorts and windows use the information that columns are unique.
-        if !has_order(&plan)? {
-            return Ok(plan);
+pub(in crate::sql) fn hide_moved_keys(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    // Only sorts and windows use the information that columns are unique.
+    if !has_order(&plan)? {
+        return Ok(plan);
+    }
+    let plan = plan.transform_up(|node| {
+        let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        if !moves_keys(projection) {
+            return Ok(Transformed::no(node));
         }
-        let plan = plan.transform_up(|node| {
-            let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            if !moves_keys(projection) {
-                return Ok(Transformed::no(node));
-            }
-            let input = Arc::new(PlainOrderExec::new(Arc::clone(projection.input())));
-            let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            node.replace_children(vec![input], anew).map(Transformed::yes)
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_moved_keys"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+        let input = Arc::new(PlainOrderExec::new(Arc::clone(projection.input())));
+        let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        node.replace_children(vec![input], anew).map(Transformed::yes)
+    })?;
+    Ok(plan.data)
 }
 
 pub(super) fn has_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::error::Result;
@@ -10,7 +9,6 @@ use datafusion::logical_expr::{
     Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, Window,
     WindowFunctionDefinition,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::correlated::is_match_join;
 
@@ -22,23 +20,14 @@ const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];
 /// DataFusion 55 plans these operations as an anti join and a semi join, in which one row of the right side
 /// matches all equal rows of the left: `{1, 1} EXCEPT ALL {1}` is empty. The rule numbers equal rows on both
 /// sides and adds the number as a join key. Obsolete once the test `stock_sets_still_count_nothing` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct CountedSets;
-
-impl AnalyzerRule for CountedSets {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Join(join) if compares_rows(&join) => {
-                number_copies(join).map(Transformed::yes)
-            }
-            node => Ok(Transformed::no(node)),
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_counted_sets"
-    }
+pub(in crate::sql) fn number_equal_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Join(join) if compares_rows(&join) => {
+            number_copies(join).map(Transformed::yes)
+        }
+        node => Ok(Transformed::no(node)),
+    })?;
+    Ok(plan.data)
 }
 
 /// Whether a join is EXCEPT ALL or INTERSECT ALL.

@@ -1,9 +1,7 @@
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
@@ -12,24 +10,15 @@ use crate::sql::workarounds::expression_parts::rewrite_parts;
 /// DataFusion 55 negates integers with wrap-around, except where it negates the statistics of a Parquet file
 /// or a constant: if a file has the least integer, a condition on `-x` fails. Obsolete once the test
 /// `stock_negations_of_statistics_still_overflow` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct PlainNegations;
-
-impl AnalyzerRule for PlainNegations {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let is_negation = |e: &Expr| matches!(e, Expr::Negative(_));
-        rewrite_parts(plan, is_negation, |e, columns| match e {
-            Expr::Negative(of) if of.get_type(columns).is_ok_and(|t| is_signed(&t)) => {
-                let zero = lit(0i64).cast_to(&of.get_type(columns)?, columns)?;
-                Ok(Transformed::yes(zero - *of))
-            }
-            e => Ok(Transformed::no(e)),
-        })
-    }
-
-    fn name(&self) -> &str {
-        "serrate_plain_negations"
-    }
+pub(in crate::sql) fn rewrite_negations(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_negation = |e: &Expr| matches!(e, Expr::Negative(_));
+    rewrite_parts(plan, is_negation, |e, columns| match e {
+        Expr::Negative(of) if of.get_type(columns).is_ok_and(|t| is_signed(&t)) => {
+            let zero = lit(0i64).cast_to(&of.get_type(columns)?, columns)?;
+            Ok(Transformed::yes(zero - *of))
+        }
+        e => Ok(Transformed::no(e)),
+    })
 }
 
 fn is_signed(t: &DataType) -> bool {

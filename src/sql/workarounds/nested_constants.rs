@@ -9,10 +9,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 
 use crate::functions::declare;
-use crate::sql::rules::logical_rule;
 use crate::sql::workarounds::sorts::has_comparison;
 
 /// Logical optimizer rule, after all others: replaces constant columns of lists of lists with function calls.
@@ -20,41 +19,31 @@ use crate::sql::workarounds::sorts::has_comparison;
 /// DataFusion 55 derives an interval from each constant of a projection, and compares the two equal bounds of
 /// the interval. DataFusion cannot compare lists of lists, so DISTINCT, PARTITION BY and INTERSECT of such a
 /// column fail. Obsolete once the test `stock_constant_lists_of_lists_still_fail` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct NestedConstants;
-
-impl OptimizerRule for NestedConstants {
-    logical_rule!("serrate_nested_constants", BottomUp);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        // Constants within other expressions are kept, because functions may need them at planning.
-        let LogicalPlan::Projection(_) = &plan else { return Ok(Transformed::no(plan)) };
-        let names = NamePreserver::new_for_projection();
-        plan.map_expressions(|e| {
-            let name = names.save(&e);
-            let done = e.transform_down(|e| {
-                Ok(match e {
-                    Expr::Alias(_) => Transformed::no(e),
-                    Expr::Literal(value, metadata) => {
-                        let data_type = value.data_type();
-                        match metadata.is_none()
-                            && data_type.is_nested()
-                            && !has_comparison(&data_type)
-                        {
-                            true => Transformed::yes(call_constant(value)),
-                            false => Transformed::no(Expr::Literal(value, metadata)),
-                        }
+pub(in crate::sql) fn hide_nested_constants(
+    plan: LogicalPlan,
+    _config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    // Constants within other expressions are kept, because functions may need them at planning.
+    let LogicalPlan::Projection(_) = &plan else { return Ok(Transformed::no(plan)) };
+    let names = NamePreserver::new_for_projection();
+    plan.map_expressions(|e| {
+        let name = names.save(&e);
+        let done = e.transform_down(|e| {
+            Ok(match e {
+                Expr::Alias(_) => Transformed::no(e),
+                Expr::Literal(value, metadata) => {
+                    let data_type = value.data_type();
+                    match metadata.is_none() && data_type.is_nested() && !has_comparison(&data_type)
+                    {
+                        true => Transformed::yes(call_constant(value)),
+                        false => Transformed::no(Expr::Literal(value, metadata)),
                     }
-                    e => Transformed::new(e, false, TreeNodeRecursion::Jump),
-                })
-            })?;
-            Ok(done.update_data(|e| name.restore(e)))
-        })
-    }
+                }
+                e => Transformed::new(e, false, TreeNodeRecursion::Jump),
+            })
+        })?;
+        Ok(done.update_data(|e| name.restore(e)))
+    })
 }
 
 fn call_constant(value: ScalarValue) -> Expr {

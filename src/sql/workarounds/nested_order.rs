@@ -4,7 +4,6 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, Int8Array, new_null_array};
 use arrow::compute::interleave;
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err, plan_err};
 use datafusion::error::Result;
@@ -13,7 +12,6 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, Operator,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{are_scalars, compare_nested, declare, to_columnar};
 use crate::sql::workarounds::expression_parts::{find_columns_below, rewrite_node};
@@ -25,17 +23,8 @@ use crate::sql::workarounds::subqueries::rewrite_quantified;
 /// LAST determine the place of NULL elements. Here NULL elements are the greatest value, as in DuckDB and
 /// PostgreSQL, and NULLS FIRST and NULLS LAST apply only to whole lists and structs. Obsolete once the test
 /// `stock_comparisons_of_lists_have_least_nulls` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct NestedOrder;
-
-impl AnalyzerRule for NestedOrder {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_nested_order"
-    }
+pub(in crate::sql) fn unify_nested_order(plan: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
 }
 
 fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {

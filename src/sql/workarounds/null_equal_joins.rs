@@ -6,8 +6,6 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{EmptyRelation, Join, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
-
 /// Applies two rules so that no join gets both keys for which NULL equals NULL and other keys.
 ///
 /// A join with `a.x IS NOT DISTINCT FROM b.x`, or with the outer values of a correlated subquery, compares
@@ -21,69 +19,55 @@ use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 ///   such a join, so that the rule does not merge the join.
 ///
 /// Obsolete once the test `stock_joins_still_mix_equalities_of_null` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct NullEqualJoins {
-    stock: LogicalRule,
-}
-
-impl NullEqualJoins {
-    wrap_rule!("extract_equijoin_predicate" | "eliminate_cross_join");
-
-    /// Applies `eliminate_cross_join` above all joins for which NULL equals NULL, and below each.
-    fn rewrite_apart(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        if !has_null_equal_join(&plan)? {
-            return self.stock.rewrite(plan, config);
-        }
-        let mut apart = Vec::new();
-        let mut changed = false;
-        let plan = plan.transform_down_with_subqueries(|node| match node {
-            LogicalPlan::Join(join) if is_chained(&join) => {
-                let join =
-                    LogicalPlan::Join(join).map_children(|child| self.rewrite(child, config))?;
-                changed |= join.transformed;
-                // The address of this copy of the schema identifies the relation that replaces the join.
-                let schema = Arc::new(join.data.schema().as_ref().clone());
-                apart.push((Arc::clone(&schema), join.data));
-                let leaf =
-                    LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema });
-                Ok(Transformed::new(leaf, true, TreeNodeRecursion::Jump))
-            }
-            node => Ok(Transformed::no(node)),
-        })?;
-        let done = self.stock.rewrite(plan.data, config)?;
-        changed |= done.transformed;
-        let whole = done.data.transform_up_with_subqueries(|node| {
-            let LogicalPlan::EmptyRelation(leaf) = &node else { return Ok(Transformed::no(node)) };
-            let join = apart.iter().find(|(schema, _)| Arc::ptr_eq(schema, &leaf.schema));
-            Ok(match join {
-                Some((_, join)) => Transformed::yes(join.clone()),
-                None => Transformed::no(node),
-            })
-        })?;
-        Ok(Transformed::new_transformed(whole.data, changed))
+pub(in crate::sql) fn keep_null_equal_joins(
+    stock: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if stock.name() == "eliminate_cross_join" {
+        return rewrite_apart(stock, plan, config);
+    }
+    match &plan {
+        LogicalPlan::Join(join) if is_null_equal(join) => Ok(Transformed::no(plan)),
+        _ => stock.rewrite(plan, config),
     }
 }
 
-impl OptimizerRule for NullEqualJoins {
-    logical_rule!(stock);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        if self.stock.name() == "eliminate_cross_join" {
-            return self.rewrite_apart(plan, config);
-        }
-        match &plan {
-            LogicalPlan::Join(join) if is_null_equal(join) => Ok(Transformed::no(plan)),
-            _ => self.stock.rewrite(plan, config),
-        }
+/// Applies `eliminate_cross_join` above all joins for which NULL equals NULL, and below each.
+fn rewrite_apart(
+    stock: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if !has_null_equal_join(&plan)? {
+        return stock.rewrite(plan, config);
     }
+    let mut apart = Vec::new();
+    let mut changed = false;
+    let plan = plan.transform_down_with_subqueries(|node| match node {
+        LogicalPlan::Join(join) if is_chained(&join) => {
+            let join = LogicalPlan::Join(join)
+                .map_children(|child| keep_null_equal_joins(stock, child, config))?;
+            changed |= join.transformed;
+            // The address of this copy of the schema identifies the relation that replaces the join.
+            let schema = Arc::new(join.data.schema().as_ref().clone());
+            apart.push((Arc::clone(&schema), join.data));
+            let leaf = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema });
+            Ok(Transformed::new(leaf, true, TreeNodeRecursion::Jump))
+        }
+        node => Ok(Transformed::no(node)),
+    })?;
+    let done = stock.rewrite(plan.data, config)?;
+    changed |= done.transformed;
+    let whole = done.data.transform_up_with_subqueries(|node| {
+        let LogicalPlan::EmptyRelation(leaf) = &node else { return Ok(Transformed::no(node)) };
+        let join = apart.iter().find(|(schema, _)| Arc::ptr_eq(schema, &leaf.schema));
+        Ok(match join {
+            Some((_, join)) => Transformed::yes(join.clone()),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(Transformed::new_transformed(whole.data, changed))
 }
 
 fn is_null_equal(join: &Join) -> bool {

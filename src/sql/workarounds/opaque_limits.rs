@@ -16,7 +16,6 @@ use datafusion::physical_plan::{
 };
 
 use crate::sql::exec::hide_node;
-use crate::sql::rules::PhysicalRule;
 use crate::sql::workarounds::moved_keys::has_order;
 
 /// Keeps `EnsureRequirements` from moving sorts below limits, and limits below windows or filters.
@@ -30,58 +29,34 @@ use crate::sql::workarounds::moved_keys::has_order;
 /// the merge below, even if a window function between them needs all rows. Sorts and their limits are
 /// therefore separate nodes while the rule runs. Obsolete once the test
 /// `stock_limits_still_move_below_windows` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct OpaqueLimits {
-    stock: PhysicalRule,
-}
-
-impl OpaqueLimits {
-    pub(in crate::sql) fn guard_rule(rule: PhysicalRule) -> PhysicalRule {
-        match rule.name() {
-            "EnsureRequirements" => Arc::new(Self { stock: rule }),
-            _ => rule,
+pub(in crate::sql) fn hide_limits(
+    stock: &dyn PhysicalOptimizerRule,
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let opaque = plan.transform_up(|node| {
+        if node.is::<GlobalLimitExec>() || node.is::<LocalLimitExec>() {
+            return Ok(Transformed::yes(Arc::new(OpaqueLimitExec::new(node, true)) as _));
         }
+        Ok(match split_sort(&node)? {
+            Some(limit) => Transformed::yes(Arc::new(OpaqueLimitExec::new(limit, false)) as _),
+            None => Transformed::no(node),
+        })
+    })?;
+    let plan = stock.optimize(opaque.data, config)?;
+    if !opaque.transformed {
+        return Ok(plan);
     }
-}
-
-impl PhysicalOptimizerRule for OpaqueLimits {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let opaque = plan.transform_up(|node| {
-            if node.is::<GlobalLimitExec>() || node.is::<LocalLimitExec>() {
-                return Ok(Transformed::yes(Arc::new(OpaqueLimitExec::new(node, true)) as _));
-            }
-            Ok(match split_sort(&node)? {
-                Some(limit) => Transformed::yes(Arc::new(OpaqueLimitExec::new(limit, false)) as _),
-                None => Transformed::no(node),
-            })
-        })?;
-        let plan = self.stock.optimize(opaque.data, config)?;
-        if !opaque.transformed {
-            return Ok(plan);
+    let plan = plan.transform_up(|node| {
+        if let Some(opaque) = node.downcast_ref::<OpaqueLimitExec>() {
+            return Ok(Transformed::yes(join_sort(Arc::clone(&opaque.limit))));
         }
-        let plan = plan.transform_up(|node| {
-            if let Some(opaque) = node.downcast_ref::<OpaqueLimitExec>() {
-                return Ok(Transformed::yes(join_sort(Arc::clone(&opaque.limit))));
-            }
-            Ok(match find_repeated_sort(&node) {
-                Some(first) => Transformed::yes(first),
-                None => Transformed::no(node),
-            })
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.stock.schema_check()
-    }
+        Ok(match find_repeated_sort(&node) {
+            Some(first) => Transformed::yes(first),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
 }
 
 /// Splits a sort with a limit into a sort and a limit above it, if its input has sorts or window functions.
@@ -132,7 +107,7 @@ fn find_repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn Execution
     same.then(|| Arc::clone(sort.input()))
 }
 
-/// Hides a limit from the wrapped rule: reports no fetch. Present only while [`OpaqueLimits`] runs.
+/// Hides a limit from the wrapped rule: reports no fetch. Present only while [`hide_limits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,

@@ -4,7 +4,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_expr::equivalence::AcrossPartitions;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::sql::exec::plain_order::PlainOrderExec;
@@ -16,32 +15,18 @@ use crate::sql::workarounds::moved_keys::has_order;
 /// In DataFusion 55, a merge by such a column `c` and by `x` then reports that its rows are in the order of
 /// `x` alone: `SELECT * FROM (SELECT x, 0 AS c FROM t UNION ALL SELECT x, 1 FROM t ORDER BY c, x LIMIT 9)
 /// ORDER BY x` is not sorted. Obsolete once the test `stock_merges_still_claim_orders_of_partitions` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct PartitionConstants;
-
-impl PhysicalOptimizerRule for PartitionConstants {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if !has_order(&plan)? {
-            return Ok(plan);
-        }
-        let plan = plan.transform_up(|node| match has_partition_constants(&node) {
-            true => Ok(Transformed::yes(Arc::new(PlainOrderExec::new(node)))),
-            false => Ok(Transformed::no(node)),
-        })?;
-        Ok(plan.data)
+pub(in crate::sql) fn hide_partition_constants(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if !has_order(&plan)? {
+        return Ok(plan);
     }
-
-    fn name(&self) -> &str {
-        "serrate_partition_constants"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    let plan = plan.transform_up(|node| match has_partition_constants(&node) {
+        true => Ok(Transformed::yes(Arc::new(PlainOrderExec::new(node)))),
+        false => Ok(Transformed::no(node)),
+    })?;
+    Ok(plan.data)
 }
 
 fn has_partition_constants(node: &Arc<dyn ExecutionPlan>) -> bool {

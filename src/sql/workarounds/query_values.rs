@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, not_impl_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
@@ -10,7 +9,6 @@ use datafusion::logical_expr::{
     Case, Distinct, DistinctOn, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder,
     Projection, Sort, Subquery, lit,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::correlated::{
     NewNames, find_clashing_column, find_lateral_query, find_outer_columns, gains_columns,
@@ -39,42 +37,33 @@ use crate::sql::workarounds::subqueries::{
 /// * A LEFT JOIN LATERAL that DataFusion plans gets a projection that keeps its columns.
 ///
 /// Obsolete once the test `stock_queries_are_no_values` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct QueryValues;
-
-impl AnalyzerRule for QueryValues {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut found = false;
-        plan.apply_with_subqueries(|node| {
-            found = found || may_rewrite_node(node)?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !found {
-            return Ok(plan);
+pub(in crate::sql) fn plan_query_values(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = found || may_rewrite_node(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(plan);
+    }
+    check_nesting(&plan, 0)?;
+    let mut names = NewNames::default();
+    // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
+    let plan = plan.transform_up_with_subqueries(|node| {
+        let node = node.map_expressions(|e| e.transform_up(|e| draw_apart(e, &mut names)))?;
+        let done = node.transform_data(|node| rewrite_node(node, &mut names))?;
+        if done.transformed {
+            check_size(&done.data)?;
         }
-        check_nesting(&plan, 0)?;
-        let mut names = NewNames::default();
-        // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
-        let plan = plan.transform_up_with_subqueries(|node| {
-            let node = node.map_expressions(|e| e.transform_up(|e| draw_apart(e, &mut names)))?;
-            let done = node.transform_data(|node| rewrite_node(node, &mut names))?;
-            if done.transformed {
-                check_size(&done.data)?;
-            }
-            Ok(done)
-        });
-        let plan = plan?.data;
-        refuse_outer_lists(&plan)?;
-        refuse_name_clashes(&plan)?;
-        Ok(plan)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_query_values"
-    }
+        Ok(done)
+    });
+    let plan = plan?.data;
+    refuse_outer_lists(&plan)?;
+    refuse_name_clashes(&plan)?;
+    Ok(plan)
 }
 
-/// Whether [`QueryValues`] may rewrite a node. It rewrites subqueries, lateral joins, lambdas in window
+/// Whether [`plan_query_values`] may rewrite a node. It rewrites subqueries, lateral joins, lambdas in window
 /// expressions, and constant lists of lists in sort keys.
 ///
 /// DataFusion numbers lambda parameters after the columns of a node. A window key with a lambda would

@@ -5,7 +5,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::{WindowFrameBound, WindowFrameUnits};
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, WindowExpr};
@@ -16,31 +15,17 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, WindowExpr};
 /// minus n is NULL, and infinity minus n is infinity: the frame of a row with such a key ends with
 /// the last peer of the row, perhaps in a later batch. Obsolete once the test
 /// `stock_range_frames_of_nulls_still_miss_peers` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct RangeFrames;
-
-impl PhysicalOptimizerRule for RangeFrames {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| match node.downcast_ref::<BoundedWindowAggExec>() {
-            Some(window) if window.window_expr().iter().any(ends_before_row) => {
-                read_whole(window).map(Transformed::yes)
-            }
-            _ => Ok(Transformed::no(node)),
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_range_frames"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn read_whole_partitions(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| match node.downcast_ref::<BoundedWindowAggExec>() {
+        Some(window) if window.window_expr().iter().any(ends_before_row) => {
+            read_whole(window).map(Transformed::yes)
+        }
+        _ => Ok(Transformed::no(node)),
+    })?;
+    Ok(plan.data)
 }
 
 fn ends_before_row(window: &Arc<dyn WindowExpr>) -> bool {

@@ -4,36 +4,21 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
-
 /// Makes the rule `eliminate_duplicated_expr` remove repeated keys of ORDER BY of aggregates, too.
 ///
 /// `first_value(x ORDER BY k, k)` panics with GROUP BY. `statement::repeated_keys` removes keys of
 /// the same text, and this rule removes keys that are equal once simplified. Obsolete once the test
 /// `stock_repeated_keys_still_panic` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct RepeatedOrders {
-    stock: LogicalRule,
-}
-
-impl RepeatedOrders {
-    wrap_rule!("eliminate_duplicated_expr");
-}
-
-impl OptimizerRule for RepeatedOrders {
-    logical_rule!(stock);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let plan = match plan {
-            LogicalPlan::Aggregate(aggregate) => shorten_orders(aggregate)?,
-            other => Transformed::no(other),
-        };
-        plan.transform_data(|plan| self.stock.rewrite(plan, config))
-    }
+pub(in crate::sql) fn drop_repeated_orders(
+    stock: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let plan = match plan {
+        LogicalPlan::Aggregate(aggregate) => shorten_orders(aggregate)?,
+        other => Transformed::no(other),
+    };
+    plan.transform_data(|plan| stock.rewrite(plan, config))
 }
 
 fn shorten_orders(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {

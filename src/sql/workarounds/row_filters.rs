@@ -26,7 +26,7 @@ use crate::sql::sources::delegate_source;
 /// file, it then replaces columns that are constant according to the statistics, and simplifies the
 /// condition. The result may be a comparison of lists, which the reader cannot evaluate and omits, so the
 /// query returns too many rows. Obsolete once the test `stock_row_filters_of_lists_still_vanish` fails.
-/// Present only while a [`GuardedRule`](super::guarded_rules::GuardedRule) runs.
+/// Present only while [`guard_pushdowns`](super::guarded_rules::guard_pushdowns) runs.
 #[derive(Clone)]
 struct RowFilterSource {
     stock: ParquetSource,

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_datafusion_err};
 use datafusion::error::Result;
@@ -10,7 +9,6 @@ use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjuncti
 use datafusion::logical_expr::{
     Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, exists, lit, when,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::map_named;
 use crate::sql::workarounds::shared_rows::share_rows;
@@ -23,25 +21,16 @@ pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 /// DataFusion 55 cannot plan a row in front of IN, so `sql::statement::tuples` rewrites it to a struct with fields
 /// [`ROW_FIELD`]. IN is true if all fields equal those of a row of the subquery. IN is NULL if no row is
 /// equal, but a row could be equal if its NULLs were replaced by values. Both tests read the same rows.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct RowsIn;
-
-impl AnalyzerRule for RowsIn {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut found = false;
-        plan.apply_with_subqueries(|node| {
-            found = found || has_row(node)?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !found {
-            return Ok(plan);
-        }
-        Ok(plan.transform_up_with_subqueries(rewrite_node)?.data)
+pub(in crate::sql) fn rewrite_rows_in(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = found || has_row(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(plan);
     }
-
-    fn name(&self) -> &str {
-        "serrate_rows_in"
-    }
+    Ok(plan.transform_up_with_subqueries(rewrite_node)?.data)
 }
 
 fn has_row(node: &LogicalPlan) -> Result<bool> {

@@ -5,7 +5,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 /// Physical optimizer rule, after DataFusion's rules: makes every file scan with a limit read in order.
@@ -15,36 +14,22 @@ use datafusion::physical_plan::ExecutionPlan;
 /// `LimitPushdown` of DataFusion 55 leaves `preserve_order` unset even if a merge above relies on
 /// the scan's order. Obsolete once the test `stock_limits_drop_row_groups` fails. Serrate then
 /// still needs a way to return the first rows for LIMIT, which DataFusion does not promise.
-#[derive(Debug)]
-pub(in crate::sql) struct OrderedScanLimits;
-
-impl PhysicalOptimizerRule for OrderedScanLimits {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            let Some(scan) = node.downcast_ref::<DataSourceExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            let Some(files) = scan.data_source().downcast_ref::<FileScanConfig>() else {
-                return Ok(Transformed::no(node));
-            };
-            if files.limit.is_none() || files.preserve_order {
-                return Ok(Transformed::no(node));
-            }
-            let ordered = FileScanConfigBuilder::from(files.clone()).with_preserve_order(true);
-            Ok(Transformed::yes(DataSourceExec::from_data_source(ordered.build()) as _))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_ordered_scan_limits"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn order_limited_scans(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let Some(scan) = node.downcast_ref::<DataSourceExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        let Some(files) = scan.data_source().downcast_ref::<FileScanConfig>() else {
+            return Ok(Transformed::no(node));
+        };
+        if files.limit.is_none() || files.preserve_order {
+            return Ok(Transformed::no(node));
+        }
+        let ordered = FileScanConfigBuilder::from(files.clone()).with_preserve_order(true);
+        Ok(Transformed::yes(DataSourceExec::from_data_source(ordered.build()) as _))
+    })?;
+    Ok(plan.data)
 }

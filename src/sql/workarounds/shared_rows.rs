@@ -17,7 +17,6 @@ use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::catalog::cte_worktable::CteWorkTable;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef, TableReference, not_impl_err, plan_err};
 use datafusion::datasource::source_as_provider;
@@ -30,7 +29,6 @@ use datafusion::logical_expr::{
     UserDefinedLogicalNode, UserDefinedLogicalNodeCore, Window, WindowFrameUnits,
     WindowFunctionDefinition,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
@@ -45,7 +43,7 @@ static IDS: AtomicU64 = AtomicU64::new(0);
 #[derive(Clone, Debug)]
 struct SharedRows {
     id: u64,
-    /// The result that all nodes with this `id` share; `None` until [`SharedOnce`] sets it.
+    /// The result that all nodes with this `id` share; `None` until [`share_results`] sets it.
     result: Option<Arc<SharedResult>>,
     input: LogicalPlan,
 }
@@ -138,7 +136,7 @@ pub(in crate::sql) fn share_rows(plan: &Arc<LogicalPlan>) -> Result<Option<Arc<L
 /// of the alias from which they were rewritten (see [`keep_copies`]).
 pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     // Only a session of Serrate can plan a `SharedRows` node.
-    if !state.analyzer().rules.iter().any(|rule| rule.name() == SharedOnce.name()) {
+    if !state.analyzer().rules.iter().any(|rule| rule.name() == SHARED_ONCE) {
         return Ok(plan);
     }
     // The schemas are identified by address. The map keeps them alive, so that no address is reused.
@@ -303,46 +301,40 @@ fn name_of(alias: &SubqueryAlias) -> AliasName {
     (alias.alias.clone(), below)
 }
 
+/// Name of the rule [`share_results`].
+pub(in crate::sql) const SHARED_ONCE: &str = "serrate_shared_once";
+
 /// Analyzer rule, after all rules that create [`SharedRows`]: makes nodes with the same `id` share
 /// one result, and replaces a node by its input if no other node has its `id`.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct SharedOnce;
-
-impl AnalyzerRule for SharedOnce {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        refuse_repeated_steps(&plan)?;
-        let mut uses: HashMap<u64, usize> = HashMap::new();
-        plan.apply_with_subqueries(|node| {
-            if let Some(shared) = SharedRows::from_plan(node) {
-                *uses.entry(shared.id).or_default() += 1;
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        if uses.is_empty() {
-            return Ok(plan);
+pub(in crate::sql) fn share_results(plan: LogicalPlan) -> Result<LogicalPlan> {
+    refuse_repeated_steps(&plan)?;
+    let mut uses: HashMap<u64, usize> = HashMap::new();
+    plan.apply_with_subqueries(|node| {
+        if let Some(shared) = SharedRows::from_plan(node) {
+            *uses.entry(shared.id).or_default() += 1;
         }
-        let mut results: HashMap<u64, Arc<SharedResult>> = HashMap::new();
-        let plan = plan.transform_down_with_subqueries(|mut node| {
-            let mut changed = false;
-            while let Some(shared) = SharedRows::from_plan(&node) {
-                changed = true;
-                if uses.get(&shared.id) == Some(&1) {
-                    node = shared.input.clone();
-                    continue;
-                }
-                let result = results.entry(shared.id).or_default();
-                let shared = SharedRows { result: Some(Arc::clone(result)), ..shared.clone() };
-                node = LogicalPlan::Extension(Extension { node: Arc::new(shared) });
-                break;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if uses.is_empty() {
+        return Ok(plan);
+    }
+    let mut results: HashMap<u64, Arc<SharedResult>> = HashMap::new();
+    let plan = plan.transform_down_with_subqueries(|mut node| {
+        let mut changed = false;
+        while let Some(shared) = SharedRows::from_plan(&node) {
+            changed = true;
+            if uses.get(&shared.id) == Some(&1) {
+                node = shared.input.clone();
+                continue;
             }
-            Ok(Transformed::new_transformed(node, changed))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_shared_once"
-    }
+            let result = results.entry(shared.id).or_default();
+            let shared = SharedRows { result: Some(Arc::clone(result)), ..shared.clone() };
+            node = LogicalPlan::Extension(Extension { node: Arc::new(shared) });
+            break;
+        }
+        Ok(Transformed::new_transformed(node, changed))
+    })?;
+    Ok(plan.data)
 }
 
 /// Returns an error for a recursive query whose step reads the rows of the step before more than

@@ -1,10 +1,8 @@
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, lit};
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
@@ -13,21 +11,12 @@ use crate::sql::workarounds::expression_parts::rewrite_parts;
 /// DataFusion 55 searches for the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true and `'abc'
 /// SIMILAR TO 'a%'` is false. The rule translates a literal pattern to the equivalent regular expression.
 /// Obsolete once the test `stock_similar_to_still_searches` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct SimilarPatterns;
-
-impl AnalyzerRule for SimilarPatterns {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let is_similar = |e: &Expr| matches!(e, Expr::SimilarTo(_));
-        rewrite_parts(plan, is_similar, |e, _| match e {
-            Expr::SimilarTo(like) => as_regex(like).map(Transformed::yes),
-            e => Ok(Transformed::no(e)),
-        })
-    }
-
-    fn name(&self) -> &str {
-        "serrate_similar_patterns"
-    }
+pub(in crate::sql) fn translate_similar_patterns(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_similar = |e: &Expr| matches!(e, Expr::SimilarTo(_));
+    rewrite_parts(plan, is_similar, |e, _| match e {
+        Expr::SimilarTo(like) => as_regex(like).map(Transformed::yes),
+        e => Ok(Transformed::no(e)),
+    })
 }
 
 fn as_regex(like: Like) -> Result<Expr> {

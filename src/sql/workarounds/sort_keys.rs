@@ -3,35 +3,20 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
-
 /// Keeps `eliminate_duplicated_expr` from removing a sort key that has the name of an earlier cast.
 ///
 /// The rule removes a key that earlier keys determine, and finds the earlier keys by their names. A
 /// cast has the name of its column, so that `GROUP BY f ORDER BY f::INT, f` loses the key `f`.
 /// Obsolete once the test `stock_casts_still_hide_sort_keys` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct SortKeys {
-    stock: LogicalRule,
-}
-
-impl SortKeys {
-    wrap_rule!("eliminate_duplicated_expr");
-}
-
-impl OptimizerRule for SortKeys {
-    logical_rule!(stock);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        if let LogicalPlan::Sort(sort) = &plan
-            && sort.expr.iter().any(|key| !matches!(key.expr, Expr::Column(_)))
-        {
-            return Ok(Transformed::no(plan));
-        }
-        self.stock.rewrite(plan, config)
+pub(in crate::sql) fn keep_sort_keys(
+    stock: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Sort(sort) = &plan
+        && sort.expr.iter().any(|key| !matches!(key.expr, Expr::Column(_)))
+    {
+        return Ok(Transformed::no(plan));
     }
+    stock.rewrite(plan, config)
 }

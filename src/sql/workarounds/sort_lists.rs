@@ -11,46 +11,31 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 /// Physical optimizer rule: moves the limit of a sort by lists or structs into a node above the sort.
-#[derive(Debug, Default)]
-pub(crate) struct SortLists;
-
-impl PhysicalOptimizerRule for SortLists {
-    fn name(&self) -> &str {
-        "SortLists"
-    }
-
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|plan| {
-            let Some(sort) = plan.downcast_ref::<SortExec>() else {
-                return Ok(Transformed::no(plan));
-            };
-            let schema = sort.input().schema();
-            let mut nested = false;
-            for by in sort.expr() {
-                nested |= by.expr.data_type(&schema)?.is_nested();
+pub(crate) fn split_list_sorts(
+    plan: Arc<dyn ExecutionPlan>,
+    _: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|plan| {
+        let Some(sort) = plan.downcast_ref::<SortExec>() else {
+            return Ok(Transformed::no(plan));
+        };
+        let schema = sort.input().schema();
+        let mut nested = false;
+        for by in sort.expr() {
+            nested |= by.expr.data_type(&schema)?.is_nested();
+        }
+        match sort.fetch() {
+            Some(fetch) if nested => {
+                let whole = Arc::new(sort.with_fetch(None));
+                Ok(Transformed::yes(Arc::new(LocalLimitExec::new(whole, fetch))))
             }
-            match sort.fetch() {
-                Some(fetch) if nested => {
-                    let whole = Arc::new(sort.with_fetch(None));
-                    Ok(Transformed::yes(Arc::new(LocalLimitExec::new(whole, fetch))))
-                }
-                _ => Ok(Transformed::no(plan)),
-            }
-        })
-        .map(|found| found.data)
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+            _ => Ok(Transformed::no(plan)),
+        }
+    })
+    .map(|found| found.data)
 }

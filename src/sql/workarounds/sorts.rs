@@ -12,7 +12,6 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
 use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
@@ -36,25 +35,11 @@ use crate::sql::exec::{one_input, same_statistics};
 /// omits keys that are constant in each input of UNION ALL, so the sort drops rows that equal,
 /// except in these keys, the last rows of another input. Obsolete once
 /// `stock_limits_over_unions_still_drop_rows` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct MissingSorts;
-
-impl PhysicalOptimizerRule for MissingSorts {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(plan.transform_up(add_sorts)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_missing_sorts"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn add_missing_sorts(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(plan.transform_up(add_sorts)?.data)
 }
 
 fn add_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
@@ -107,48 +92,34 @@ fn replace_inputs(
     node.replace_children(inputs, anew)
 }
 
-/// Physical optimizer rule, before [`MissingSorts`]: hides the order of the input from an aggregation whose
+/// Physical optimizer rule, before [`add_missing_sorts`]: hides the order of the input from an aggregation whose
 /// group keys have a type without scalar comparison.
 ///
 /// If some keys are ordered, for example constant, the aggregation compares them with the keys of the
 /// previous row as scalars, and fails with "Uncomparable values" for lists of lists. Obsolete once the test
 /// `stock_distinct_of_constant_lists_still_fails` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct UnorderedKeys;
-
-impl PhysicalOptimizerRule for UnorderedKeys {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            let Some(aggregate) = node.downcast_ref::<AggregateExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            let InputOrderMode::PartiallySorted(ordered) = aggregate.input_order_mode() else {
-                return Ok(Transformed::no(node));
-            };
-            let schema = node.schema();
-            let compared = ordered.iter().all(|at| {
-                schema.fields().get(*at).is_some_and(|field| has_comparison(field.data_type()))
-            });
-            if compared {
-                return Ok(Transformed::no(node));
-            }
-            let input = Arc::new(UnorderedExec::new(Arc::clone(aggregate.input())));
-            replace_inputs(node, vec![input]).map(Transformed::yes)
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_unordered_keys"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn hide_unordered_keys(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let Some(aggregate) = node.downcast_ref::<AggregateExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        let InputOrderMode::PartiallySorted(ordered) = aggregate.input_order_mode() else {
+            return Ok(Transformed::no(node));
+        };
+        let schema = node.schema();
+        let compared = ordered.iter().all(|at| {
+            schema.fields().get(*at).is_some_and(|field| has_comparison(field.data_type()))
+        });
+        if compared {
+            return Ok(Transformed::no(node));
+        }
+        let input = Arc::new(UnorderedExec::new(Arc::clone(aggregate.input())));
+        replace_inputs(node, vec![input]).map(Transformed::yes)
+    })?;
+    Ok(plan.data)
 }
 
 /// Physical optimizer rule, before the rules for joins and sorts: hides from outer joins, GROUPING
@@ -162,54 +133,40 @@ impl PhysicalOptimizerRule for UnorderedKeys {
 /// The rule also hides constants that appear only later. A literal key of grouping sets, which the
 /// aggregation itself reports as constant, moves to a projection below. An aggregate of one row
 /// counts as constant, because DataFusion may replace it with literals from statistics.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct LostConstants;
-
-impl PhysicalOptimizerRule for LostConstants {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            if let Some(aggregate) = node.downcast_ref::<AggregateExec>()
-                && let Some(aggregate) = move_literal_keys_below(aggregate)?
-            {
-                return Ok(Transformed::yes(aggregate));
-            }
-            let is_null_somewhere = list_inputs_with_null_rows(&node);
-            let mut changed = false;
-            let inputs = node
-                .children()
-                .into_iter()
-                .enumerate()
-                .map(|(at, input)| {
-                    let known = input.equivalence_properties();
-                    let is_plain = known.eq_group().is_empty() && known.oeq_class().is_empty();
-                    let hides = is_null_somewhere.contains(&at)
-                        && (!is_plain || has_single_row_aggregate(input)?);
-                    if !hides {
-                        return Ok(Arc::clone(input));
-                    }
-                    changed = true;
-                    Ok(Arc::new(UnorderedExec::new(Arc::clone(input))) as Arc<dyn ExecutionPlan>)
-                })
-                .collect::<Result<_>>()?;
-            match changed {
-                true => replace_inputs(node, inputs).map(Transformed::yes),
-                false => Ok(Transformed::no(node)),
-            }
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_lost_constants"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn hide_lost_constants(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        if let Some(aggregate) = node.downcast_ref::<AggregateExec>()
+            && let Some(aggregate) = move_literal_keys_below(aggregate)?
+        {
+            return Ok(Transformed::yes(aggregate));
+        }
+        let is_null_somewhere = list_inputs_with_null_rows(&node);
+        let mut changed = false;
+        let inputs = node
+            .children()
+            .into_iter()
+            .enumerate()
+            .map(|(at, input)| {
+                let known = input.equivalence_properties();
+                let is_plain = known.eq_group().is_empty() && known.oeq_class().is_empty();
+                let hides = is_null_somewhere.contains(&at)
+                    && (!is_plain || has_single_row_aggregate(input)?);
+                if !hides {
+                    return Ok(Arc::clone(input));
+                }
+                changed = true;
+                Ok(Arc::new(UnorderedExec::new(Arc::clone(input))) as Arc<dyn ExecutionPlan>)
+            })
+            .collect::<Result<_>>()?;
+        match changed {
+            true => replace_inputs(node, inputs).map(Transformed::yes),
+            false => Ok(Transformed::no(node)),
+        }
+    })?;
+    Ok(plan.data)
 }
 
 /// If an aggregation with grouping sets has constant keys, moves these to a projection below it,

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_datafusion_err};
 use datafusion::error::Result;
@@ -11,7 +10,6 @@ use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, JoinType, LogicalPlan,
     LogicalPlanBuilder, Operator, SkipType, Subquery, exists, lit, not_exists, when,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::correlated::{find_outer_columns, has_grouping_sets, hides_outer};
 use crate::sql::workarounds::shared_rows::share_rows;
@@ -42,48 +40,36 @@ const ANSWER: &str = "__serrate_exists";
 /// NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. It writes a query
 /// of one row as a scalar subquery, and returns an error for queries whose conditions DataFusion would move
 /// wrongly. Obsolete once the test `stock_in_is_still_two_valued` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct ThreeValuedIn;
-
-impl AnalyzerRule for ThreeValuedIn {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut found = false;
-        plan.apply_with_subqueries(|node| {
-            found = found || has_query(node)?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !found {
-            return Ok(plan);
+pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = found || has_query(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(plan);
+    }
+    // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
+    let plan = plan.transform_up_with_subqueries(|node| {
+        if !has_query(&node)? {
+            return Ok(Transformed::no(node));
         }
-        // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
-        let plan = plan.transform_up_with_subqueries(|node| {
-            if !has_query(&node)? {
-                return Ok(Transformed::no(node));
-            }
-            node.apply_expressions(|expr| {
-                expr.apply(|expr| {
-                    if let Some(query) = find_query(expr) {
-                        check_correlation(query, expr)?;
-                        check_names(query, expr)?;
-                    }
-                    Ok(TreeNodeRecursion::Continue)
-                })
-            })?;
-            let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
-            let condition = rewrite_condition(
-                filter.predicate,
-                NeededResults::TrueAlone,
-                filter.input.schema(),
-            )?;
-            let filter = Filter::try_new(condition, filter.input)?;
-            Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Some(query) = find_query(expr) {
+                    check_correlation(query, expr)?;
+                    check_names(query, expr)?;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
         })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_three_valued_in"
-    }
+        let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
+        let condition =
+            rewrite_condition(filter.predicate, NeededResults::TrueAlone, filter.input.schema())?;
+        let filter = Filter::try_new(condition, filter.input)?;
+        Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+    })?;
+    Ok(plan.data)
 }
 
 pub(super) fn has_query(node: &LogicalPlan) -> Result<bool> {

@@ -3,7 +3,6 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
@@ -11,7 +10,6 @@ use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TryCast, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 use serrate_core::internal::parse_lists;
 
@@ -28,25 +26,16 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> = LazyLock::new(|| {
 /// Arrow casts a string to a list with the string as its only element. The rule runs before type coercion, which casts
 /// strings to lists for functions such as `array_append`. Obsolete once the test
 /// `stock_texts_of_lists_are_still_elements` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct TextLists;
-
-impl AnalyzerRule for TextLists {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_parts(plan, is_cast_to_list, |e, columns| {
-            Ok(match call_parser(&e, columns) {
-                Some(call) => Transformed::yes(call),
-                None => Transformed::no(e),
-            })
+pub(in crate::sql) fn cast_texts_to_lists(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_parts(plan, is_cast_to_list, |e, columns| {
+        Ok(match call_parser(&e, columns) {
+            Some(call) => Transformed::yes(call),
+            None => Transformed::no(e),
         })
-    }
-
-    fn name(&self) -> &str {
-        "serrate_text_lists"
-    }
+    })
 }
 
-/// Returns the functions that [`TextLists`] inserts, for plans that are sent to worker processes.
+/// Returns the functions that [`cast_texts_to_lists`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_text_list_functions() -> [Arc<ScalarUDF>; 2] {
     FUNCTIONS.clone()

@@ -5,14 +5,12 @@ use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TryCast, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 use serrate_core::internal::times::{complete_times, has_texts};
 
@@ -76,50 +74,41 @@ const READERS: [&str; 6] = [
 /// Arrow requires the seconds and two digits for each field of a time, and the names of the units of an interval, so
 /// a cast of such a text fails. Obsolete once the tests `stock_times_without_seconds_are_still_errors` and
 /// `stock_intervals_without_units_are_still_errors` fail.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct TimeTexts;
-
-impl AnalyzerRule for TimeTexts {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let may_read = |e: &Expr| {
-            matches!(e, Expr::Cast(_) | Expr::TryCast(_)) || is_named_cast(e) || is_reader(e)
-        };
-        rewrite_parts(plan, may_read, |e, columns| match e {
-            Expr::Cast(Cast { expr, field }) => {
-                let read = complete_cast(*expr, field.data_type(), columns)?;
-                Ok(read.update_data(|expr| Expr::Cast(Cast { expr: Box::new(expr), field })))
-            }
-            Expr::TryCast(TryCast { expr, field }) => {
-                let read = complete_cast(*expr, field.data_type(), columns)?;
-                Ok(read.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
-            }
-            Expr::ScalarFunction(mut call) => {
-                let e = Expr::ScalarFunction(call.clone());
-                let form = match is_reader(&e) {
-                    true => Some(TextForm::Time),
-                    false if is_named_cast(&e) => TextForm::from_type(&e.get_type(columns)?),
-                    false => None,
-                };
-                let Some(form) = form.filter(|_| !call.args.is_empty()) else {
-                    return Ok(Transformed::no(e));
-                };
-                let read = complete_text(call.args.swap_remove(0), form, columns)?;
-                let changed = read.transformed;
-                call.args.push(read.data);
-                let last = call.args.len() - 1;
-                call.args.swap(0, last);
-                Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
-            }
-            e => Ok(Transformed::no(e)),
-        })
-    }
-
-    fn name(&self) -> &str {
-        "serrate_time_texts"
-    }
+pub(in crate::sql) fn cast_texts_to_times(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let may_read = |e: &Expr| {
+        matches!(e, Expr::Cast(_) | Expr::TryCast(_)) || is_named_cast(e) || is_reader(e)
+    };
+    rewrite_parts(plan, may_read, |e, columns| match e {
+        Expr::Cast(Cast { expr, field }) => {
+            let read = complete_cast(*expr, field.data_type(), columns)?;
+            Ok(read.update_data(|expr| Expr::Cast(Cast { expr: Box::new(expr), field })))
+        }
+        Expr::TryCast(TryCast { expr, field }) => {
+            let read = complete_cast(*expr, field.data_type(), columns)?;
+            Ok(read.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
+        }
+        Expr::ScalarFunction(mut call) => {
+            let e = Expr::ScalarFunction(call.clone());
+            let form = match is_reader(&e) {
+                true => Some(TextForm::Time),
+                false if is_named_cast(&e) => TextForm::from_type(&e.get_type(columns)?),
+                false => None,
+            };
+            let Some(form) = form.filter(|_| !call.args.is_empty()) else {
+                return Ok(Transformed::no(e));
+            };
+            let read = complete_text(call.args.swap_remove(0), form, columns)?;
+            let changed = read.transformed;
+            call.args.push(read.data);
+            let last = call.args.len() - 1;
+            call.args.swap(0, last);
+            Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
+        }
+        e => Ok(Transformed::no(e)),
+    })
 }
 
-/// Returns the functions that [`TimeTexts`] inserts, for plans that are sent to worker processes.
+/// Returns the functions that [`cast_texts_to_times`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_time_text_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&TIMES), Arc::clone(&INTERVALS)]

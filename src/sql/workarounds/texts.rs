@@ -1,10 +1,8 @@
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
@@ -12,18 +10,9 @@ use crate::sql::workarounds::expression_parts::rewrite_parts;
 ///
 /// Type coercion keeps the dictionary and casts the pattern to another string type, so `code LIKE pattern`
 /// fails if the pattern is a column of a Parquet file.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct OneText;
-
-impl AnalyzerRule for OneText {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let is_like = |e: &Expr| matches!(e, Expr::Like(_));
-        rewrite_parts(plan, is_like, |e, columns| Ok(cast_pattern(e, columns)))
-    }
-
-    fn name(&self) -> &str {
-        "serrate_one_text"
-    }
+pub(in crate::sql) fn cast_like_patterns(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_like = |e: &Expr| matches!(e, Expr::Like(_));
+    rewrite_parts(plan, is_like, |e, columns| Ok(cast_pattern(e, columns)))
 }
 
 fn cast_pattern(e: Expr, schema: &DFSchema) -> Transformed<Expr> {

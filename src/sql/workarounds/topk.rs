@@ -3,7 +3,6 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
@@ -15,29 +14,15 @@ use serrate_core::internal::holds_float;
 /// DataFusion's `TopKAggregation` keeps the best groups in a heap that drops NaN, so `max(v)` can differ from
 /// its value without LIMIT, and a NaN key causes a panic. Obsolete once the test
 /// `stock_topk_of_floats_is_still_wrong` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct WholeFloatGroups;
-
-impl PhysicalOptimizerRule for WholeFloatGroups {
-    fn name(&self) -> &str {
-        "serrate_whole_float_groups"
-    }
-
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        remove_limits(plan, |aggregate| {
-            let in_order = aggregate.limit_options().is_some_and(|l| l.descending().is_some());
-            let of_floats = aggregate.schema().fields().iter().any(|f| holds_float(f.data_type()));
-            in_order && of_floats
-        })
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn remove_float_limits(
+    plan: Arc<dyn ExecutionPlan>,
+    _: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    remove_limits(plan, |aggregate| {
+        let in_order = aggregate.limit_options().is_some_and(|l| l.descending().is_some());
+        let of_floats = aggregate.schema().fields().iter().any(|f| holds_float(f.data_type()));
+        in_order && of_floats
+    })
 }
 
 /// Physical optimizer rule: removes the limit of DISTINCT .. LIMIT from an aggregate over sorted rows.
@@ -46,28 +31,14 @@ impl PhysicalOptimizerRule for WholeFloatGroups {
 /// rows, the aggregate runs as a TopK and fails: "Ordering direction required for DISTINCT with
 /// limit" (<https://github.com/apache/datafusion/issues/25350>). The limit above the aggregate
 /// remains. Obsolete once the test `stock_limits_of_sorted_distinct_rows_still_fail` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct SortedDistinct;
-
-impl PhysicalOptimizerRule for SortedDistinct {
-    fn name(&self) -> &str {
-        "serrate_sorted_distinct"
-    }
-
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        remove_limits(plan, |aggregate| {
-            let has_limit = aggregate.limit_options().is_some_and(|l| l.descending().is_none());
-            has_limit && !aggregate.is_unordered_unfiltered_group_by_distinct()
-        })
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn remove_distinct_limits(
+    plan: Arc<dyn ExecutionPlan>,
+    _: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    remove_limits(plan, |aggregate| {
+        let has_limit = aggregate.limit_options().is_some_and(|l| l.descending().is_none());
+        has_limit && !aggregate.is_unordered_unfiltered_group_by_distinct()
+    })
 }
 
 fn remove_limits(

@@ -7,55 +7,44 @@
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, TableReference, internal_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Projection, Union};
-use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule, after type coercion: if an input of a union is a union of the same types, the
 /// inputs of the inner union replace it. Below DISTINCT, also replaces inputs that are DISTINCT of
 /// a union. Gives the inputs of a union below a projection in a union the names of its columns.
-#[derive(Debug)]
-pub(in crate::sql) struct FlatUnions;
-
-impl AnalyzerRule for FlatUnions {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let is_open = |u: &Union| is_nested(u, true) || u.inputs.iter().any(|i| projects_union(i));
-        if !plan.exists(|node| Ok(matches!(node, LogicalPlan::Union(u) if is_open(u))))? {
-            return Ok(plan);
-        }
-        let plan = plan.transform_down_with_subqueries(|node| {
-            Ok(match node {
-                LogicalPlan::Union(union) if is_nested(&union, false) => {
-                    Transformed::yes(LogicalPlan::Union(flatten_union(union, false)))
-                }
-                LogicalPlan::Distinct(Distinct::All(input)) => match Arc::unwrap_or_clone(input) {
-                    LogicalPlan::Union(union) if is_nested(&union, true) => {
-                        let flat = Arc::new(LogicalPlan::Union(flatten_union(union, true)));
-                        Transformed::yes(LogicalPlan::Distinct(Distinct::All(flat)))
-                    }
-                    other => Transformed::no(LogicalPlan::Distinct(Distinct::All(Arc::new(other)))),
-                },
-                other => Transformed::no(other),
-            })
-        })?;
-        let plan = plan.data.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Union(mut union) if union.inputs.iter().any(|i| projects_union(i)) => {
-                for input in &mut union.inputs {
-                    *input = name_projected(Arc::clone(input))?;
-                }
-                Ok(Transformed::yes(LogicalPlan::Union(union)))
+pub(in crate::sql) fn flatten_unions(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_open = |u: &Union| is_nested(u, true) || u.inputs.iter().any(|i| projects_union(i));
+    if !plan.exists(|node| Ok(matches!(node, LogicalPlan::Union(u) if is_open(u))))? {
+        return Ok(plan);
+    }
+    let plan = plan.transform_down_with_subqueries(|node| {
+        Ok(match node {
+            LogicalPlan::Union(union) if is_nested(&union, false) => {
+                Transformed::yes(LogicalPlan::Union(flatten_union(union, false)))
             }
-            other => Ok(Transformed::no(other)),
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_flat_unions"
-    }
+            LogicalPlan::Distinct(Distinct::All(input)) => match Arc::unwrap_or_clone(input) {
+                LogicalPlan::Union(union) if is_nested(&union, true) => {
+                    let flat = Arc::new(LogicalPlan::Union(flatten_union(union, true)));
+                    Transformed::yes(LogicalPlan::Distinct(Distinct::All(flat)))
+                }
+                other => Transformed::no(LogicalPlan::Distinct(Distinct::All(Arc::new(other)))),
+            },
+            other => Transformed::no(other),
+        })
+    })?;
+    let plan = plan.data.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Union(mut union) if union.inputs.iter().any(|i| projects_union(i)) => {
+            for input in &mut union.inputs {
+                *input = name_projected(Arc::clone(input))?;
+            }
+            Ok(Transformed::yes(LogicalPlan::Union(union)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(plan.data)
 }
 
 fn is_nested(union: &Union, distinct: bool) -> bool {

@@ -4,7 +4,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_expr::window::WindowExpr;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
@@ -18,31 +17,17 @@ use crate::sql::exec::plain_order::PlainOrderExec;
 /// of a window for this reason, but the window then requires that the input declares an order by both keys.
 /// So `SELECT row_number() OVER (PARTITION BY k, max(x)) FROM (SELECT * FROM t ORDER BY k LIMIT 9) GROUP BY
 /// k` fails. Obsolete once the test `stock_windows_over_unique_keys_still_fail` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct UniquePartitions;
-
-impl PhysicalOptimizerRule for UniquePartitions {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            let Some(input) = find_unique_input(&node) else { return Ok(Transformed::no(node)) };
-            let input = Arc::new(PlainOrderExec::new(input));
-            let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            node.replace_children(vec![input], anew).map(Transformed::yes)
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_unique_partitions"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(in crate::sql) fn hide_unique_columns(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let Some(input) = find_unique_input(&node) else { return Ok(Transformed::no(node)) };
+        let input = Arc::new(PlainOrderExec::new(input));
+        let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        node.replace_children(vec![input], anew).map(Transformed::yes)
+    })?;
+    Ok(plan.data)
 }
 
 /// Returns the input of a window with several PARTITION BY keys if one of its columns is unique.

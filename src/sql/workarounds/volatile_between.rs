@@ -3,14 +3,12 @@ use std::sync::{Arc, LazyLock};
 use arrow::compute::and_kleene;
 use arrow::compute::kernels::cmp::{gt_eq, lt_eq};
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{call_on_arrays, declare};
 use crate::sql::workarounds::expression_parts::rewrite_parts;
@@ -24,28 +22,18 @@ static BETWEEN: LazyLock<Arc<ScalarUDF>> =
 /// DataFusion 55 rewrites BETWEEN to two comparisons, each with a random number of its own:
 /// <https://github.com/apache/datafusion/issues/25457>. Obsolete once the test
 /// `stock_between_still_evaluates_its_operand_twice` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct VolatileBetween;
-
-impl AnalyzerRule for VolatileBetween {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let is_affected =
-            |e: &Expr| matches!(e, Expr::Between(between) if between.expr.is_volatile());
-        rewrite_parts(plan, is_affected, |e, _| match e {
-            Expr::Between(between) if between.expr.is_volatile() => {
-                let is_between = BETWEEN.call(vec![*between.expr, *between.low, *between.high]);
-                Ok(Transformed::yes(if between.negated { !is_between } else { is_between }))
-            }
-            e => Ok(Transformed::no(e)),
-        })
-    }
-
-    fn name(&self) -> &str {
-        "serrate_volatile_between"
-    }
+pub(in crate::sql) fn evaluate_between_once(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_affected = |e: &Expr| matches!(e, Expr::Between(between) if between.expr.is_volatile());
+    rewrite_parts(plan, is_affected, |e, _| match e {
+        Expr::Between(between) if between.expr.is_volatile() => {
+            let is_between = BETWEEN.call(vec![*between.expr, *between.low, *between.high]);
+            Ok(Transformed::yes(if between.negated { !is_between } else { is_between }))
+        }
+        e => Ok(Transformed::no(e)),
+    })
 }
 
-/// Returns the function that [`VolatileBetween`] inserts, for plans that are sent to worker processes.
+/// Returns the function that [`evaluate_between_once`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn get_between_function() -> Arc<ScalarUDF> {
     Arc::clone(&BETWEEN)

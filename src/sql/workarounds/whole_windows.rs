@@ -6,8 +6,6 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Window};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
-
 /// Makes the rule `common_sub_expression_eliminate` leave window functions in their nodes.
 ///
 /// The rule computes the common parts of windows in a projection below them. It moves whole window
@@ -16,38 +14,25 @@ use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 /// (`sum(a + b)`, `sum(b + a)`). It also takes `sum(x) OVER (PARTITION BY k ROWS 1 PRECEDING)` for
 /// `sum(x) OVER (ORDER BY k ROWS 1 PRECEDING)`. Obsolete once the test
 /// `stock_equal_windows_still_fail` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct WholeWindows {
-    stock: LogicalRule,
-}
-
-impl WholeWindows {
-    wrap_rule!("common_sub_expression_eliminate");
-}
-
-impl OptimizerRule for WholeWindows {
-    logical_rule!(stock);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        // The plan is not cloned below unless it has windows.
-        if !has_window(&plan, |_| true)? {
-            return self.stock.rewrite(plan, config);
-        }
-        let merged = plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Window(window) => merge_windows(window),
-            other => Ok(Transformed::no(other)),
-        })?;
-        let unchanged = Transformed::new_transformed(merged.data.clone(), merged.transformed);
-        let done = merged.transform_data(|plan| self.stock.rewrite(plan, config))?;
-        let is_moved = |e: &Expr| !matches!(find_function(e), Expr::WindowFunction(_));
-        match has_window(&done.data, |window| window.window_expr.iter().any(is_moved))? {
-            true => Ok(unchanged),
-            false => Ok(done),
-        }
+pub(in crate::sql) fn keep_whole_windows(
+    stock: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    // The plan is not cloned below unless it has windows.
+    if !has_window(&plan, |_| true)? {
+        return stock.rewrite(plan, config);
+    }
+    let merged = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Window(window) => merge_windows(window),
+        other => Ok(Transformed::no(other)),
+    })?;
+    let unchanged = Transformed::new_transformed(merged.data.clone(), merged.transformed);
+    let done = merged.transform_data(|plan| stock.rewrite(plan, config))?;
+    let is_moved = |e: &Expr| !matches!(find_function(e), Expr::WindowFunction(_));
+    match has_window(&done.data, |window| window.window_expr.iter().any(is_moved))? {
+        true => Ok(unchanged),
+        false => Ok(done),
     }
 }
 

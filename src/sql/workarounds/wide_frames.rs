@@ -1,5 +1,4 @@
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
@@ -7,7 +6,6 @@ use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
     Cast, Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::{find_columns_below, rewrite_node};
 
@@ -23,34 +21,25 @@ const MOST_ROWS: u64 = 1 << 62;
 /// If `key + n` does not fit the type of the key, DataFusion 55 extends the frame to the end of the
 /// partition, so that the frame includes the rows whose key is NULL. An `n` that does not fit has
 /// the same effect. Obsolete once the test `stock_frames_beyond_a_type_still_include_null` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct WideFrames;
-
-impl AnalyzerRule for WideFrames {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
-            check_bounds(&plan)?;
-            let schema = find_columns_below(&plan)?;
-            // All windows of a node must have the same sort keys, so a key is widened in all of them.
-            let mut widened = Vec::new();
-            plan.apply_expressions(|e| {
-                e.apply(|e| {
-                    widened.extend(widen_key(e, &schema));
-                    Ok(TreeNodeRecursion::Continue)
-                })
-            })?;
-            if widened.is_empty() {
-                return Ok(Transformed::no(plan));
-            }
-            rewrite_node(plan, |e, _| Ok(replace_wide_keys(e, &widened)))
+pub(in crate::sql) fn widen_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|plan| {
+        let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
+        check_bounds(&plan)?;
+        let schema = find_columns_below(&plan)?;
+        // All windows of a node must have the same sort keys, so a key is widened in all of them.
+        let mut widened = Vec::new();
+        plan.apply_expressions(|e| {
+            e.apply(|e| {
+                widened.extend(widen_key(e, &schema));
+                Ok(TreeNodeRecursion::Continue)
+            })
         })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_wide_frames"
-    }
+        if widened.is_empty() {
+            return Ok(Transformed::no(plan));
+        }
+        rewrite_node(plan, |e, _| Ok(replace_wide_keys(e, &widened)))
+    })?;
+    Ok(plan.data)
 }
 
 /// Returns an error for bounds that DataFusion's frames do not support: an INTERVAL with a negative part (the frame ends

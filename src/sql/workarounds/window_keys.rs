@@ -7,7 +7,6 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::DFSchema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
@@ -15,7 +14,6 @@ use datafusion::logical_expr::{
     ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{call_on_arrays, declare};
 use crate::sql::workarounds::expression_parts::rewrite_node;
@@ -41,25 +39,16 @@ use serrate_core::internal::to_canonical_floats;
 /// The rule works around two more bugs: windows over binary strings have no RANGE frame, and ordered
 /// aggregates with a repeated key panic (`arg_max(x, x)`). Obsolete once the tests
 /// `stock_windows_over_binary_still_fail` and `stock_repeated_keys_still_panic` fail.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct WindowKeys;
-
-impl AnalyzerRule for WindowKeys {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let plan = match plan {
-                LogicalPlan::Distinct(Distinct::On(on)) => return Ok(key_distinct(on)),
-                LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) => plan,
-                other => return Ok(Transformed::no(other)),
-            };
-            rewrite_node(plan, |e, columns| Ok(key_calls(e, columns)))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_window_keys"
-    }
+pub(in crate::sql) fn replace_window_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|plan| {
+        let plan = match plan {
+            LogicalPlan::Distinct(Distinct::On(on)) => return Ok(key_distinct(on)),
+            LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) => plan,
+            other => return Ok(Transformed::no(other)),
+        };
+        rewrite_node(plan, |e, columns| Ok(key_calls(e, columns)))
+    })?;
+    Ok(plan.data)
 }
 
 fn key_calls(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {

@@ -1,11 +1,9 @@
 use datafusion::common::ScalarValue;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     Expr, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::map_named;
 
@@ -17,21 +15,12 @@ use crate::sql::workarounds::expression_parts::map_named;
 /// does not change the results: a streaming window waits for later rows only where a frame can have them.
 /// Serrate's own `min`, `max` and `sum` report no order of their results in any case ([`crate::functions`]).
 /// Obsolete once the test `stock_counts_over_frames_still_count_as_sorted` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct WindowOrders;
-
-impl AnalyzerRule for WindowOrders {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|plan| {
-            let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
-            map_named(plan, |e| e.transform_up(|e| Ok(mark_frame(e))))
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_window_orders"
-    }
+pub(in crate::sql) fn mark_sliding_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|plan| {
+        let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
+        map_named(plan, |e| e.transform_up(|e| Ok(mark_frame(e))))
+    })?;
+    Ok(plan.data)
 }
 
 fn mark_frame(mut e: Expr) -> Transformed<Expr> {

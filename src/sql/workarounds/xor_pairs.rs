@@ -1,13 +1,11 @@
 use std::collections::HashMap;
 
 use datafusion::common::DFSchema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
@@ -15,20 +13,11 @@ use crate::sql::workarounds::expression_parts::rewrite_parts;
 ///
 /// DataFusion 55 removes such operands, so that for a NULL `x`, `x ^ x` is 0 instead of NULL.
 /// Obsolete once the test `stock_pairs_of_xor_still_forget_null` fails.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct XorPairs;
-
-impl AnalyzerRule for XorPairs {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_parts(plan, is_xor, |e, columns| match is_xor(&e) {
-            true => mask_pairs(e, columns),
-            false => Ok(Transformed::no(e)),
-        })
-    }
-
-    fn name(&self) -> &str {
-        "serrate_xor_pairs"
-    }
+pub(in crate::sql) fn rewrite_xor_pairs(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_parts(plan, is_xor, |e, columns| match is_xor(&e) {
+        true => mask_pairs(e, columns),
+        false => Ok(Transformed::no(e)),
+    })
 }
 
 fn is_xor(e: &Expr) -> bool {

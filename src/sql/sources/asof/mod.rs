@@ -23,7 +23,7 @@ use crate::sql::sources::meds::MedsTable;
 use crate::sql::sources::{describe_table, select_columns, to_local_path};
 
 pub use self::asof_source::{label_tasks, unknown_labels};
-pub(crate) use self::projection_rule::{AsOfOrder, AsOfProjections};
+pub(crate) use self::projection_rule::{keep_asof_order, push_asof_projections};
 
 /// Table function `meds_asof('DIR', 'LABELS')`.
 ///

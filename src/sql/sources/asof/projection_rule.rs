@@ -4,7 +4,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -18,34 +17,20 @@ use super::asof_source::AsOfSource;
 
 /// Physical optimizer rule: pushes projections into scans of `meds_asof`. Runs before DataFusion's
 /// rule, which would insert a repartitioning that loses the order of labels and copies whole lists.
-#[derive(Debug, Default)]
-pub(crate) struct AsOfProjections;
-
-impl PhysicalOptimizerRule for AsOfProjections {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            Ok(match into_scan(projection, projection.input())? {
-                Some(plan) => Transformed::yes(plan),
-                None => Transformed::no(node),
-            })
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_asof_projections"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(crate) fn push_asof_projections(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        Ok(match into_scan(projection, projection.input())? {
+            Some(plan) => Transformed::yes(plan),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
 }
 
 /// Pushes a projection into `input` if it is a scan of `meds_asof`, possibly below limits.
@@ -75,37 +60,23 @@ fn as_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
 
 /// Physical optimizer rule, after DataFusion's rules: removes repartitioning of rows of `meds_asof`, because
 /// a merge of partitions would change their order. The scan itself already uses all cores.
-#[derive(Debug, Default)]
-pub(crate) struct AsOfOrder;
-
-impl PhysicalOptimizerRule for AsOfOrder {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            let Some(dealt) = node.downcast_ref::<RepartitionExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            let input = dealt.input();
-            let round_robin = matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_));
-            let one = input.output_partitioning().partition_count() == 1;
-            Ok(match round_robin && one && has_scan_order(input) {
-                true => Transformed::yes(Arc::clone(input)),
-                false => Transformed::no(node),
-            })
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_asof_order"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub(crate) fn keep_asof_order(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let Some(dealt) = node.downcast_ref::<RepartitionExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        let input = dealt.input();
+        let round_robin = matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_));
+        let one = input.output_partitioning().partition_count() == 1;
+        Ok(match round_robin && one && has_scan_order(input) {
+            true => Transformed::yes(Arc::clone(input)),
+            false => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
 }
 
 fn has_scan_order(plan: &Arc<dyn ExecutionPlan>) -> bool {

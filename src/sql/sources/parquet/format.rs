@@ -89,7 +89,7 @@ impl FileFormatFactory for ParquetFileFormatFactory {
     }
 }
 
-/// Parquet files as tables. [`ParquetLists`](super::ParquetLists) reads lists, and DataFusion reads
+/// Parquet files as tables. [`decode_lists`](super::decode_lists) reads lists, and DataFusion reads
 /// the other columns.
 ///
 /// COPY to one local file whose name ends in `.parquet` writes as [`ParquetTableWriter`] does: row

@@ -8,5 +8,5 @@ mod statistics_bounds;
 pub(crate) use format::{ParquetFileFormat, ParquetFileFormatFactory};
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use scan::ListsSource;
-pub(crate) use scan::ParquetLists;
+pub(crate) use scan::decode_lists;
 pub(in crate::sql) use scan::make_window_scan;

@@ -15,15 +15,14 @@ use datafusion::logical_expr::utils::{
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Expr, ExprSchemable, Filter, Join, LogicalPlan, Operator, lit,
 };
+use datafusion::optimizer::OptimizerConfig;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::scalar::ScalarValue;
 
 use super::held::{
     HeldConditions, correlate_held, defer_constant, is_free, is_held, join_conditions, make_case,
 };
 use crate::functions::cannot_fail;
-use crate::sql::rules::logical_rule;
 use crate::sql::workarounds::expression_parts::map_named;
 
 /// Logical optimizer rule, before all others: makes AND and OR evaluate their right side only for rows that
@@ -33,28 +32,20 @@ use crate::sql::workarounds::expression_parts::map_named;
 /// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side decides 80%
 /// of them, so whether a batch fails depends on its other rows. It also simplifies a CASE with boolean
 /// results to AND and OR. This rule therefore creates a CASE with an operand, which later rules do not
-/// simplify, and held conditions, which [`PushDownFree`](super::PushDownFree) keeps in place.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct LazyConditions;
-
-impl OptimizerRule for LazyConditions {
-    logical_rule!("serrate_lazy_conditions", TopDown);
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        if plan.inputs().is_empty() {
-            // A node without inputs (VALUES) has no rows to exclude, so only failing constants are deferred.
-            return plan.map_expressions(|e| defer_failures(e, false));
-        }
-        let plan = match plan {
-            LogicalPlan::Join(join) => guard_join(join)?,
-            plan => Transformed::no(plan),
-        };
-        plan.transform_data(make_node_lazy)
+/// simplify, and held conditions, which [`push_free_conditions`](super::push_free_conditions) keeps in place.
+pub(in crate::sql) fn make_conditions_lazy(
+    plan: LogicalPlan,
+    _config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if plan.inputs().is_empty() {
+        // A node without inputs (VALUES) has no rows to exclude, so only failing constants are deferred.
+        return plan.map_expressions(|e| defer_failures(e, false));
     }
+    let plan = match plan {
+        LogicalPlan::Join(join) => guard_join(join)?,
+        plan => Transformed::no(plan),
+    };
+    plan.transform_data(make_node_lazy)
 }
 
 fn make_node_lazy(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {

@@ -11,5 +11,5 @@ mod push;
 
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use held::list_held_functions;
-pub(in crate::sql) use lazy::LazyConditions;
-pub(in crate::sql) use push::PushDownFree;
+pub(in crate::sql) use lazy::make_conditions_lazy;
+pub(in crate::sql) use push::push_free_conditions;

@@ -10,7 +10,6 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::held::{HeldConditions, is_free, is_held, join_conditions};
-use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 /// Wraps DataFusion's `PushDownFilter`: moves conditions that cannot fail as usual, and others (held
 /// conditions) only past nodes below which they are evaluated for the same rows.
@@ -20,143 +19,130 @@ use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 /// drops, and a volatile condition once per row of one join input. DataFusion also moves conditions without
 /// columns, such as `HAVING random() > 2`, below an aggregate without group keys, which then returns a row
 /// where it should return none. Obsolete once the test `stock_conditions_still_move` fails.
-#[derive(Debug)]
-pub(in crate::sql) struct PushDownFree {
-    stock: LogicalRule,
-}
-
-impl PushDownFree {
-    wrap_rule!("push_down_filter");
-
-    fn push(
-        &self,
-        free: Vec<Expr>,
-        input: Arc<LogicalPlan>,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let Some(free) = conjunction(free) else {
-            return Ok(Transformed::no(Arc::unwrap_or_clone(input)));
-        };
-        match Arc::unwrap_or_clone(input) {
-            LogicalPlan::Join(join) => self.push_over(Some(free), join, config),
-            // The aggregate returns a row even for empty input, so the filter must stay above it.
-            LogicalPlan::Aggregate(aggregate) if may_group_nothing(&aggregate) => {
-                Ok(Transformed::no(add_filter(free, LogicalPlan::Aggregate(aggregate))?))
-            }
-            // The only extension node below filters is `SharedRows`, whose copies all return the
-            // same rows. So no condition on one copy, even without columns, may move below it.
-            LogicalPlan::Extension(node) => {
-                Ok(Transformed::no(add_filter(free, LogicalPlan::Extension(node))?))
-            }
-            input => self.stock.rewrite(add_filter(free, input)?, config),
-        }
-    }
-
-    /// Applies DataFusion's rule to a join below a filter of free conditions (`above`). Held
-    /// conditions stay in the join filter, unless the join is null-aware; free conditions may move.
-    fn push_over(
-        &self,
-        above: Option<Expr>,
-        mut join: Join,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        if join.null_aware {
-            return self.stock.rewrite(filter_over(above, join)?, config);
-        }
-        let was = join.filter.clone();
-        let schema = merge_schema(&[&join.left, &join.right]);
-        let mut conditions = HeldConditions::default();
-        let moved = take_keys(&mut join);
-        if let Some(condition) = join.filter.take() {
-            conditions.add_predicate(condition, &schema);
-        }
-        let rekeyed = !moved.is_empty();
-        conditions.held.splice(0..0, moved);
-        if conditions.held.is_empty() {
-            join.filter = was;
-            return self.stock.rewrite(filter_over(above, join)?, config);
-        }
-        join.filter = conjunction(conditions.free);
-        let pushed = self.stock.rewrite(filter_over(above, join)?, config)?;
-        let held = conditions.held;
-        let mut changed = pushed.transformed || rekeyed;
-        let plan = change_join(pushed.data, |join| {
-            join.filter = combine_held(join, held);
-            changed |= join.filter != was;
-        })?;
-        Ok(Transformed::new_transformed(plan, changed))
-    }
-
-    fn filter(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        let (filters, input) = collect_filters(&plan);
-        let mut conditions = HeldConditions::default();
-        for filter in filters.iter().rev() {
-            conditions.add_predicate(filter.predicate.clone(), input.schema());
-        }
-        let HeldConditions { free, held } = conditions;
-        if held.is_empty() {
-            return self.push(free, Arc::new(input.clone()), config);
-        }
-        let done = filters.len() == 1 && free.is_empty() && is_held(&filters[0].predicate)
-            || filters.len() == 2
-                && is_held(&filters[0].predicate)
-                && !filters[1].predicate.exists(|e| Ok(is_held(e)))?;
-        match input {
-            LogicalPlan::TableScan(_) if free.is_empty() && held.len() == 1 => {
-                // A single condition can move into the scan, which evaluates it for every row in any case.
-                let [only] = &held[..] else { return Ok(Transformed::no(plan)) };
-                if only.is_volatile() {
-                    return Ok(Transformed::no(plan));
-                }
-                let bare = add_filter(only.clone(), input.clone())?;
-                let changed = is_held(&filters[0].predicate);
-                let pushed = self.stock.rewrite(bare, config)?;
-                Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
-            }
-            LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
-                // The conditions become the join filter, which runs before the columns of a pair are copied.
-                let mut join = join.clone();
-                let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
-                join.filter = conjunction(all);
-                let pushed = self.push_over(conjunction(free), join, config)?;
-                Ok(Transformed::yes(pushed.data))
-            }
-            input if lets_through(input, &held) => {
-                let all = join_conditions(free, held);
-                let Some(all) = all else { return Ok(Transformed::no(plan)) };
-                let pushed = self.stock.rewrite(add_filter(all, input.clone())?, config)?;
-                let split = split_held(pushed.data)?;
-                Ok(Transformed::new_transformed(split, pushed.transformed || !done))
-            }
-            _ if done => Ok(Transformed::no(plan)),
-            input => {
-                let below = self.push(free, Arc::new(input.clone()), config)?;
-                let Some(held) = join_conditions(Vec::new(), held) else {
-                    return Ok(below);
-                };
-                Ok(Transformed::yes(add_filter(held, below.data)?))
-            }
-        }
+pub(in crate::sql) fn push_free_conditions(
+    stock: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Filter(_) if has_volatile_keys(&plan) => Ok(Transformed::no(plan)),
+        LogicalPlan::Filter(_) => push_filter(stock, plan, config),
+        LogicalPlan::Join(join) => push_over(stock, None, join, config),
+        plan => stock.rewrite(plan, config),
     }
 }
 
-impl OptimizerRule for PushDownFree {
-    logical_rule!(stock);
+fn push_free(
+    stock: &dyn OptimizerRule,
+    free: Vec<Expr>,
+    input: Arc<LogicalPlan>,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let Some(free) = conjunction(free) else {
+        return Ok(Transformed::no(Arc::unwrap_or_clone(input)));
+    };
+    match Arc::unwrap_or_clone(input) {
+        LogicalPlan::Join(join) => push_over(stock, Some(free), join, config),
+        // The aggregate returns a row even for empty input, so the filter must stay above it.
+        LogicalPlan::Aggregate(aggregate) if may_group_nothing(&aggregate) => {
+            Ok(Transformed::no(add_filter(free, LogicalPlan::Aggregate(aggregate))?))
+        }
+        // The only extension node below filters is `SharedRows`, whose copies all return the
+        // same rows. So no condition on one copy, even without columns, may move below it.
+        LogicalPlan::Extension(node) => {
+            Ok(Transformed::no(add_filter(free, LogicalPlan::Extension(node))?))
+        }
+        input => stock.rewrite(add_filter(free, input)?, config),
+    }
+}
 
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        match plan {
-            LogicalPlan::Filter(_) if has_volatile_keys(&plan) => Ok(Transformed::no(plan)),
-            LogicalPlan::Filter(_) => self.filter(plan, config),
-            LogicalPlan::Join(join) => self.push_over(None, join, config),
-            plan => self.stock.rewrite(plan, config),
+/// Applies DataFusion's rule to a join below a filter of free conditions (`above`). Held
+/// conditions stay in the join filter, unless the join is null-aware; free conditions may move.
+fn push_over(
+    stock: &dyn OptimizerRule,
+    above: Option<Expr>,
+    mut join: Join,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if join.null_aware {
+        return stock.rewrite(filter_over(above, join)?, config);
+    }
+    let was = join.filter.clone();
+    let schema = merge_schema(&[&join.left, &join.right]);
+    let mut conditions = HeldConditions::default();
+    let moved = take_keys(&mut join);
+    if let Some(condition) = join.filter.take() {
+        conditions.add_predicate(condition, &schema);
+    }
+    let rekeyed = !moved.is_empty();
+    conditions.held.splice(0..0, moved);
+    if conditions.held.is_empty() {
+        join.filter = was;
+        return stock.rewrite(filter_over(above, join)?, config);
+    }
+    join.filter = conjunction(conditions.free);
+    let pushed = stock.rewrite(filter_over(above, join)?, config)?;
+    let held = conditions.held;
+    let mut changed = pushed.transformed || rekeyed;
+    let plan = change_join(pushed.data, |join| {
+        join.filter = combine_held(join, held);
+        changed |= join.filter != was;
+    })?;
+    Ok(Transformed::new_transformed(plan, changed))
+}
+
+fn push_filter(
+    stock: &dyn OptimizerRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let (filters, input) = collect_filters(&plan);
+    let mut conditions = HeldConditions::default();
+    for filter in filters.iter().rev() {
+        conditions.add_predicate(filter.predicate.clone(), input.schema());
+    }
+    let HeldConditions { free, held } = conditions;
+    if held.is_empty() {
+        return push_free(stock, free, Arc::new(input.clone()), config);
+    }
+    let done = filters.len() == 1 && free.is_empty() && is_held(&filters[0].predicate)
+        || filters.len() == 2
+            && is_held(&filters[0].predicate)
+            && !filters[1].predicate.exists(|e| Ok(is_held(e)))?;
+    match input {
+        LogicalPlan::TableScan(_) if free.is_empty() && held.len() == 1 => {
+            // A single condition can move into the scan, which evaluates it for every row in any case.
+            let [only] = &held[..] else { return Ok(Transformed::no(plan)) };
+            if only.is_volatile() {
+                return Ok(Transformed::no(plan));
+            }
+            let bare = add_filter(only.clone(), input.clone())?;
+            let changed = is_held(&filters[0].predicate);
+            let pushed = stock.rewrite(bare, config)?;
+            Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
+        }
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
+            // The conditions become the join filter, which runs before the columns of a pair are copied.
+            let mut join = join.clone();
+            let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
+            join.filter = conjunction(all);
+            let pushed = push_over(stock, conjunction(free), join, config)?;
+            Ok(Transformed::yes(pushed.data))
+        }
+        input if lets_through(input, &held) => {
+            let all = join_conditions(free, held);
+            let Some(all) = all else { return Ok(Transformed::no(plan)) };
+            let pushed = stock.rewrite(add_filter(all, input.clone())?, config)?;
+            let split = split_held(pushed.data)?;
+            Ok(Transformed::new_transformed(split, pushed.transformed || !done))
+        }
+        _ if done => Ok(Transformed::no(plan)),
+        input => {
+            let below = push_free(stock, free, Arc::new(input.clone()), config)?;
+            let Some(held) = join_conditions(Vec::new(), held) else {
+                return Ok(below);
+            };
+            Ok(Transformed::yes(add_filter(held, below.data)?))
         }
     }
 }

@@ -9,7 +9,6 @@ mod written;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, plan_err};
 use datafusion::error::Result;
@@ -18,7 +17,6 @@ use datafusion::logical_expr::{
     Aggregate, Cast, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Projection, Union,
     WriteOp,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::{find_columns_below, has_part, rewrite_node};
 use expressions::{holds_interval, rewrite_expr};
@@ -39,17 +37,8 @@ pub(in crate::sql) use written::{cast_in_microseconds, columns_in_microseconds};
 ///   or a literal does not fit their unit, all compare as exact decimals.
 /// * GROUP BY, DISTINCT and aggregates compare intervals in a normalized form. Lists and structs of
 ///   intervals would compare field by field, so grouping by them is an error.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct ExactTimes;
-
-impl AnalyzerRule for ExactTimes {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_exact_times"
-    }
+pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
 }
 
 /// Rewrites a plan node whose inputs are already rewritten.

@@ -6,7 +6,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 
 use super::cut::find_file_windows;
@@ -18,48 +17,34 @@ use crate::sql::sources::exact_file_casts::ExactCasts;
 /// scan stays unchanged if it has virtual columns or an expression adapter other than DataFusion's and
 /// [`ExactCasts`], or if ORDER BY with a limit reorders its row groups. All scans stay unchanged if
 /// `serrate.parquet_lists` is false.
-#[derive(Debug, Default)]
-pub(crate) struct ParquetLists;
-
-impl PhysicalOptimizerRule for ParquetLists {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = SerrateOptions::of(config);
-        if !options.parquet_lists {
-            return Ok(plan);
-        }
-        let plan = plan.transform_up(|node| {
-            let scan = node.downcast_ref::<DataSourceExec>();
-            let files = scan.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
-            let Some(files) = files else { return Ok(Transformed::no(node)) };
-            let stock = files.file_source().downcast_ref::<ParquetSource>();
-            let Some(stock) = stock.filter(|stock| is_supported(files, stock)) else {
-                return Ok(Transformed::no(node));
-            };
-            let source =
-                ListsSource::new(stock.clone(), options.leaf_batch_size, find_file_windows(files));
-            let Some(source) = source else { return Ok(Transformed::no(node)) };
-            let mut files = files.clone();
-            files.file_source = Arc::new(source);
-            let scan = DataSourceExec::from_data_source(files);
-            Ok(Transformed::yes(scan as Arc<dyn ExecutionPlan>))
-        })?;
-        Ok(plan.data)
+pub(crate) fn decode_lists(
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let options = SerrateOptions::of(config);
+    if !options.parquet_lists {
+        return Ok(plan);
     }
-
-    fn name(&self) -> &str {
-        "serrate_parquet_lists"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    let plan = plan.transform_up(|node| {
+        let scan = node.downcast_ref::<DataSourceExec>();
+        let files = scan.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
+        let Some(files) = files else { return Ok(Transformed::no(node)) };
+        let stock = files.file_source().downcast_ref::<ParquetSource>();
+        let Some(stock) = stock.filter(|stock| is_supported(files, stock)) else {
+            return Ok(Transformed::no(node));
+        };
+        let source =
+            ListsSource::new(stock.clone(), options.leaf_batch_size, find_file_windows(files));
+        let Some(source) = source else { return Ok(Transformed::no(node)) };
+        let mut files = files.clone();
+        files.file_source = Arc::new(source);
+        let scan = DataSourceExec::from_data_source(files);
+        Ok(Transformed::yes(scan as Arc<dyn ExecutionPlan>))
+    })?;
+    Ok(plan.data)
 }
 
-/// Whether the list decoder can read a scan ([`ParquetLists`]). The decoder identifies rows by
+/// Whether the list decoder can read a scan ([`decode_lists`]). The decoder identifies rows by
 /// their number in file order, so the scan must not reorder row groups.
 fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
     let shown = ExplainText(stock).to_string();

@@ -1,4 +1,4 @@
-//! [`ParquetLists`]: decodes list columns of Parquet with [`lists`](crate::io::parquet::lists).
+//! [`decode_lists`]: decodes list columns of Parquet with [`lists`](crate::io::parquet::lists).
 //!
 //! DataFusion's scan prunes, decodes flat columns, evaluates conditions on them, and applies a
 //! limit unless a condition needs lists. It also returns row numbers, and this module decodes the
@@ -14,6 +14,6 @@ mod opener;
 mod scan_split;
 
 pub(in crate::sql) use cut::make_window_scan;
-pub(crate) use lists_rule::ParquetLists;
+pub(crate) use lists_rule::decode_lists;
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use lists_source::ListsSource;
