@@ -7,6 +7,8 @@ mod faults;
 mod processes;
 #[path = "cluster/records.rs"]
 mod records;
+#[path = "common/templates.rs"]
+mod templates;
 #[path = "cluster/tls.rs"]
 mod tls;
 #[path = "common/worker_process.rs"]

@@ -1,5 +1,6 @@
-//! The behaviour of SQL functions and operators: the records in `sql/slt`, the examples of the
-//! documentation, and laws that hold for every function. `SERRATE_BLESS=1` rewrites the outputs.
+//! The behaviour of SQL functions and operators: the records in `sql/slt` and its templates, the
+//! examples of the documentation, and laws that hold for every function. `SERRATE_BLESS=1` rewrites
+//! the outputs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -20,12 +21,18 @@ use sqllogictest::{
     default_validator,
 };
 
+#[path = "slt/answers.rs"]
+mod answers;
 #[path = "slt/cuts.rs"]
 mod cuts;
 #[path = "slt/laws.rs"]
 mod laws;
 #[path = "slt/shared.rs"]
 mod shared;
+#[path = "common/templates.rs"]
+mod templates;
+
+use templates::{RecordTemplate, list_records, read_scripts};
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -86,20 +93,29 @@ pub(crate) fn read_card(name: &str) -> String {
     fs::read_to_string(root(&format!("src/functions/examples/{name}.txt"))).unwrap_or_default()
 }
 
-/// Writes the records that functions lack: what all functions of the section record, if it has a
-/// template, and otherwise the statements of the card. The outputs follow.
+/// Returns the functions of all templates.
+fn templated_functions() -> Vec<String> {
+    let templates = list_records(&root("sql/slt/templates"));
+    let functions = templates.iter().flat_map(|path| RecordTemplate::read(path).functions());
+    functions.map(|(name, _)| name).collect()
+}
+
+/// Creates the records of functions that have none: a name in the template of the section, if it
+/// has one, and otherwise a file with the statements of the card. The outputs follow.
 fn create_records() {
+    let templated = templated_functions();
     for f in serrate::functions::all_scalar() {
         let path = root(&format!("sql/slt/{}.slt", f.name()));
-        if path.exists() {
+        if path.exists() || templated.iter().any(|name| name == f.name()) {
             continue;
         }
         let section = f.documentation().unwrap().doc_section.label.to_lowercase();
-        let template = root(&format!("sql/slt/include/{section}.template"));
-        let mut record = match fs::read_to_string(template) {
-            Ok(template) => template.replace("NAME", f.name()),
-            Err(_) => format!("# The function {}.\n", f.name()),
-        };
+        let template = root(&format!("sql/slt/templates/{section}.slt"));
+        if template.exists() {
+            answers::add_function(&template, f.name());
+            continue;
+        }
+        let mut record = format!("# The function {}.\n", f.name());
         for sql in statements(&read_card(f.name())) {
             record.push_str(&format!("\nquery ?\n{}\n----\n", sql.trim().trim_end_matches(';')));
         }
@@ -107,35 +123,43 @@ fn create_records() {
     }
 }
 
+/// Writes the outputs of the records whose name contains `only`.
+async fn write_records(only: &str) {
+    create_records();
+    let folder = root("sql/slt");
+    for file in list_records(&folder).iter().filter(|f| f.to_string_lossy().contains(only)) {
+        let mut runner = Runner::new(|| async { Ok(Session(serrate::sql::session())) });
+        runner
+            .update_test_file(
+                file,
+                " ",
+                default_validator,
+                default_normalizer,
+                default_column_validator,
+            )
+            .await
+            .unwrap();
+    }
+    for template in list_records(&folder.join("templates")) {
+        answers::write_answers(&template, only).await;
+    }
+}
+
 #[tokio::test]
 async fn records() {
-    if blessing() {
-        create_records();
-    }
-    let mut files: Vec<_> = fs::read_dir(root("sql/slt"))
-        .unwrap()
-        .map(|f| f.unwrap().path())
-        .filter(|p| p.extension().is_some_and(|e| e == "slt"))
-        .collect();
-    files.sort();
-    assert!(!files.is_empty());
     let only = std::env::var("SERRATE_SLT").unwrap_or_default();
+    if blessing() {
+        write_records(&only).await;
+        return;
+    }
     let mut failures = Vec::new();
-    for file in files.iter().filter(|f| f.to_string_lossy().contains(&only)) {
+    for script in read_scripts(&root("sql/slt")) {
+        if !script.name.contains(&only) {
+            continue;
+        }
         let mut runner = Runner::new(|| async { Ok(Session(serrate::sql::session())) });
-        if blessing() {
-            runner
-                .update_test_file(
-                    file,
-                    " ",
-                    default_validator,
-                    default_normalizer,
-                    default_column_validator,
-                )
-                .await
-                .unwrap();
-        } else if let Err(e) = runner.run_file_async(file).await {
-            failures.push(format!("{}: {}", file.display(), e.display(false)));
+        if let Err(e) = runner.run_multi_async(script.records).await {
+            failures.push(format!("{}: {}", script.name, e.display(false)));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
@@ -175,10 +199,11 @@ async fn examples_give_the_output_they_show() {
         assert!(f.documentation().is_some(), "{}", f.name());
         names.push(f.name().to_string());
     }
+    let templated = templated_functions();
     for name in names {
         let slt = root(&format!("sql/slt/{name}.slt"));
-        if !slt.exists() {
-            failures.push(format!("{name} has no record {}", slt.display()));
+        if !slt.exists() && !templated.contains(&name) {
+            failures.push(format!("{name} has no records {}, and no template", slt.display()));
         }
         let path = root(&format!("src/functions/examples/{name}.txt"));
         let example = read_card(&name);
@@ -237,11 +262,12 @@ fn documentation_is_up_to_date() {
 /// `SERRATE_BLESS=1 cargo test` writes the others. `ragged_mode` has no more steps than any function
 /// needs, so a list of functions that must hold every name fails here. `calls.rs` suggests it for `mode`,
 /// which `scripts.rs` tests.
-const NAMED_IN: [&str; 12] = [
+const NAMED_IN: [&str; 13] = [
     "docs/functions/README.md",
     "docs/functions/reductions.md",
     "docs/public-api.txt",
     "sql/slt/ragged_mode.slt",
+    "sql/slt/templates/reductions.slt",
     "src/expr_fn.rs",
     "src/functions/examples/ragged_mode.txt",
     "src/functions/reduce.rs",

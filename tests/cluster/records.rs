@@ -15,6 +15,7 @@ use serrate::datafusion;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
 use crate::processes::{run_query, start_workers};
+use crate::templates::read_scripts;
 
 /// How many queries over files ran in several tasks, and why the others did not.
 #[derive(Default)]
@@ -137,19 +138,18 @@ async fn records_hold_on_workers() {
     let workers = start_workers(3);
     let addresses: Vec<&str> = workers.iter().map(|w| w.address.as_str()).collect();
     let cluster = Cluster::new(&ClientConfig::new(&addresses.join(","))).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/slt");
-    let mut files: Vec<_> = std::fs::read_dir(root).unwrap().map(|f| f.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|e| e == "slt"));
+    let mut scripts = read_scripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/slt"));
     // Their errors name the bytes and rows of a batch, which has other rows in files.
-    files.retain(|path| !path.ends_with("densify.slt") && !path.ends_with("ragged_get.slt"));
-    files.sort();
+    scripts.retain(|s| {
+        !["/densify.slt", " for densify", "/ragged_get.slt"].iter().any(|e| s.name.ends_with(*e))
+    });
     match std::env::var("SERRATE_SLT") {
-        Ok(only) => files.retain(|path| path.to_string_lossy().contains(&only)),
-        Err(_) => files = files.into_iter().step_by(8).collect(),
+        Ok(only) => scripts.retain(|s| s.name.contains(&only)),
+        Err(_) => scripts = scripts.into_iter().step_by(8).collect(),
     }
     let counts = Arc::new(Mutex::new(Counts::default()));
     let mut failures = Vec::new();
-    for file in files {
+    for script in scripts {
         let folder = tempfile::tempdir().unwrap();
         let mut runner = Runner::new(|| async {
             let context = serrate::sql::session();
@@ -169,8 +169,8 @@ async fn records_hold_on_workers() {
                 counts: Arc::clone(&counts),
             })
         });
-        if let Err(e) = runner.run_file_async(&file).await {
-            failures.push(format!("{}: {}", file.display(), e.display(false)));
+        if let Err(e) = runner.run_multi_async(script.records).await {
+            failures.push(format!("{}: {}", script.name, e.display(false)));
         }
     }
     let counts = counts.lock().unwrap();
@@ -183,6 +183,6 @@ async fn records_hold_on_workers() {
     for (why, n) in &counts.whole {
         eprintln!("  {n} not: {why}");
     }
-    assert!(failures.is_empty(), "{} files\n{}", failures.len(), failures.join("\n\n"));
+    assert!(failures.is_empty(), "{} scripts\n{}", failures.len(), failures.join("\n\n"));
     assert!(counts.divided * 10 >= (counts.divided + whole) * 6);
 }
