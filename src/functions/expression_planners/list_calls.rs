@@ -14,7 +14,7 @@ use crate::functions::expression_planners::times_of_day::{unify_clocks, unify_el
 use crate::functions::list_counts::array_length;
 use crate::functions::list_fields::concat_lists;
 use crate::functions::over_lists::map_over_lists;
-use crate::functions::{find_scalar, is_ours};
+use crate::functions::{StockFact, find_scalar, has_fact, is_ours};
 
 /// String tests of DataFusion, each with the function of Serrate that tests every string of a list.
 const TESTS: [(&str, &str); 2] =
@@ -95,7 +95,7 @@ fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> 
         }
         _ => false,
     };
-    let searches = ["array_has", "array_position", "array_positions"].contains(&call.name());
+    let searches = has_fact(call.name(), StockFact::FindsElement);
     if !searches || !is_exact || list_depth(&lists) != 1 {
         return None;
     }

@@ -3,6 +3,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::functions::{StockFact, has_fact};
 use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 const SIMPLIFY: &str = "simplify_expressions";
@@ -56,7 +57,7 @@ fn must_be_simplified(node: &LogicalPlan) -> Result<bool> {
                 }
                 Expr::ScalarFunction(call) => {
                     conditional |= call.func.short_circuits();
-                    let is_cast = ["arrow_cast", "arrow_try_cast"].contains(&call.name());
+                    let is_cast = has_fact(call.name(), StockFact::CastsToNamedType);
                     simplified |= is_cast || call.func.signature().volatility == Volatility::Stable;
                 }
                 _ => {}
