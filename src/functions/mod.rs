@@ -84,7 +84,7 @@ pub(crate) use declaration::{
     are_scalars, call_on_arrays, coerce_arguments, declare, take_first, to_columnar,
 };
 pub(crate) use def::Reads;
-use def::{Def, Facts, Fails, RaggedUdf};
+use def::{Def, Facts, Fails, RaggedUdf, TableArgument};
 pub(crate) use delegation::delegate;
 use doc::Section;
 #[cfg(feature = "cli")]
@@ -107,7 +107,7 @@ pub(crate) use list_counts::build_signed_counts;
 pub(crate) use list_fields::{build_typed_lists, make_elements_nullable};
 pub(crate) use list_subsets::build_null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, long_number, make_decimal_of_digits};
-pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
+pub(crate) use lookup::{BIN_COLUMNS, PAIR};
 pub(crate) use naming::{COMPARISON, find_loosest_operator, find_precedence, write_literal};
 pub(crate) use nested_comparison::compare_nested;
 pub(crate) use over_lists::write_list_call;
@@ -294,6 +294,24 @@ pub(crate) fn find_list_function(name: &str) -> Option<&'static str> {
     let named = |def: &&&Def| def.name.strip_prefix("ragged_") == Some(name);
     let of = DEFS.iter().find(|def| def.facts.instead_of.contains(&name));
     of.or_else(|| DEFS.iter().find(named)).map(|def| def.name)
+}
+
+/// Returns the name of a function and its argument that names a look-up table. Returns `None` for other functions.
+pub(crate) fn find_table_argument(name: &str) -> Option<(&'static str, TableArgument)> {
+    let def = DEFS.iter().find(|def| def.name == name)?;
+    Some((def.name, def.facts.table?))
+}
+
+/// Returns the function that replaces the scalar function `name` in calls on lists, if there is one.
+fn find_replacement_on_lists(name: &str) -> Option<&'static Arc<ScalarUDF>> {
+    let def = DEFS.iter().find(|def| def.facts.planned_for == Some(name))?;
+    find_scalar(def.name)
+}
+
+/// Whether the function `name` reads a file by the path in an argument.
+#[cfg(feature = "cluster")]
+pub(crate) fn reads_paths(name: &str) -> bool {
+    DEFS.iter().any(|def| def.name == name && def.facts.reads_paths)
 }
 
 /// Whether no call of the function `name` fails, whatever the values of its arguments.

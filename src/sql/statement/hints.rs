@@ -17,10 +17,11 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::Statement;
 
 use crate::array::{leaf_type, list_depth};
-use crate::functions::{StockFact, find_list_function, has_fact};
+use crate::functions::{StockFact, find_facts, find_list_function, has_fact};
 use crate::sql::statement::calls::visit_statement;
 use crate::sql::statement::misplaced_windows::check_row_values;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
+use crate::sql::workarounds::coarser_times::is_named_cast;
 use crate::sql::workarounds::subqueries::find_query;
 
 #[derive(Debug)]
@@ -244,8 +245,7 @@ fn check_quantified(whens: &[(Box<Expr>, Box<Expr>)], schema: &DFSchema) -> Resu
 /// Returns an error for a call that casts to a decimal type with a negative scale. Arrow writes zero as `000`
 /// in these types, and panics in comparisons.
 fn check_named_cast(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
-    const CASTS: [&str; 4] = ["arrow_cast", "arrow_try_cast", "ragged_cast", "ragged_try_cast"];
-    if !CASTS.contains(&call.name()) {
+    if !is_named_cast(expr) && !find_facts(&call.func).casts_to_named_type {
         return Ok(());
     }
     match expr.get_type(schema).ok().and_then(|t| find_negative_scale(&t)) {

@@ -260,10 +260,10 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
-    // `ragged_isin(durations, intervals)` is allowed: the function converts intervals to durations.
-    if (has_fact(name, StockFact::ComparesElements) || find_facts(&call.func).compares)
+    let facts = find_facts(&call.func);
+    if (has_fact(name, StockFact::ComparesElements) || facts.compares)
         && call.args.iter().any(intervals)
-        && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
+        && !(facts.compares_durations && call.args.first().is_some_and(durations))
     {
         let found = list_intervals(&call.args, schema);
         return plan_err!(
