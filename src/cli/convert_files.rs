@@ -174,17 +174,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     if let Some((codes, path)) = codes {
         print_line(&format!("wrote {} codes to {}", group_digits(codes), path.display()))?;
     }
-    let noun = if rows == 1 { "row" } else { "rows" };
-    let rows = group_digits(rows);
-    match to_folder {
-        false => print_line(&format!("wrote {rows} {noun} to {}", args.output.display())),
-        true => print_line(&format!(
-            "wrote {rows} {noun} to {} {} in {}",
-            targets.len(),
-            if targets.len() == 1 { "file" } else { "files" },
-            args.output.display()
-        )),
-    }
+    print_written_rows(rows, &args.output, to_folder.then_some(targets.len()))
 }
 
 /// Returns the path at which the file `target` is first written. If `staged` is set, this is a path
@@ -274,6 +264,18 @@ fn check_vocabulary(
             codes_file = path.display(),
             input = file.path().display()
         ))),
+    }
+}
+
+/// Prints how many rows were written to the file `output` or, if `files` is given, to so many files in the folder
+/// `output`.
+pub(super) fn print_written_rows(rows: u64, output: &Path, files: Option<usize>) -> Outcome {
+    let noun = if rows == 1 { "row" } else { "rows" };
+    let (rows, output) = (group_digits(rows), output.display());
+    match files {
+        None => print_line(&format!("wrote {rows} {noun} to {output}")),
+        Some(1) => print_line(&format!("wrote {rows} {noun} to 1 file in {output}")),
+        Some(files) => print_line(&format!("wrote {rows} {noun} to {files} files in {output}")),
     }
 }
 

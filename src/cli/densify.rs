@@ -7,10 +7,9 @@ use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::parse_value;
-use super::convert_files::print_line;
+use super::convert_files::{print_line, print_written_rows};
 use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform_batch};
 use super::interrupt;
-use super::output::group_digits;
 use crate::access;
 use crate::config::parse_bytes;
 use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};
@@ -101,9 +100,7 @@ pub(super) fn run(args: &DensifyArgs) -> Outcome {
     for (name, tensor) in &tensors {
         print_line(&format!("{name}: {} {:?}", tensor.dtype(), tensor.shape()))?;
     }
-    let rows = table.num_rows();
-    let noun = if rows == 1 { "row" } else { "rows" };
-    print_line(&format!("wrote {} {noun} to {}", group_digits(rows), args.output.display()))
+    print_written_rows(table.num_rows() as u64, &args.output, None)
 }
 
 fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {

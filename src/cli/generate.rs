@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{PATIENTS, SHARDS};
-use super::convert_files::{find_staged_path, names_folder, print_line};
+use super::convert_files::{find_staged_path, names_folder, print_line, print_written_rows};
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, describe_times};
 use super::interrupt;
 use super::output::group_digits;
@@ -130,17 +130,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
         staged.commit()?;
     }
     progress.finish();
-    let noun = if args.patients == 1 { "row" } else { "rows" };
-    let rows = group_digits(args.patients);
-    match folder {
-        false => print_line(&format!("wrote {rows} {noun} to {}", args.output.display())),
-        true => print_line(&format!(
-            "wrote {rows} {noun} to {} {} in {}",
-            targets.len(),
-            if targets.len() == 1 { "file" } else { "files" },
-            args.output.display()
-        )),
-    }
+    print_written_rows(args.patients, &args.output, folder.then_some(targets.len()))
 }
 
 fn write_meds(args: &GenerateArgs) -> Outcome {

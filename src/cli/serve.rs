@@ -10,7 +10,9 @@ use clap::Args;
 use super::command_failure::{Failure, Outcome};
 use super::command_line::parse_up_to;
 use super::interrupt;
-use super::network::{check_outside, read_text, read_token, resolve_address};
+#[cfg(feature = "cluster")]
+use super::network::check_outside;
+use super::network::{ListenerFiles, read_text, read_token, resolve_address};
 use crate::access;
 use crate::config::parse_bytes;
 use crate::io::meds_torch::TensorizedCohort;
@@ -31,15 +33,8 @@ pub(super) struct ServeArgs {
     /// Address for /health and /metrics over HTTP [default: none].
     #[arg(long, value_name = "HOST:PORT")]
     metrics_listen: Option<String>,
-    /// File with a token, a secret that clients must send as password or bearer token.
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// PEM file with the certificate of the server.
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// PEM file with the private key of the server.
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    files: ListenerFiles,
     /// Allow addresses of other machines without token and encryption.
     #[arg(long)]
     insecure_listen: bool,
@@ -98,26 +93,16 @@ pub(super) struct Secrets {
 
 impl ServeArgs {
     pub(super) fn read_secrets(&self, root: Option<&Path>) -> Outcome<Secrets> {
-        let token_file = self.token_file.as_deref();
-        let tls = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
+        self.files.check_outside(root)?;
         #[cfg(feature = "cluster")]
-        let worker_token_file = self.worker_token_file.as_deref();
-        #[cfg(not(feature = "cluster"))]
-        let worker_token_file = None;
-        let secret = [token_file, tls.map(|(_, key)| key), worker_token_file];
-        for file in secret.into_iter().flatten() {
+        if let Some(file) = &self.worker_token_file {
             check_outside(file, root)?;
         }
         Ok(Secrets {
-            token: token_file.map(read_bearer_token).transpose()?,
-            tls: match tls {
-                Some((certificate, key)) => {
-                    Some(TlsIdentity { certificate: read_text(certificate)?, key: read_text(key)? })
-                }
-                None => None,
-            },
+            token: self.files.token_file.as_deref().map(read_bearer_token).transpose()?,
+            tls: self.files.read_identity()?,
             #[cfg(feature = "cluster")]
-            worker_token: worker_token_file.map(read_bearer_token).transpose()?,
+            worker_token: self.worker_token_file.as_deref().map(read_bearer_token).transpose()?,
             #[cfg(feature = "cluster")]
             worker_authority: self.worker_ca.as_deref().map(read_text).transpose()?,
         })

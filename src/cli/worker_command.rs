@@ -10,7 +10,7 @@ use clap::Args;
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{Cli, Command};
 use super::interrupt;
-use super::network::{check_outside, read_text, read_token, resolve_address};
+use super::network::{ListenerFiles, read_text, read_token, resolve_address};
 use crate::cluster::{ClientConfig, Cluster, TlsIdentity, WorkerConfig, serve};
 use crate::config::parse_bytes;
 
@@ -43,8 +43,43 @@ pub(super) fn read_secrets(mut cli: Cli) -> Outcome<Cli> {
     Ok(cli)
 }
 
+/// How a session or a worker connects to workers.
+#[derive(Args, Debug)]
+struct ConnectionArgs {
+    /// PEM file with the certificate of the workers or of their authority; connections to them are
+    /// encrypted.
+    #[arg(long, value_name = "FILE")]
+    worker_ca: Option<PathBuf>,
+    /// Seconds after which a silent worker counts as lost.
+    #[arg(long, value_name = "SECONDS", default_value_t = SILENCE,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    worker_timeout: u64,
+}
+
+impl ConnectionArgs {
+    fn read_authority(&self) -> Outcome<Option<String>> {
+        self.worker_ca.as_deref().map(read_text).transpose()
+    }
+
+    fn get_timeout(&self) -> Duration {
+        Duration::from_secs(self.worker_timeout)
+    }
+}
+
 /// Arguments of `serrate worker`.
 #[derive(Args, Debug)]
+#[command(
+    mut_arg("token_file", |arg| arg
+        .help("File with a token, a secret that sessions and other workers must send")),
+    mut_arg("tls_cert", |arg| arg
+        .help("PEM file with the certificate of the worker; connections are encrypted")),
+    mut_arg("tls_key", |arg| arg.help("PEM file with the private key of the worker")),
+    mut_arg("worker_ca", |arg| arg.requires("tls_cert").help(
+        "PEM file with the certificate of the other workers or of their authority [default: that of --tls-cert]"
+    )),
+    mut_arg("worker_timeout", |arg| arg
+        .help("Seconds after which a silent machine counts as lost"))
+)]
 pub(super) struct WorkerArgs {
     /// Address to listen on; port 0 chooses a free one. Addresses of other machines require --token-file.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7100")]
@@ -52,38 +87,20 @@ pub(super) struct WorkerArgs {
     /// Memory for all queries together, such as 8GB [default: no limit].
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// File with a token, a secret that sessions and other workers must send.
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// PEM file with the certificate of the worker; connections are encrypted.
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// PEM file with the private key of the worker.
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-    /// PEM file with the certificate of the other workers or of their authority [default: that of
-    /// --tls-cert].
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    worker_ca: Option<PathBuf>,
-    /// Seconds after which a silent machine counts as lost.
-    #[arg(long, value_name = "SECONDS", default_value_t = SILENCE,
-          value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    worker_timeout: u64,
+    #[command(flatten)]
+    files: ListenerFiles,
+    #[command(flatten)]
+    connection: ConnectionArgs,
     #[arg(skip)]
     secrets: WorkerSecrets,
 }
 
 impl WorkerArgs {
     fn read_files(&mut self, root: Option<&Path>) -> Outcome {
-        for file in [&self.token_file, &self.tls_key].into_iter().flatten() {
-            check_outside(file, root)?;
-        }
-        self.secrets.token = self.token_file.as_deref().map(read_token).transpose()?;
-        self.secrets.authority = self.worker_ca.as_deref().map(read_text).transpose()?;
-        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
-            let (certificate, key) = (read_text(certificate)?, read_text(key)?);
-            self.secrets.tls = Some(TlsIdentity { certificate, key });
-        }
+        self.files.check_outside(root)?;
+        self.secrets.token = self.files.token_file.as_deref().map(read_token).transpose()?;
+        self.secrets.authority = self.connection.read_authority()?;
+        self.secrets.tls = self.files.read_identity()?;
         Ok(())
     }
 }
@@ -97,14 +114,8 @@ pub(super) struct ClusterArgs {
     /// File with the token that the workers expect.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// PEM file with the certificate of the workers or of their authority; connections to them are
-    /// encrypted.
-    #[arg(long, value_name = "FILE")]
-    worker_ca: Option<PathBuf>,
-    /// Seconds after which a silent worker counts as lost.
-    #[arg(long, value_name = "SECONDS", default_value_t = SILENCE,
-          value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    worker_timeout: u64,
+    #[command(flatten)]
+    connection: ConnectionArgs,
     #[arg(skip)]
     secrets: WorkerSecrets,
 }
@@ -121,7 +132,7 @@ impl ClusterArgs {
     fn read_files(&mut self) -> Outcome {
         if !self.default_config().workers.is_empty() {
             self.secrets.token = self.token_file.as_deref().map(read_token).transpose()?;
-            self.secrets.authority = self.worker_ca.as_deref().map(read_text).transpose()?;
+            self.secrets.authority = self.connection.read_authority()?;
         }
         Ok(())
     }
@@ -133,7 +144,7 @@ impl ClusterArgs {
         }
         config.token.clone_from(&self.secrets.token);
         config.authority.clone_from(&self.secrets.authority);
-        config.timeout = Duration::from_secs(self.worker_timeout);
+        config.timeout = self.connection.get_timeout();
         let cluster =
             Cluster::new(&config).map_err(|e| Failure::from_usage(e.strip_backtrace()))?;
         Ok(Some(cluster))
@@ -151,7 +162,7 @@ pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
         token: args.secrets.token,
         tls: args.secrets.tls,
         authority: args.secrets.authority,
-        timeout: Duration::from_secs(args.worker_timeout),
+        timeout: args.connection.get_timeout(),
     };
     let ready = |address| {
         let mut out = std::io::stdout();

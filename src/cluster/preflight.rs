@@ -24,14 +24,10 @@ use datafusion_proto::bytes::{
 };
 use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 
-use crate::sql::travel::{list_hidden_functions, to_portable};
+use crate::sql::travel::{list_hidden_functions, reads_paths, to_portable};
 
 /// Maximum size of an encoded part of a plan in bytes. The part includes the tables in memory that it reads.
 const LIMIT: usize = 64 << 20;
-
-/// Functions that read files by path. A worker would resolve a relative path in its own working folder.
-const READ_FILES: [&str; 5] =
-    ["descendants", "dok_contains", "dok_get", "ragged_decode", "ragged_encode"];
 
 /// Returns an error with the reason if workers cannot run a part of the plan.
 pub(super) fn check_stages(
@@ -243,7 +239,7 @@ fn check_function(
 ) -> Option<String> {
     let call = expr.downcast_ref::<ScalarFunctionExpr>()?;
     let name = call.fun().name();
-    if READ_FILES.contains(&name) {
+    if reads_paths(name) {
         return Some(format!(
             "{name}() reads a file by a path that may be relative to the folder of the session"
         ));

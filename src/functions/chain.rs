@@ -284,24 +284,18 @@ impl Operands {
 /// Minimum number of nested operators on lists that are replaced with one call of the function [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
-/// The operators of a [`ListChain`] call: the function, and its character in the first argument.
-const FUNCTIONS: [(&str, char); 5] = [
-    ("ragged_add", '+'),
-    ("ragged_sub", '-'),
-    ("ragged_mul", '*'),
-    ("ragged_div", '/'),
-    ("ragged_mod", '%'),
-];
-
 /// Returns the letter of a call in a [`ListChain`]; `None` if a [`ListChain`] cannot contain the call.
 fn list_letter(call: &ScalarFunction) -> Option<char> {
-    let (_, letter) = FUNCTIONS.iter().find(|(name, _)| *name == call.name())?;
-    (call.args.len() == 2 && super::is_ours(&call.func)).then_some(*letter)
+    let def = super::find_definition(&call.func).filter(|def| def.facts.chains)?;
+    let letter = def.infix?.chars().next()?;
+    (call.args.len() == 2).then_some(letter)
 }
 
 fn list_function(letter: char) -> Result<&'static Arc<ScalarUDF>> {
-    let found = FUNCTIONS.iter().find(|(_, known)| *known == letter);
-    found.and_then(|(name, _)| super::find_scalar(name)).ok_or_else(|| {
+    let is_operator = |infix: &str| infix.starts_with(letter);
+    let found =
+        super::DEFS.iter().find(|def| def.facts.chains && def.infix.is_some_and(is_operator));
+    found.and_then(|def| super::find_scalar(def.name)).ok_or_else(|| {
         internal_datafusion_err!(
             "internal error: {letter} does not encode an operator on \
          lists; please report it"

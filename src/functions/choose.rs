@@ -230,7 +230,11 @@ macro_rules! casts {
                 let values = select::cast(&x, &to, $or_null).map_err(|e| remove_place(&x, &to, e))?;
                 call.to_lists(&values)
             },
-            facts: Facts { instead_of: if $or_null { &[] } else { &["trunc"] }, ..Facts::NONE },
+            facts: Facts {
+                casts_to_named_type: true,
+                instead_of: if $or_null { &[] } else { &["trunc"] },
+                ..Facts::NONE
+            },
             ..Def::DEFAULTS
         };
     };

@@ -49,11 +49,35 @@ pub(crate) struct Facts {
     /// Whether the function compares values. If so, `sql::workarounds::times` refuses its calls on
     /// intervals, which have no order.
     pub(crate) compares: bool,
+    /// Whether the function compares intervals with durations as durations. `sql::workarounds::times` then accepts
+    /// intervals if the first argument has durations.
+    pub(crate) compares_durations: bool,
+    /// Whether argument 2 names the type of the result. `sql::statement::hints` checks this type.
+    pub(crate) casts_to_named_type: bool,
+    /// Whether `functions::chain` merges nested calls into one. Each call is then one letter, its operator.
+    pub(crate) chains: bool,
     /// Whether the first two arguments are lists of the same elements. FILTER (WHERE mask) then filters both.
     pub(crate) pairs: bool,
     /// Names of SQL functions that do for scalars or rows what this function does for lists. If one
     /// of them is called on a list, `sql::statement::hints` suggests this function.
     pub(crate) instead_of: &'static [&'static str],
+    /// Name of the SQL function whose calls on lists are planned as calls of this function.
+    pub(crate) planned_for: Option<&'static str>,
+    /// The argument that names a look-up table.
+    pub(crate) table: Option<TableArgument>,
+    /// Whether `cluster::preflight` keeps calls in the session, because the function reads a file by path. A worker
+    /// would resolve a relative path in its own working folder.
+    #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "clusters use it"))]
+    pub(crate) reads_paths: bool,
+}
+
+/// The argument of a function that names a look-up table. Two arguments after it name the columns of keys and values.
+/// The planner of statements adds one more argument, a subquery that reads the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableArgument {
+    pub(crate) index: usize,
+    /// Whether the names of the columns may be missing; `lookup::BIN_COLUMNS` then replaces them.
+    pub(crate) has_default_columns: bool,
 }
 
 impl Facts {
@@ -62,8 +86,14 @@ impl Facts {
         whole_row: false,
         reads: Reads::Values,
         compares: false,
+        compares_durations: false,
+        casts_to_named_type: false,
+        chains: false,
         pairs: false,
         instead_of: &[],
+        planned_for: None,
+        table: None,
+        reads_paths: false,
     };
 
     pub(crate) const COMPARES: Self = Self { compares: true, ..Self::NONE };

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 };
 
 use super::args::{Call, Plan};
-use super::def::{ANY, Def, make_nullable};
+use super::def::{ANY, Def, Facts, make_nullable};
 use super::delegate;
 use super::doc::{Doc, Section};
 use super::example;
@@ -86,6 +86,7 @@ pub(super) static GET: Def = Def {
         let default = if call.len() > keys + 1 { Some(keys + 1) } else { None };
         look_up_rows(call, keys, default, |keys, default| look_up_values(&version, keys, default))
     },
+    facts: Facts { reads_paths: true, ..Facts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -118,6 +119,7 @@ pub(super) static CONTAINS: Def = Def {
         let version = spec.load()?;
         look_up_rows(call, spec.keys()?.len(), None, |keys, _| look_up_keys(&version, keys))
     },
+    facts: Facts { reads_paths: true, ..Facts::NONE },
     ..Def::DEFAULTS
 };
 

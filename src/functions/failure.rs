@@ -15,6 +15,7 @@ use super::def::{Def, Fails};
 use super::harmless::{
     cast_cannot_fail, is_harmless_call, is_plain, operator_cannot_fail, read_literal,
 };
+use super::stock_facts::{StockFact, has_fact};
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
 
@@ -171,7 +172,7 @@ pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
         },
         None => {
             is_fixed_slice(call)
-                || matches!((call.name(), call.args.len()), ("array_length" | "cardinality", 1))
+                || (call.args.len() == 1 && has_fact(call.name(), StockFact::ReadsLengths))
         }
     }
 }

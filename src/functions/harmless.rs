@@ -14,100 +14,8 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::scalar::ScalarValue;
 use regex::Regex;
 
+use super::stock_facts::{StockFact, has_fact};
 use super::{DEFS, find_scalar};
-
-/// DataFusion functions that return a value for all arguments that planning accepts. Other
-/// functions fail for some arguments: `abs` (the smallest integer), `power`, `chr`, `repeat`,
-/// `to_timestamp`, `split_part` (position 0), `regexp_like` (a computed pattern). Some of these
-/// other functions cannot fail for certain literals ([`is_harmless_call`]).
-const FUNCTIONS: [&str; 82] = [
-    "acos",
-    "array_has",
-    "array_has_all",
-    "array_has_any",
-    "array_length",
-    "array_ndims",
-    "arrow_typeof",
-    "ascii",
-    "asin",
-    "atan",
-    "atan2",
-    "bit_length",
-    "btrim",
-    "cardinality",
-    "cbrt",
-    "ceil",
-    "character_length",
-    "coalesce",
-    "complete_interval",
-    "complete_time",
-    "concat",
-    "concat_ws",
-    "contains",
-    "cos",
-    "cosh",
-    "cot",
-    "current_date",
-    "date_part",
-    "degrees",
-    "empty",
-    "ends_with",
-    "exp",
-    "float_key",
-    "floor",
-    "get_field",
-    "greatest",
-    "initcap",
-    "isnan",
-    "iszero",
-    "least",
-    "left",
-    "levenshtein",
-    "ln",
-    "log10",
-    "log2",
-    "lower",
-    "ltrim",
-    "make_array",
-    "map_keys",
-    "map_values",
-    "md5",
-    "named_struct",
-    "nanvl",
-    "nested_greatest",
-    "nested_least",
-    "nested_order",
-    "now",
-    "nullif",
-    "nvl",
-    "nvl2",
-    "octet_length",
-    "pi",
-    "radians",
-    "replace",
-    "reverse",
-    "right",
-    "rtrim",
-    "sha224",
-    "sha256",
-    "sha384",
-    "sha512",
-    "signum",
-    "sin",
-    "sinh",
-    "sqrt",
-    "starts_with",
-    "strpos",
-    "struct",
-    "tan",
-    "tanh",
-    "translate",
-    "upper",
-];
-
-fn is_harmless(name: &str) -> bool {
-    FUNCTIONS.binary_search(&name).is_ok()
-}
 
 /// Whether a call of a DataFusion function never fails; `literals` has its literal arguments.
 pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> bool {
@@ -121,7 +29,7 @@ pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> 
         ("regexp_like", [_, Some(pattern), Some(flags)]) => {
             is_pattern(pattern) && flags.try_as_str() == Some(Some("i"))
         }
-        _ => is_harmless(name),
+        _ => has_fact(name, StockFact::NeverFails),
     }
 }
 
@@ -223,7 +131,7 @@ pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -
                 let shapes = vec![None; types.len()];
                 !def.can_fail(&types, &shapes, call.args().iter().skip(1).all(literal))
             }
-            (None, None, _) => is_harmless(call.name()),
+            (None, None, _) => has_fact(call.name(), StockFact::NeverFails),
             _ => false,
         }
     } else {

@@ -10,7 +10,7 @@ use datafusion::common::ScalarValue;
 use serrate_core::internal::lookup::{self, Lookup};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Facts, make_nullable};
+use super::def::{Def, Facts, TableArgument, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::file_cache::FileCache;
@@ -29,9 +29,6 @@ const FROM: (&str, &str) = (
 
 /// Field names of the key-value structs that the subquery of a look-up table returns.
 pub(crate) const PAIR: [&str; 2] = ["k", "v"];
-
-/// Functions whose look-up table a subquery reads, and the index of the table argument.
-pub(crate) const TABLES: [(&str, usize); 2] = [("ragged_lookup", 1), ("ragged_bin", 2)];
 
 pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 
@@ -246,7 +243,10 @@ pub(super) static LOOKUP: Def = Def {
         let table = read_table(call, 1)?;
         call.to_lists(&lookup::looked_up(&call.read_ragged(0)?, &table.keys, &table.values)?)
     },
-    facts: Facts::COMPARES,
+    facts: Facts {
+        table: Some(TableArgument { index: 1, has_default_columns: false }),
+        ..Facts::COMPARES
+    },
     ..Def::DEFAULTS
 };
 
@@ -320,7 +320,10 @@ pub(super) static BIN: Def = Def {
         let table = read_table(call, 2)?;
         call.to_lists(&lookup::bins(&values, &call.read_ragged(1)?, &table.keys, table.cuts()?)?)
     },
-    facts: Facts::COMPARES,
+    facts: Facts {
+        table: Some(TableArgument { index: 2, has_default_columns: true }),
+        ..Facts::COMPARES
+    },
     ..Def::DEFAULTS
 };
 

@@ -52,6 +52,7 @@ mod scatter;
 mod shape;
 mod sort;
 mod span_product;
+mod stock_facts;
 mod structs;
 mod take;
 mod text;
@@ -70,6 +71,7 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
+use aggregate::AggFacts;
 pub(crate) use aggregate::{
     OVER_TIMES, SUM_STATE, exact_aggregates, extend_to_times, float_extremes, make_exact_deviation,
     make_exact_mean, replaced_aggregates,
@@ -82,7 +84,7 @@ pub(crate) use declaration::{
     are_scalars, call_on_arrays, coerce_arguments, declare, take_first, to_columnar,
 };
 pub(crate) use def::Reads;
-use def::{Def, Facts, Fails, RaggedUdf};
+use def::{Def, Facts, Fails, RaggedUdf, TableArgument};
 pub(crate) use delegation::delegate;
 use doc::Section;
 #[cfg(feature = "cli")]
@@ -105,7 +107,7 @@ pub(crate) use list_counts::build_signed_counts;
 pub(crate) use list_fields::{build_typed_lists, make_elements_nullable};
 pub(crate) use list_subsets::build_null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, long_number, make_decimal_of_digits};
-pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
+pub(crate) use lookup::{BIN_COLUMNS, PAIR};
 pub(crate) use naming::{COMPARISON, find_loosest_operator, find_precedence, write_literal};
 pub(crate) use nested_comparison::compare_nested;
 pub(crate) use over_lists::write_list_call;
@@ -114,6 +116,7 @@ pub(crate) use scalar::documents::DocumentationText;
 pub(crate) use scalar::scalar_functions;
 #[cfg(feature = "cluster")]
 pub(crate) use span_product::build_span_operations;
+pub(crate) use stock_facts::{StockFact, has_fact};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, find_unit_of_text};
 pub(crate) use unsigned::{build_signed_windows, is_for_signed, takes_unsigned};
 pub(crate) use vocabulary_codes::find_local_codes;
@@ -275,10 +278,15 @@ pub(crate) fn find_facts(function: &ScalarUDF) -> &'static Facts {
 /// Returns which part of the lists in its first argument a function of Serrate or DataFusion reads.
 pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     match function.name() {
-        "array_length" | "cardinality" => Reads::Lengths,
-        "array_slice" => Reads::Structure,
+        name if has_fact(name, StockFact::ReadsLengths) => Reads::Lengths,
+        name if has_fact(name, StockFact::ReadsStructure) => Reads::Structure,
         _ => find_facts(function).reads,
     }
+}
+
+/// Returns the facts about an aggregate of Serrate or DataFusion, or [`AggFacts::NONE`] for any other aggregate.
+pub(crate) fn find_aggregate_facts(name: &str) -> &'static AggFacts {
+    aggregate::find_facts(name).unwrap_or_else(|| stock_facts::find_aggregate_facts(name))
 }
 
 /// Returns the name of the list function for the scalar function or aggregate `name`, if there is one.
@@ -286,6 +294,24 @@ pub(crate) fn find_list_function(name: &str) -> Option<&'static str> {
     let named = |def: &&&Def| def.name.strip_prefix("ragged_") == Some(name);
     let of = DEFS.iter().find(|def| def.facts.instead_of.contains(&name));
     of.or_else(|| DEFS.iter().find(named)).map(|def| def.name)
+}
+
+/// Returns the name of a function and its argument that names a look-up table. Returns `None` for other functions.
+pub(crate) fn find_table_argument(name: &str) -> Option<(&'static str, TableArgument)> {
+    let def = DEFS.iter().find(|def| def.name == name)?;
+    Some((def.name, def.facts.table?))
+}
+
+/// Returns the function that replaces the scalar function `name` in calls on lists, if there is one.
+fn find_replacement_on_lists(name: &str) -> Option<&'static Arc<ScalarUDF>> {
+    let def = DEFS.iter().find(|def| def.facts.planned_for == Some(name))?;
+    find_scalar(def.name)
+}
+
+/// Whether the function `name` reads a file by the path in an argument.
+#[cfg(feature = "cluster")]
+pub(crate) fn reads_paths(name: &str) -> bool {
+    DEFS.iter().any(|def| def.name == name && def.facts.reads_paths)
 }
 
 /// Whether no call of the function `name` fails, whatever the values of its arguments.
@@ -304,8 +330,8 @@ pub(crate) fn list_parameter_names(name: &str) -> Option<(Vec<&'static str>, usi
     Some((def.list_parameter_names()?, def.arity.0))
 }
 
-/// Whether `name` reduces lists, so that `f(x) FILTER (WHERE m)` means `f(ragged_filter(x, m))`.
-/// Whether FILTER (WHERE mask) can follow a call of a function: a reduction of a list, or of two lists.
+/// Whether FILTER (WHERE mask) can follow a call of a function: a reduction of a list, or of two lists. Then
+/// `f(x) FILTER (WHERE m)` means `f(ragged_filter(x, m))`.
 pub(crate) fn takes_filter(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))

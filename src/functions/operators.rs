@@ -42,6 +42,10 @@ macro_rules! operator {
             call: |call| compute_operator(call, $op),
             fails: find_operator_fails($op),
             infix: Some($infix),
+            facts: Facts {
+                chains: matches!($op, Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem),
+                ..Facts::NONE
+            },
             ..Def::DEFAULTS
         };
     };

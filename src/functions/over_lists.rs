@@ -9,6 +9,7 @@ use datafusion::logical_expr::expr::{HigherOrderFunction, LambdaVariable, Scalar
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
 
+use super::stock_facts::{StockFact, has_fact};
 use super::{find_higher_order, lambda as ragged_map};
 use crate::array::{leaf_type, list_depth};
 
@@ -41,25 +42,13 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
     Some(Expr::HigherOrderFunction(HigherOrderFunction::new(map, lists)))
 }
 
-/// Functions that DataFusion plans for lists but refuses to evaluate for them.
-const REFUSING_LISTS: [&str; 8] = [
-    "to_date",
-    "to_local_time",
-    "to_time",
-    "to_timestamp",
-    "to_timestamp_micros",
-    "to_timestamp_millis",
-    "to_timestamp_nanos",
-    "to_timestamp_seconds",
-];
-
 /// Whether a function accepts its list arguments as lists. `left` and others do not: DataFusion
 /// passes lists to them as text.
 fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -> bool {
     if Expr::ScalarFunction(call.clone()).get_type(schema).is_err() {
         return false;
     }
-    if REFUSING_LISTS.contains(&call.name()) {
+    if has_fact(call.name(), StockFact::RefusesLists) {
         return false;
     }
     // These functions convert values of any type, also lists, to strings.

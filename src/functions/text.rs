@@ -22,7 +22,7 @@ const TEXTS: (&str, &str) = (
 const MISSING: &str = "NULL values stay NULL, and lists keep their lengths. If the second argument is NULL, all values are NULL.";
 
 macro_rules! text_test {
-    ($id:ident, $name:literal, $infix:expr, $test:expr, $description:literal, $syntax:expr, $arg:expr, $duckdb:literal) => {
+    ($id:ident, $name:literal, $infix:expr, $planned_for:expr, $test:expr, $description:literal, $syntax:expr, $arg:expr, $duckdb:literal) => {
         #[doc = concat!("`", $name, "(x, text)`.")]
         pub(super) static $id: Def = Def {
             name: $name,
@@ -40,6 +40,7 @@ macro_rules! text_test {
             call: |call| compute_test(call, |text, _| $test(text)),
             fails: Fails::UnequalLengths,
             infix: $infix,
+            facts: Facts { planned_for: $planned_for, ..Facts::NONE },
             ..Def::DEFAULTS
         };
     };
@@ -49,6 +50,7 @@ text_test!(
     LIKE,
     "ragged_like",
     Some("LIKE"),
+    None,
     TextTest::Like,
     "Returns a mask of the strings that match a LIKE pattern. `%` matches any string, `_` any character, and a backslash makes either literal. `NOT LIKE` is `ragged_not` of the mask.",
     &["ragged_like(x, pattern)", "x LIKE pattern", "x NOT LIKE pattern"],
@@ -59,6 +61,7 @@ text_test!(
     ILIKE,
     "ragged_ilike",
     Some("ILIKE"),
+    None,
     TextTest::ILike,
     "Returns a mask of the strings that match a LIKE pattern, ignoring case. The patterns are those of `ragged_like`.",
     &["ragged_ilike(x, pattern)", "x ILIKE pattern", "x NOT ILIKE pattern"],
@@ -69,6 +72,7 @@ text_test!(
     STARTS_WITH,
     "ragged_starts_with",
     None,
+    Some("starts_with"),
     TextTest::StartsWith,
     "Returns a mask of the strings that start with a prefix. No character of the prefix has a special meaning.",
     &["ragged_starts_with(x, prefix)", "starts_with(x, prefix)"],
@@ -108,6 +112,7 @@ pub(super) static MATCHES: Def = Def {
     call: |call| compute_test(call, |pattern, flags| TextTest::Matches { pattern, flags }),
     fails: Fails::ComputedArguments,
     infix: Some("~"),
+    facts: Facts { planned_for: Some("regexp_like"), ..Facts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -240,7 +245,7 @@ pub(super) static ISIN: Def = Def {
         call.to_lists(&compute_by_run(call, &x, answers)?)
     },
     fails: Fails::Never,
-    facts: Facts::COMPARES,
+    facts: Facts { compares_durations: true, ..Facts::COMPARES },
     ..Def::DEFAULTS
 };
 

@@ -39,6 +39,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 
+use super::stock_facts::{StockFact, has_fact};
 use super::{call_on_arrays, chain, coerce_arguments, declare, delegate};
 use crate::array::{leaf_type, list_depth};
 
@@ -243,8 +244,7 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 }
 
-/// Functions that search a list for a value. The functions in `CHANGING` return a changed list.
-const SEARCHING: [&str; 3] = ["array_has", "array_position", "array_positions"];
+/// Functions that return a changed list.
 const CHANGING: [&str; 8] = [
     "array_append",
     "array_prepend",
@@ -270,7 +270,7 @@ fn text_as_number(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     };
     let element = field.data_type();
     let is_number = element.is_integer() || element.is_floating();
-    if !SEARCHING.contains(&function) || !is_number || !value.is_string() {
+    if !has_fact(function, StockFact::FindsElement) || !is_number || !value.is_string() {
         return None;
     }
     let mut found = types.to_vec();
@@ -283,7 +283,7 @@ fn text_as_number(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
 /// decimal that represents both, or Float64 if one of them is a float. A list of UInt64 keeps its
 /// type if numbers are inserted; inserting a negative number is then an error.
 fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
-    let is_search = SEARCHING.contains(&function);
+    let is_search = has_fact(function, StockFact::FindsElement);
     if !is_search && !CHANGING.contains(&function) {
         return None;
     }

@@ -174,7 +174,7 @@ pub(super) static ENCODE: Def = Def {
         };
         call.to_lists(&x.with_leaves(tokens)?)
     },
-    facts: Facts::COMPARES,
+    facts: Facts { reads_paths: true, ..Facts::COMPARES },
     ..Def::DEFAULTS
 };
 
@@ -226,6 +226,7 @@ pub(super) static DECODE: Def = Def {
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
         call.to_lists(&x.with_leaves(Arc::new(decoded))?)
     },
+    facts: Facts { reads_paths: true, ..Facts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -296,5 +297,6 @@ pub(super) static DESCENDANTS: Def = Def {
         }
         Ok(Arc::new(out.finish()))
     },
+    facts: Facts { reads_paths: true, ..Facts::NONE },
     ..Def::DEFAULTS
 };

@@ -46,6 +46,7 @@ use crate::sql::workarounds::text_to_list_casts::list_text_list_functions;
 use crate::sql::workarounds::text_to_time_casts::list_time_text_functions;
 use crate::sql::workarounds::volatile_between::get_between_function;
 
+pub(crate) use crate::functions::reads_paths;
 pub(crate) use crate::sql::sources::meds::MedsScan;
 
 /// Names of nodes and sources that can run in another process. A test checks this list and [`STAYS`].

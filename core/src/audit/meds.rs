@@ -47,8 +47,11 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
             _ => None,
         };
         log.shards.push(ShardPlace { name: name.clone(), split });
-        let source = match MedsFile::open(&path) {
-            Ok(source) => source,
+        let opened = MedsFile::open(&path)
+            .and_then(|source| Ok((check_columns(&source, &mut types, log)?, source)));
+        let source = match opened {
+            Ok((true, source)) => source,
+            Ok((false, _)) => continue,
             Err(e) => {
                 log.add_error(
                     "unreadable",
@@ -60,20 +63,6 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
                 continue;
             }
         };
-        match check_columns(&source, &mut types, log) {
-            Ok(true) => {}
-            Ok(false) => continue,
-            Err(e) => {
-                log.add_error(
-                    "unreadable",
-                    &path,
-                    String::new,
-                    describe_core_error(&e),
-                    "a Parquet file",
-                );
-                continue;
-            }
-        }
         let mut shard = ShardCheck {
             path: &path,
             splits: splits.as_ref(),

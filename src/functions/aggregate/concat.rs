@@ -4,8 +4,8 @@ use arrow::datatypes::DataType;
 
 use super::super::doc::{Doc, Section};
 use super::super::example;
-use super::AggDef;
 use super::nest_aggregate::{self, Nest};
+use super::{AggDef, AggFacts};
 
 pub(super) static CONCAT: AggDef = AggDef {
     name: "ragged_concat_agg",
@@ -24,6 +24,7 @@ pub(super) static CONCAT: AggDef = AggDef {
     },
     ordered: true,
     keeps_values: true,
+    facts: AggFacts::NONE,
     plan: |types| Ok(types.require_lists()?.map_or(DataType::Null, |lists| lists.open())),
     state: |types| Ok(nest_aggregate::list_state_types(types)),
     begin: |begin| Ok(Box::new(Nest::new(begin, Some(begin.returns.clone())))),

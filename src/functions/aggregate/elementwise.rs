@@ -11,7 +11,7 @@ use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::{NestedListType, take_rows_at};
 use super::grouped_rows::{ByGroup, CollectedRows, group_rows};
-use super::{AggBegin, AggDef, AggTypes, GroupStates};
+use super::{AggBegin, AggDef, AggFacts, AggTypes, GroupStates};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::gather;
@@ -40,6 +40,10 @@ macro_rules! elementwise {
             },
             ordered: false,
             keeps_values: matches!($how, Reduction::Min | Reduction::Max),
+            facts: AggFacts {
+                compares: matches!($how, Reduction::Min | Reduction::Max),
+                ..AggFacts::NONE
+            },
             plan: |types| plan_result(types, $how),
             state: |types| list_state_types(types, $how),
             begin: |begin| Ok(Box::new(ElementwiseState::new(begin, $how)?)),

@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Fields, UInt64Type};
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::grouped_rows::group_rows;
-use super::{AggBegin, AggDef, AggTypes, GroupStates};
+use super::{AggBegin, AggDef, AggFacts, AggTypes, GroupStates};
 use crate::array::{RaggedArray, leaf_type};
 use crate::error::{Error, Result};
 use counts::ValueCounts;
@@ -35,6 +35,7 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
     },
     ordered: false,
     keeps_values: false,
+    facts: AggFacts { refuses_distinct: true, ..AggFacts::COMPARES },
     plan: |types| {
         if types.len() > 1 && !types.data_type(1).is_integer() && !types.data_type(1).is_null() {
             return Err(types.refuse_types(format!(

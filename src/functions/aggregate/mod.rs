@@ -85,10 +85,51 @@ pub(super) struct AggDef {
     pub(super) ordered: bool,
     /// Whether the result contains values of the input column and therefore keeps the metadata of the column.
     pub(super) keeps_values: bool,
+    pub(super) facts: AggFacts,
     pub(super) plan: fn(&AggTypes<'_>) -> Result<DataType>,
     /// Returns the types of the partial state that partitions exchange.
     pub(super) state: fn(&AggTypes<'_>) -> Result<Vec<DataType>>,
     pub(super) begin: fn(&AggBegin<'_>) -> Result<Box<dyn GroupStates>>,
+}
+
+/// Facts about an aggregate that planner rules use. [`NONE`](Self::NONE) is the default.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AggFacts {
+    /// Whether planning refuses DISTINCT. The accumulators of these aggregates ignore DISTINCT although it would change
+    /// the result, or the result is about every row.
+    pub(crate) refuses_distinct: bool,
+    /// Whether DISTINCT applies to the first of several arguments. Planning refuses it for other aggregates of several
+    /// arguments.
+    pub(crate) distinct_of_first: bool,
+    /// Whether the result depends on the order of rows. If a call has ORDER BY, only the order of rows with equal keys
+    /// matters.
+    pub(crate) any_row: bool,
+    /// Whether the function compares its inputs. If so, `sql::workarounds::times` refuses its calls on intervals that
+    /// it cannot normalize first.
+    pub(crate) compares: bool,
+    /// Whether the function orders its inputs or counts the distinct ones. `sql::workarounds::float_keys` then makes
+    /// equal floats identical.
+    pub(crate) orders_values: bool,
+}
+
+impl AggFacts {
+    pub(crate) const NONE: Self = Self {
+        refuses_distinct: false,
+        distinct_of_first: false,
+        any_row: false,
+        compares: false,
+        orders_values: false,
+    };
+
+    pub(crate) const REFUSES_DISTINCT: Self = Self { refuses_distinct: true, ..Self::NONE };
+
+    pub(crate) const ANY_ROW: Self = Self { any_row: true, ..Self::NONE };
+
+    pub(crate) const COMPARES: Self = Self { compares: true, ..Self::NONE };
+}
+
+pub(super) fn find_facts(name: &str) -> Option<&'static AggFacts> {
+    AGGREGATES.iter().find(|def| def.name == name).map(|def| &def.facts)
 }
 
 pub(super) struct AggTypes<'a> {

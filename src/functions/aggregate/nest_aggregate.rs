@@ -13,7 +13,7 @@ use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::take_rows_at;
 use super::grouped_rows::{ByGroup, CollectedRows, group_rows};
-use super::{AggBegin, AggDef, AggTypes, GroupStates};
+use super::{AggBegin, AggDef, AggFacts, AggTypes, GroupStates};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::reshape;
@@ -35,6 +35,7 @@ pub(super) static NEST: AggDef = AggDef {
     },
     ordered: true,
     keeps_values: true,
+    facts: AggFacts { refuses_distinct: true, ..AggFacts::ANY_ROW },
     plan: |types| Ok(DataType::new_list(types.data_type(0).clone(), true)),
     state: |types| Ok(list_state_types(types)),
     begin: |begin| Ok(Box::new(Nest::new(begin, None))),

@@ -14,11 +14,7 @@ use crate::functions::expression_planners::times_of_day::{unify_clocks, unify_el
 use crate::functions::list_counts::array_length;
 use crate::functions::list_fields::concat_lists;
 use crate::functions::over_lists::map_over_lists;
-use crate::functions::{find_scalar, is_ours};
-
-/// String tests of DataFusion, each with the function of Serrate that tests every string of a list.
-const TESTS: [(&str, &str); 2] =
-    [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
+use crate::functions::{StockFact, find_replacement_on_lists, has_fact, is_ours};
 
 /// Functions that return one or all of their arguments.
 const CHOOSING: [&str; 5] = ["coalesce", "greatest", "least", "make_array", "nullif"];
@@ -63,10 +59,9 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     if let Some(lists) = plan_concat(function, schema) {
         return lists;
     }
-    let ours = TESTS.iter().find(|(name, _)| *name == function.name()).map(|(_, ours)| *ours);
-    match ours.and_then(find_scalar) {
-        Some(test) if function.args.first().is_some_and(is_list) => {
-            test.call(function.args.clone())
+    match find_replacement_on_lists(function.name()) {
+        Some(ours) if function.args.first().is_some_and(is_list) => {
+            ours.call(function.args.clone())
         }
         _ => map_over_lists(function, schema).unwrap_or(call),
     }
@@ -95,7 +90,7 @@ fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> 
         }
         _ => false,
     };
-    let searches = ["array_has", "array_position", "array_positions"].contains(&call.name());
+    let searches = has_fact(call.name(), StockFact::FindsElement);
     if !searches || !is_exact || list_depth(&lists) != 1 {
         return None;
     }

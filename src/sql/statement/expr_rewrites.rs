@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::access;
-use crate::functions::{BIN_COLUMNS, PAIR, TABLES, list_parameter_names};
+use crate::functions::{BIN_COLUMNS, PAIR, find_table_argument, list_parameter_names};
 use crate::sql::sources::from::{find_query_text, to_plain_name, unquote_text};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::predicates::call_function;
@@ -396,11 +396,9 @@ fn binds_stronger(op: &BinaryOperator) -> bool {
 /// and caches them.
 fn append_table(call: &mut Function) -> Result<()> {
     let Some(name) = to_plain_name(&call.name) else { return Ok(()) };
-    let Some((function, before)) = TABLES.iter().find(|(function, _)| *function == name) else {
-        return Ok(());
-    };
+    let Some((function, table)) = find_table_argument(&name) else { return Ok(()) };
     let FunctionArguments::List(list) = &mut call.args else { return Ok(()) };
-    let (before, args) = (*before, &mut list.args);
+    let (before, args) = (table.index, &mut list.args);
     let texts: Vec<&str> = args
         .iter()
         .skip(before)
@@ -419,7 +417,7 @@ fn append_table(call: &mut Function) -> Result<()> {
     if access::is_file(own) && own.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet")) {
         return Ok(());
     }
-    if *function == "ragged_lookup" && columns.len() < 2 {
+    if !table.has_default_columns && columns.len() < 2 {
         return Ok(());
     }
     let quoted = |name: &str| Ident::with_quote('"', name.replace('"', "\"\"")).to_string();

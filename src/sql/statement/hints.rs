@@ -15,10 +15,11 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::parser::Statement;
 
 use crate::array::{leaf_type, list_depth};
-use crate::functions::find_list_function;
+use crate::functions::{StockFact, find_facts, find_list_function, has_fact};
 use crate::sql::statement::calls::visit_statement;
 use crate::sql::statement::misplaced_windows::check_row_values;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
+use crate::sql::workarounds::coarser_times::is_named_cast;
 use crate::sql::workarounds::subqueries::find_query;
 
 pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -233,8 +234,7 @@ fn check_quantified(whens: &[(Box<Expr>, Box<Expr>)], schema: &DFSchema) -> Resu
 /// Returns an error for a call that casts to a decimal type with a negative scale. Arrow writes zero as `000`
 /// in these types, and panics in comparisons.
 fn check_named_cast(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
-    const CASTS: [&str; 4] = ["arrow_cast", "arrow_try_cast", "ragged_cast", "ragged_try_cast"];
-    if !CASTS.contains(&call.name()) {
+    if !is_named_cast(expr) && !find_facts(&call.func).casts_to_named_type {
         return Ok(());
     }
     match expr.get_type(schema).ok().and_then(|t| find_negative_scale(&t)) {
@@ -539,10 +539,6 @@ fn explain_coercion(message: &str) -> Option<String> {
     explain_element(name, types)
 }
 
-/// Functions that compare the elements of a list with a value.
-const SEARCHING: [&str; 5] =
-    ["array_has", "array_position", "array_positions", "array_remove", "array_remove_all"];
-
 /// Explains why a list cannot be searched for a string: its elements are of a type to which no string is cast without
 /// an explicit cast. Returns `None` for other types.
 fn explain_searched(name: &str, list: &str, value: &str) -> Option<String> {
@@ -558,16 +554,17 @@ fn explain_searched(name: &str, list: &str, value: &str) -> Option<String> {
         ("Int", "BIGINT"),
         ("UInt", "BIGINT"),
     ];
-    if !SEARCHING.contains(&name) || !["Utf8", "LargeUtf8", "Utf8View"].contains(&value) {
+    let searches = has_fact(name, StockFact::FindsElement);
+    let compares = searches || ["array_remove", "array_remove_all"].contains(&name);
+    if !compares || !["Utf8", "LargeUtf8", "Utf8View"].contains(&value) {
         return None;
     }
     let (_, element) = list.strip_suffix(')')?.split_once("List(")?;
     let element = element.rsplit_once(" x ").map_or(element, |(_, element)| element);
     let element = element.trim_start_matches("non-null ");
     let (_, to) = TYPES.iter().find(|(start, _)| element.starts_with(start))?;
-    // These functions cast the string to the number that it is.
-    let is_cast = ["array_has", "array_position", "array_positions"].contains(&name);
-    if is_cast && ["DOUBLE", "BIGINT"].contains(to) {
+    // Functions that search cast the string to the number that it is.
+    if searches && ["DOUBLE", "BIGINT"].contains(to) {
         return None;
     }
     let call = if name == "array_has" { "list_contains" } else { name };

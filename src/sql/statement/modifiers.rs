@@ -5,30 +5,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{Expr, WindowFunctionDefinition};
 
-/// Aggregates whose accumulators ignore DISTINCT although it would change the result.
-///
-/// The test `distinct_aggregates_are_what_they_say` checks this list.
-const ALL_ROWS: [&str; 16] = [
-    "approx_percentile_cont",
-    "corr",
-    "covar_pop",
-    "covar_samp",
-    "nth_value",
-    "regr_avgx",
-    "regr_avgy",
-    "regr_count",
-    "regr_intercept",
-    "regr_r2",
-    "regr_slope",
-    "regr_sxx",
-    "regr_sxy",
-    "regr_syy",
-    "ragged_histogram_agg",
-    "ragged_nest_agg",
-];
-
-/// Aggregates of several arguments for which DISTINCT applies to the first argument.
-const ABOUT_THE_FIRST: [&str; 3] = ["string_agg", "percentile_cont", "approx_percentile_cont"];
+use crate::functions::find_aggregate_facts;
 
 pub(in crate::sql) fn check_aggregate(call: &AggregateFunction) -> Result<()> {
     if call.params.distinct {
@@ -75,12 +52,13 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
 }
 
 fn check_distinct(name: &str, args: &[Expr]) -> Result<()> {
-    if ALL_ROWS.contains(&name) {
+    let facts = find_aggregate_facts(name);
+    if facts.refuses_distinct {
         return plan_err!(
             "{name}(DISTINCT ..) is not supported, because {name} uses every row; select distinct rows first, as in FROM (SELECT DISTINCT ..)"
         );
     }
-    if args.len() > 1 && !ABOUT_THE_FIRST.contains(&name) {
+    if args.len() > 1 && !facts.distinct_of_first {
         return plan_err!(
             "{name}(DISTINCT a, b) is not supported, because DISTINCT applies to one argument; combine the arguments, as in count(DISTINCT named_struct('a', a, 'b', b))"
         );

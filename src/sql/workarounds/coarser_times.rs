@@ -13,20 +13,13 @@ use datafusion::logical_expr::{
 };
 use serrate_core::internal::times::per_unit;
 
-use crate::functions::{call_on_arrays, declare};
+use crate::functions::{StockFact, call_on_arrays, declare, has_fact};
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
 static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
     [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond]
         .map(|unit| Arc::new(ScalarUDF::new_from_impl(CountIn { unit })))
 });
-
-/// Functions that cast a timestamp to a coarser unit.
-const FUNCTIONS: [&str; 4] =
-    ["to_timestamp_micros", "to_timestamp_millis", "to_timestamp_seconds", "to_unixtime"];
-
-/// Functions that cast a value to the type that their second argument names.
-const CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 
 /// Analyzer rule: rounds timestamps down where a cast, or `to_unixtime`, drops digits.
 ///
@@ -60,7 +53,7 @@ fn find_cast_source(e: &Expr) -> Option<&Expr> {
             matches!(field.data_type(), DataType::Timestamp(..)).then_some(&**expr)
         }
         Expr::ScalarFunction(call) => match call.args.as_slice() {
-            [of] if FUNCTIONS.contains(&call.name()) => Some(of),
+            [of] if has_fact(call.name(), StockFact::CoarsensTimes) => Some(of),
             _ => None,
         },
         _ => None,
@@ -69,7 +62,7 @@ fn find_cast_source(e: &Expr) -> Option<&Expr> {
 
 /// Whether an expression is a call of a function that casts a value to the type with a given name.
 pub(in crate::sql) fn is_named_cast(e: &Expr) -> bool {
-    matches!(e, Expr::ScalarFunction(call) if CASTS.contains(&call.name()))
+    matches!(e, Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::CastsToNamedType))
 }
 
 /// Replaces calls of `arrow_cast` and `arrow_try_cast` between timestamp types with plain casts.

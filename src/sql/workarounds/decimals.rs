@@ -15,14 +15,11 @@ use datafusion::logical_expr::{
 use super::decimal_types::convert_types_to_doubles;
 use super::decimal_values::convert_values_to_doubles;
 use crate::array::{RaggedArray, leaf_type, list_depth};
-use crate::functions::{check_precision, checks_precision, long_number, make_decimal_of_digits};
+use crate::functions::{
+    StockFact, check_precision, checks_precision, has_fact, long_number, make_decimal_of_digits,
+};
 use crate::sql::workarounds::expression_parts::{find_columns_below, has_part, map_named};
 use crate::sql::workarounds::times::take_branch_types;
-
-const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
-
-/// Functions that return one of their arguments, or a list of them.
-const CHOOSING: [&str; 3] = ["coalesce", "make_array", "nvl"];
 
 /// Analyzer rule, before DataFusion's type coercion.
 ///
@@ -108,11 +105,17 @@ fn may_change(part: &Expr) -> bool {
             let name = call.func.name();
             name == "round"
                 || long_number(part).is_some()
-                || COMPARING.contains(&name)
-                || CHOOSING.contains(&name)
+                || has_fact(name, StockFact::ComparesArguments)
+                || returns_arguments(name)
         }
         _ => false,
     }
+}
+
+/// Whether a function returns one of its arguments, without a comparison, or a list of them.
+fn returns_arguments(function: &str) -> bool {
+    let compares = has_fact(function, StockFact::ComparesArguments);
+    function == "make_array" || (has_fact(function, StockFact::Chooses) && !compares)
 }
 
 /// Adds to decimal arithmetic a check that the result fits its type, except where an earlier pass
@@ -168,7 +171,7 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
             let results = results.chain(case.else_expr.as_deref_mut());
             as_one_type(results.collect(), schema) || compared
         }
-        Expr::ScalarFunction(call) if CHOOSING.contains(&call.func.name()) => {
+        Expr::ScalarFunction(call) if returns_arguments(call.name()) => {
             as_one_type(call.args.iter_mut().collect(), schema)
         }
         Expr::ScalarFunction(call) if call.func.name() == "nullif" => {
@@ -184,7 +187,7 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
             }
             false
         }
-        Expr::ScalarFunction(call) if COMPARING.contains(&call.func.name()) => {
+        Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::ComparesArguments) => {
             as_doubles(call.args.iter_mut().collect(), schema)
         }
         Expr::ScalarFunction(call) if call.func.name() == "round" => {

@@ -3,6 +3,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::functions::{StockFact, has_fact};
+
 const SIMPLIFY: &str = "simplify_expressions";
 
 /// Applies rules of DataFusion only to the nodes or plans for which they succeed.
@@ -41,7 +43,7 @@ fn must_be_simplified(node: &LogicalPlan) -> Result<bool> {
                 }
                 Expr::ScalarFunction(call) => {
                     conditional |= call.func.short_circuits();
-                    let is_cast = ["arrow_cast", "arrow_try_cast"].contains(&call.name());
+                    let is_cast = has_fact(call.name(), StockFact::CastsToNamedType);
                     simplified |= is_cast || call.func.signature().volatility == Volatility::Stable;
                 }
                 _ => {}

@@ -14,22 +14,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::OptimizerConfig;
 
-use crate::functions::{call_on_arrays, declare, is_row_based, take_first};
+use crate::functions::{
+    StockFact, call_on_arrays, declare, find_aggregate_facts, has_fact, is_row_based, take_first,
+};
 use crate::sql::workarounds::expression_parts::{has_part, map_named, rewrite_node};
 use serrate_core::internal::{holds_float, to_canonical_floats};
-
-const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
-
-/// Functions that search the list in their first argument for their second argument.
-const SEARCHING: [&str; 5] =
-    ["array_has", "array_has_all", "array_has_any", "array_position", "array_positions"];
-
-/// Functions that the simplifier replaces with one of their arguments.
-const CONDITIONAL: [&str; 5] = ["coalesce", "ifnull", "nullif", "nvl", "nvl2"];
-
-/// Aggregates that order the values of their arguments, or count the distinct ones.
-const ORDERING: [&str; 5] =
-    ["approx_distinct", "approx_median", "approx_percentile_cont", "median", "percentile_cont"];
 
 /// Logical optimizer rule: makes -0.0 equal 0.0, and all NaN equal, in comparisons, sorts, groups
 /// and joins.
@@ -159,7 +148,7 @@ fn is_conditional_comparison(expr: &Expr) -> bool {
         && is_comparison(expr);
     let is_conditional = |e: &Expr| match e {
         Expr::Case(_) => true,
-        Expr::ScalarFunction(call) => CONDITIONAL.contains(&call.func.name()),
+        Expr::ScalarFunction(call) => has_fact(call.name(), StockFact::BecomesArgument),
         _ => false,
     };
     compares_values && expr.exists(|e| Ok(is_conditional(e))).unwrap_or(true)
@@ -188,11 +177,14 @@ fn is_comparison(expr: &Expr) -> bool {
         Expr::AggregateFunction(_) | Expr::WindowFunction(_) => true,
         Expr::Case(case) => case.expr.is_some(),
         Expr::ScalarFunction(call) => {
-            let name = call.func.name();
-            COMPARING.contains(&name) || SEARCHING.contains(&name)
+            has_fact(call.name(), StockFact::ComparesArguments) || searches_list(call.name())
         }
         _ => false,
     }
+}
+
+fn searches_list(function: &str) -> bool {
+    has_fact(function, StockFact::FindsElement) || has_fact(function, StockFact::FindsElements)
 }
 
 fn is_comparison_operator(op: Operator) -> bool {
@@ -225,10 +217,10 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             }
             None => return Ok(false),
         },
-        Expr::ScalarFunction(call) if COMPARING.contains(&call.func.name()) => {
+        Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::ComparesArguments) => {
             call.args.iter_mut().collect()
         }
-        Expr::ScalarFunction(ScalarFunction { func, args }) if SEARCHING.contains(&func.name()) => {
+        Expr::ScalarFunction(ScalarFunction { func, args }) if searches_list(func.name()) => {
             // No key is needed: all floats equal to a number other than 0 have the same bits.
             if args.get(1).is_some_and(|wanted| is_number(wanted) && !is_zero(wanted)) {
                 return Ok(false);
@@ -236,14 +228,20 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             args.iter_mut().take(2).collect()
         }
         Expr::AggregateFunction(call) => {
-            let compares = call.params.distinct || ORDERING.contains(&call.func.name());
+            let facts = find_aggregate_facts(call.func.name());
+            let compares = call.params.distinct || facts.orders_values;
             let args = call.params.args.iter_mut().filter(|_| compares);
             args.chain(call.params.order_by.iter_mut().map(|by| &mut by.expr)).collect()
         }
         Expr::WindowFunction(call) => {
             let WindowFunction { fun, params } = &mut **call;
-            let compares = params.distinct
-                || matches!(fun, WindowFunctionDefinition::AggregateUDF(f) if ORDERING.contains(&f.name()));
+            let orders = match fun {
+                WindowFunctionDefinition::AggregateUDF(f) => {
+                    find_aggregate_facts(f.name()).orders_values
+                }
+                WindowFunctionDefinition::WindowUDF(_) => false,
+            };
+            let compares = params.distinct || orders;
             let args = params.args.iter_mut().filter(|_| compares);
             let order = params.order_by.iter_mut().map(|by| &mut by.expr);
             args.chain(order).chain(&mut params.partition_by).collect()

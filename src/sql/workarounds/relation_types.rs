@@ -12,12 +12,9 @@ use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
+use crate::functions::{StockFact, has_fact};
 use crate::sql::rules::coerce_types;
 use crate::sql::workarounds::expression_parts::find_columns_below;
-
-/// Functions that return one of their arguments. The rules before type coercion may change the
-/// types that the planner gave to the calls.
-const CHOOSING: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
 
 /// Returns a plan that has the same rows, and columns of the types in which they will be evaluated.
 pub(super) fn set_final_types(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -76,7 +73,10 @@ fn list_chosen_values(e: &Expr) -> Vec<&Expr> {
             let values = case.when_then_expr.iter().map(|(_, value)| value.as_ref());
             values.chain(case.else_expr.as_deref()).collect()
         }
-        Expr::ScalarFunction(call) if CHOOSING.contains(&call.name()) => call.args.iter().collect(),
+        // The rules before type coercion may change the types that the planner gave to these calls.
+        Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::Chooses) => {
+            call.args.iter().collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -32,6 +32,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
+use crate::functions::find_aggregate_facts;
 use crate::sql::exec::shared::{SharedExec, SharedResult};
 use crate::sql::workarounds::correlated::{find_outer_columns, is_only_row};
 use crate::sql::workarounds::multisets::numbers_copies;
@@ -468,8 +469,7 @@ fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
                 found = found
                     && !e.exists(|e| {
                         let Expr::AggregateFunction(call) = e else { return Ok(false) };
-                        let name = call.func.name();
-                        Ok(ANY_ROW.contains(&name) || name.starts_with("approx_"))
+                        Ok(depends_on_order(call.func.name()))
                     })?;
             }
             found
@@ -478,20 +478,10 @@ fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// Aggregates whose result depends on the order of rows. If a call has ORDER BY, only the order of
-/// rows with equal keys matters.
-const ANY_ROW: [&str; 10] = [
-    "any_value",
-    "arg_max",
-    "arg_min",
-    "array_agg",
-    "first_value",
-    "last_value",
-    "mode",
-    "nth_value",
-    "ragged_nest_agg",
-    "string_agg",
-];
+/// Whether the result of an aggregate depends on the order of rows.
+fn depends_on_order(aggregate: &str) -> bool {
+    find_aggregate_facts(aggregate).any_row || aggregate.starts_with("approx_")
+}
 
 /// Whether a plan returns the rows of a table, or some of them, in the order of the table.
 fn is_scan(plan: &LogicalPlan) -> bool {
@@ -530,9 +520,7 @@ fn is_determined_call(call: &WindowFunction) -> bool {
         }
         WindowFunctionDefinition::AggregateUDF(fun) => {
             let whole = frame.start_bound.is_unbounded() && frame.end_bound.is_unbounded();
-            !ANY_ROW.contains(&fun.name())
-                && !fun.name().starts_with("approx_")
-                && (whole || frame.units != WindowFrameUnits::Rows)
+            !depends_on_order(fun.name()) && (whole || frame.units != WindowFrameUnits::Rows)
         }
     }
 }

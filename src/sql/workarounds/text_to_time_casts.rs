@@ -16,7 +16,7 @@ use serrate_core::internal::times::{complete_times, has_texts};
 
 use super::coarser_times::is_named_cast;
 use crate::array::{RaggedArray, leaf_type};
-use crate::functions::{call_on_arrays, declare};
+use crate::functions::{StockFact, call_on_arrays, declare, has_fact};
 use crate::sql::statement::intervals::spell_out;
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
@@ -56,16 +56,6 @@ impl TextForm {
         ScalarValue::try_from_array(&self.complete_array(&text.to_array()?)?, 0)
     }
 }
-
-/// Functions whose first argument may be the text of a time.
-const READERS: [&str; 6] = [
-    "to_date",
-    "to_timestamp",
-    "to_timestamp_micros",
-    "to_timestamp_millis",
-    "to_timestamp_nanos",
-    "to_timestamp_seconds",
-];
 
 /// Analyzer rule: reads strings such as `2024-01-01 10:00` and `2024/1/5` as dates and times
 /// ([`complete_times`]), as PostgreSQL and DuckDB do, and strings such as `1d 03:00` as intervals, as literals of
@@ -117,7 +107,7 @@ pub(in crate::sql) fn list_time_text_functions() -> [Arc<ScalarUDF>; 2] {
 /// Whether an expression reads a time from text in the default format.
 fn is_reader(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call)
-        if call.args.len() == 1 && READERS.contains(&call.name()))
+        if call.args.len() == 1 && has_fact(call.name(), StockFact::ReadsTime))
 }
 
 /// Rewrites the operand of a cast to a type of times or intervals.

@@ -22,36 +22,7 @@ use super::unify::{
 };
 use super::wide::find_wide_part;
 use crate::array::{leaf_type, list_depth};
-use crate::functions::{find_facts, refine_unit};
-
-/// Functions that return one of their arguments. Arguments with different time types are cast to one type.
-const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
-
-const EXTREMES: [&str; 2] = ["greatest", "least"];
-
-/// Functions of DataFusion that compare list elements, so that a call with intervals is an error.
-/// For functions of Serrate, `find_facts` returns whether they compare values.
-const OF_LISTS: [&str; 15] = [
-    "array_distinct",
-    "array_except",
-    "array_has",
-    "array_has_all",
-    "array_has_any",
-    "array_intersect",
-    "array_max",
-    "array_min",
-    "array_position",
-    "array_positions",
-    "array_remove",
-    "array_replace",
-    "array_sort",
-    "array_union",
-    "mode_of_elements",
-];
-
-/// Aggregates that compare their inputs. Intervals among the inputs are normalized first.
-const COMPARE: [&str; 6] =
-    ["min", "max", "median", "ragged_histogram_agg", "ragged_max_agg", "ragged_min_agg"];
+use crate::functions::{StockFact, find_aggregate_facts, find_facts, has_fact, refine_unit};
 
 /// Returns an error if a list of numbers is cast to a list of timestamps. Arrow would treat the numbers as
 /// microseconds, but `5::TIMESTAMP` is 5 seconds.
@@ -289,10 +260,10 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
-    // `ragged_isin(durations, intervals)` is allowed: the function converts intervals to durations.
-    if (OF_LISTS.contains(&name) || find_facts(&call.func).compares)
+    let facts = find_facts(&call.func);
+    if (has_fact(name, StockFact::ComparesElements) || facts.compares)
         && call.args.iter().any(intervals)
-        && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
+        && !(facts.compares_durations && call.args.first().is_some_and(durations))
     {
         let found = list_intervals(&call.args, schema);
         return plan_err!(
@@ -311,10 +282,10 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
         call.func = part;
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }
-    if !CHOOSE.contains(&name) {
+    if !has_fact(name, StockFact::Chooses) {
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     }
-    let compares = EXTREMES.contains(&name) || name == "nullif";
+    let compares = has_fact(name, StockFact::ComparesArguments);
     let done = unify_chosen(&call.args, schema)?;
     let changed = done.is_some();
     call.args = done.unwrap_or(call.args);
@@ -369,7 +340,7 @@ fn is_equal_form(e: &Expr) -> bool {
 fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema) -> Result<()> {
     let interval =
         |e: &Expr| !is_equal_form(e) && e.get_type(schema).is_ok_and(|t| holds_interval(&t));
-    if (distinct || COMPARE.contains(&name)) && args.iter().any(interval) {
+    if (distinct || find_aggregate_facts(name).compares) && args.iter().any(interval) {
         let distinct = if distinct { " DISTINCT" } else { "" };
         let found = list_intervals(args, schema);
         return plan_err!(
