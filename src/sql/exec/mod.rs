@@ -13,6 +13,7 @@ pub(in crate::sql) mod yielding;
 use std::sync::Arc;
 
 use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::prelude::SessionConfig;
 
 /// Returns a copy of `context` with `config` as the settings of the session.
@@ -27,6 +28,13 @@ pub(crate) fn replace_config(context: &TaskContext, config: SessionConfig) -> Ar
         context.window_functions().clone(),
         context.runtime_env(),
     ))
+}
+
+/// Returns the logical node of Serrate at the top of a plan, if it is of type `T`.
+pub(in crate::sql) fn find_logical_node<T: 'static>(plan: &LogicalPlan) -> Option<&T> {
+    let LogicalPlan::Extension(extension) = plan else { return None };
+    let node: &dyn UserDefinedLogicalNode = extension.node.as_ref();
+    node.as_any().downcast_ref()
 }
 
 /// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share. The properties are those

@@ -27,7 +27,7 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 
 use crate::functions::make_elements_nullable;
-use crate::sql::exec::{pass_through, same_statistics};
+use crate::sql::exec::{find_logical_node, pass_through, same_statistics};
 
 /// Returns the rows of its input, in source order if they have one. Columns that the statement does
 /// not declare are nullable, and so are the elements of their lists, because later statements may
@@ -56,9 +56,7 @@ impl TableRows {
     }
 
     pub(in crate::sql) fn is_node(plan: &LogicalPlan) -> bool {
-        let LogicalPlan::Extension(extension) = plan else { return false };
-        let node: &dyn UserDefinedLogicalNode = extension.node.as_ref();
-        node.as_any().is::<Self>()
+        find_logical_node::<Self>(plan).is_some()
     }
 }
 

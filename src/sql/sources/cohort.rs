@@ -13,12 +13,12 @@ use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, FunctionArg, FunctionArgExpr};
+use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, FunctionArg};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::from::unquote_text;
+use super::from::{split_argument, unquote_text};
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::cohorts::{Cohort, CohortColumn, Criteria};
 use crate::config::SerrateOptions;
@@ -42,26 +42,15 @@ pub(in crate::sql) fn make_cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn 
         None => plan_err!("{NAME}: {what} must be a string, not {value}; write {SUCH}"),
     };
     for arg in args {
-        let (name, value) = match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => {
-                paths.push(one_text("the folder or the configuration", value)?);
-                continue;
+        match split_argument(arg) {
+            Some((None, value)) => paths.push(one_text("the folder or the configuration", value)?),
+            Some((Some(name), value)) if name == "predicates" => {
+                predicates = Some(one_text("predicates", value)?);
             }
-            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
-                (&name.value, value)
-            }
-            FunctionArg::ExprNamed {
-                name: SqlExpr::Identifier(name),
-                arg: FunctionArgExpr::Expr(value),
-                ..
-            } => (&name.value, value),
-            other => return plan_err!("{NAME}: {other} is not a valid argument; write {SUCH}"),
-        };
-        match name.to_ascii_lowercase().as_str() {
-            "predicates" => predicates = Some(one_text("predicates", value)?),
-            name => {
+            Some((Some(name), _)) => {
                 return plan_err!("{NAME} has no option {name}; its only option is predicates");
             }
+            None => return plan_err!("{NAME}: {arg} is not a valid argument; write {SUCH}"),
         }
     }
     let [data, config] = paths.as_slice() else {

@@ -12,14 +12,12 @@ use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::sqlparser::ast::{
-    Array, Expr as SqlExpr, FunctionArg, FunctionArgExpr,
-};
+use datafusion::logical_expr::sqlparser::ast::{Array, Expr as SqlExpr, FunctionArg};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::from::unquote_text;
+use super::from::{split_argument, unquote_text};
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::functions::find_local_codes;
 use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
@@ -49,24 +47,14 @@ pub(in crate::sql) fn make_features_table(args: &[FunctionArg]) -> Result<Arc<dy
     let mut windows: Vec<String> = WINDOWS.map(String::from).to_vec();
     let mut aggregates: Vec<String> = AGGREGATES.map(String::from).to_vec();
     for arg in args {
-        let (name, value) = match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => {
+        let (name, value) = match split_argument(arg) {
+            Some((Some(name), value)) => (name, value),
+            Some((None, value)) => {
                 paths.push(parse_text("the folder or the labels", value)?);
                 continue;
             }
-            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
-                (&name.value, value)
-            }
-            FunctionArg::ExprNamed {
-                name: SqlExpr::Identifier(name),
-                arg: FunctionArgExpr::Expr(value),
-                ..
-            } => (&name.value, value),
-            other => {
-                return plan_err!("{NAME}: {other} is not a valid argument; write {SUCH}");
-            }
+            None => return plan_err!("{NAME}: {arg} is not a valid argument; write {SUCH}"),
         };
-        let name = name.to_ascii_lowercase();
         match name.as_str() {
             "codes" => codes = parse_texts(&name, value)?,
             "prefixes" => prefixes = parse_texts(&name, value)?,

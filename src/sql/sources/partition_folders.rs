@@ -20,6 +20,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use datafusion::sql::parser::Statement;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 
 use crate::sql::sources::inner_sink::find_sink;
 
@@ -42,22 +43,44 @@ pub(in crate::sql) fn unquote_partitions(statement: &mut Statement) {
     }
 }
 
+/// Plans the writer of a table with `plan_writer`. If the table has partition columns, the writer receives the names of
+/// folders instead of their values.
+///
+/// # Errors
+/// If values of a partition column cannot be names, or if no column is left for the files.
+pub(in crate::sql) async fn plan_folders<'a>(
+    input: Arc<dyn ExecutionPlan>,
+    conf: FileSinkConfig,
+    order: Option<LexRequirement>,
+    plan_writer: impl FnOnce(
+        Arc<dyn ExecutionPlan>,
+        FileSinkConfig,
+        Option<LexRequirement>,
+    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>>
+    + Send,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = Arc::clone(conf.output_schema());
+    let Some(folders) = Folders::try_new(&conf)? else {
+        return plan_writer(input, conf, order).await;
+    };
+    let writer = plan_writer(folders.build_empty_node(), folders.conf.clone(), None).await?;
+    folders.plan(input, schema, writer, order)
+}
+
 /// The partition columns of a writer, whose values become folder names. DataFusion's writer writes NULL as 0 or ''
 /// (`stock_null_is_still_written_to_the_folder_of_zero`), so it receives the names instead of the values.
 #[derive(Clone, Debug)]
-pub(in crate::sql) struct Folders {
+struct Folders {
     columns: Vec<String>,
     /// Whether the files contain the partition columns, too. They then contain the values, not the folder names.
     kept: bool,
+    /// The configuration of a writer that receives names of folders instead of values.
     conf: FileSinkConfig,
 }
 
 impl Folders {
     /// Returns the partition columns of a writer, or `None` if it has none.
-    ///
-    /// # Errors
-    /// If values of a column cannot be names, or if no column is left for the files.
-    pub(in crate::sql) fn try_new(conf: &FileSinkConfig) -> Result<Option<Self>> {
+    fn try_new(conf: &FileSinkConfig) -> Result<Option<Self>> {
         if conf.table_partition_cols.is_empty() {
             return Ok(None);
         }
@@ -87,18 +110,13 @@ impl Folders {
         Ok(Some(Self { columns, kept, conf }))
     }
 
-    /// Returns the configuration of a writer that receives names of folders instead of values.
-    pub(in crate::sql) fn sink_conf(&self) -> FileSinkConfig {
-        self.conf.clone()
-    }
-
     /// Returns a node without rows. It is the input of a plan that is built only for its sink.
-    pub(in crate::sql) fn build_empty_node(&self) -> Arc<dyn ExecutionPlan> {
+    fn build_empty_node(&self) -> Arc<dyn ExecutionPlan> {
         Arc::new(EmptyExec::new(Arc::clone(self.conf.output_schema())))
     }
 
     /// Returns a plan that replaces partition values by folder names and passes rows to `writer`.
-    pub(in crate::sql) fn plan(
+    fn plan(
         self,
         input: Arc<dyn ExecutionPlan>,
         schema: SchemaRef,

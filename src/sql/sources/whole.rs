@@ -43,7 +43,7 @@ use crate::sql::sources::inner_sink::find_sink;
 use crate::sql::sources::json;
 use crate::sql::sources::json_scan::{JsonReader, JsonScan};
 use crate::sql::sources::json_sink::write_nulls;
-use crate::sql::sources::partition_folders::Folders;
+use crate::sql::sources::partition_folders::plan_folders;
 use crate::sql::sources::run_ends::to_plain_schema;
 use crate::sql::sources::urls::format_location;
 use crate::sql::sources::whole_file::{
@@ -274,13 +274,10 @@ impl FileFormat for WholeFileFormat {
         conf: FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let schema = Arc::clone(conf.output_schema());
-        let Some(folders) = Folders::try_new(&conf)? else {
-            return self.plan_writer(input, state, conf, order).await;
-        };
-        let writer =
-            self.plan_writer(folders.build_empty_node(), state, folders.sink_conf(), None).await?;
-        folders.plan(input, schema, writer, order)
+        plan_folders(input, conf, order, |input, conf, order| {
+            Box::pin(self.plan_writer(input, state, conf, order))
+        })
+        .await
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {

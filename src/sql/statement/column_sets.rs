@@ -20,7 +20,7 @@ use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::join_constraints::is_merging;
 use crate::sql::statement::lateral_tables::table_name;
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::{Scopes, track_scopes};
 use crate::sql::statement::star_excludes::name_column;
 
 /// A column of the tables of a SELECT: its table, its name and its type.
@@ -93,15 +93,7 @@ struct Sets {
 impl VisitorMut for Sets {
     type Break = DataFusionError;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
-        self.scopes.enter_query(query);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<DataFusionError> {
-        self.scopes.leave_scope();
-        ControlFlow::Continue(())
-    }
+    track_scopes!();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         if !has_set(select) {

@@ -51,6 +51,29 @@ impl Scopes<Cte> {
     }
 }
 
+/// Defines the methods of a `VisitorMut` that tell its field `scopes` which queries enclose the visitor.
+macro_rules! track_scopes {
+    () => {
+        fn pre_visit_query(
+            &mut self,
+            query: &mut datafusion::logical_expr::sqlparser::ast::Query,
+        ) -> std::ops::ControlFlow<Self::Break> {
+            self.scopes.enter_query(query);
+            std::ops::ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(
+            &mut self,
+            _query: &mut datafusion::logical_expr::sqlparser::ast::Query,
+        ) -> std::ops::ControlFlow<Self::Break> {
+            self.scopes.leave_scope();
+            std::ops::ControlFlow::Continue(())
+        }
+    };
+}
+
+pub(in crate::sql) use track_scopes;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,7 +24,7 @@ use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::lateral_tables::is_lateral_query;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::{Scopes, track_scopes};
 use crate::sql::statement::set_names::{find_unused_name, has_query, name_of};
 
 /// Columns that `*` omits, although FROM may have them.
@@ -206,15 +206,7 @@ impl<'a> SelectAliases<'a> {
 impl VisitorMut for SelectAliases<'_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.scopes.enter_query(query);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave_scope();
-        ControlFlow::Continue(())
-    }
+    track_scopes!();
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         self.enclosing = self.enclosing.saturating_add(usize::from(is_lateral_query(factor)));

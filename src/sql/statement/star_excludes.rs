@@ -19,7 +19,7 @@ use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::join_constraints::is_merging;
 use crate::sql::statement::merged::list_excluded_names;
 use crate::sql::statement::planned_parts::{add_queries, plan_alone, plan_names};
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::{Scopes, track_scopes};
 
 /// A column of a star: its table and its name.
 type StarColumn = (Option<TableReference>, String);
@@ -89,15 +89,7 @@ struct Excludes {
 impl VisitorMut for Excludes {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.scopes.enter_query(query);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave_scope();
-        ControlFlow::Continue(())
-    }
+    track_scopes!();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         if find_star(select).is_none() {

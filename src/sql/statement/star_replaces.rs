@@ -16,7 +16,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::{Scopes, track_scopes};
 
 /// # Errors
 /// If REPLACE names a column that its star does not have.
@@ -77,15 +77,7 @@ struct ReplacedStars {
 impl VisitorMut for ReplacedStars {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.scopes.enter_query(query);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave_scope();
-        ControlFlow::Continue(())
-    }
+    track_scopes!();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         for item in &select.projection {

@@ -33,6 +33,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use crate::functions::find_aggregate_facts;
+use crate::sql::exec::find_logical_node;
 use crate::sql::exec::shared::{SharedExec, SharedResult};
 use crate::sql::workarounds::correlated::{find_outer_columns, is_only_row};
 use crate::sql::workarounds::multisets::numbers_copies;
@@ -56,9 +57,7 @@ impl SharedRows {
     }
 
     fn from_plan(plan: &LogicalPlan) -> Option<&Self> {
-        let LogicalPlan::Extension(extension) = plan else { return None };
-        let node: &dyn UserDefinedLogicalNode = extension.node.as_ref();
-        node.as_any().downcast_ref()
+        find_logical_node(plan)
     }
 }
 

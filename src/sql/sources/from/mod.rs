@@ -141,19 +141,12 @@ impl<'a> QueryArguments<'a> {
     fn split_query(function: &str, args: &'a [FunctionArg]) -> Result<(&'a Query, Self)> {
         let mut rest = Self { values: Vec::new(), options: Vec::new() };
         for arg in args {
-            match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => rest.values.push(value),
-                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
-                    rest.options.push((name.value.to_ascii_lowercase(), value));
-                }
-                FunctionArg::ExprNamed {
-                    name: SqlExpr::Identifier(name),
-                    arg: FunctionArgExpr::Expr(value),
-                    ..
-                } => rest.options.push((name.value.to_ascii_lowercase(), value)),
-                other => {
+            match split_argument(arg) {
+                Some((None, value)) => rest.values.push(value),
+                Some((Some(name), value)) => rest.options.push((name, value)),
+                None => {
                     return plan_err!(
-                        "{function}: {other} is not a valid argument; pass strings, or \
+                        "{function}: {arg} is not a valid argument; pass strings, or \
                  options such as name => value"
                     );
                 }
@@ -263,6 +256,21 @@ fn find_example_call(function: &str) -> &'static str {
         }
         "ragged_axes" => "ragged_axes('patients'), ragged_axes('patients.nrt')",
         _ => "SUMMARIZE patients, FROM summarize('patients')",
+    }
+}
+
+/// Returns the name of an argument of a table function in lower case, if it has a name, and its value. Returns `None`
+/// for an argument without a value, such as `*`.
+pub(in crate::sql) fn split_argument(arg: &FunctionArg) -> Option<(Option<String>, &SqlExpr)> {
+    match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some((None, value)),
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. }
+        | FunctionArg::ExprNamed {
+            name: SqlExpr::Identifier(name),
+            arg: FunctionArgExpr::Expr(value),
+            ..
+        } => Some((Some(name.value.to_ascii_lowercase()), value)),
+        _ => None,
     }
 }
 

@@ -8,11 +8,9 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::sqlparser::ast::{
-    Array, Expr, FunctionArg, FunctionArgExpr, UnaryOperator, Value,
-};
+use datafusion::logical_expr::sqlparser::ast::{Array, Expr, FunctionArg, UnaryOperator, Value};
 
-use super::unquote_text;
+use super::{split_argument, unquote_text};
 use crate::sql::sources::listing::{FileSet, find_named_kind};
 use crate::sql::sources::urls::{list_table, make_missing_file_error, parse_path};
 
@@ -46,21 +44,14 @@ impl ReadCall {
     pub(super) fn from_arguments(function: &str, args: &[FunctionArg]) -> Result<Self> {
         let mut call = Self { function: function.into(), paths: vec![], options: vec![] };
         for arg in args {
-            match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) if call.paths.is_empty() => {
+            match split_argument(arg) {
+                Some((None, value)) if call.paths.is_empty() => {
                     call.paths = parse_paths(function, value)?;
                 }
-                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
-                    call.set_option(&name.value.to_ascii_lowercase(), value)?;
-                }
-                FunctionArg::ExprNamed {
-                    name: Expr::Identifier(name),
-                    arg: FunctionArgExpr::Expr(value),
-                    ..
-                } => call.set_option(&name.value.to_ascii_lowercase(), value)?,
-                other => {
+                Some((Some(name), value)) => call.set_option(&name, value)?,
+                _ => {
                     return plan_err!(
-                        "{function}: {other} is not a valid argument; pass paths as \
+                        "{function}: {arg} is not a valid argument; pass paths as \
                  strings, then options as name => value"
                     );
                 }

@@ -38,7 +38,7 @@ use crate::sql::order::ordered_sink;
 use crate::sql::sources::adapt::describe_repeated_column;
 use crate::sql::sources::inner_sink::find_sink;
 use crate::sql::sources::listing::{merge_fields, merge_schemas};
-use crate::sql::sources::partition_folders::Folders;
+use crate::sql::sources::partition_folders::plan_folders;
 use crate::sql::sources::whole_file::{
     OutputOptions, ensure_file, find_single_file, is_copy_to_folder, make_folder,
 };
@@ -299,13 +299,10 @@ impl FileFormat for ParquetFileFormat {
         conf: FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let schema = Arc::clone(conf.output_schema());
-        let Some(folders) = Folders::try_new(&conf)? else {
-            return self.plan_writer(input, state, conf, order).await;
-        };
-        let writer =
-            self.plan_writer(folders.build_empty_node(), state, folders.sink_conf(), None).await?;
-        folders.plan(input, schema, writer, order)
+        plan_folders(input, conf, order, |input, conf, order| {
+            Box::pin(self.plan_writer(input, state, conf, order))
+        })
+        .await
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {

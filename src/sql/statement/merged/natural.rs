@@ -12,7 +12,7 @@ use crate::sql::sources::from::parse_query;
 use crate::sql::statement::join_constraints::{find_constraint_mut, join_constraint};
 use crate::sql::statement::merged::merge_columns;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::{Scopes, track_scopes};
 
 /// Changes NATURAL joins to USING. Returns the number of those whose columns are unknown.
 pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: &mut S) -> usize {
@@ -127,15 +127,7 @@ impl Natural {
 impl VisitorMut for Natural {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.scopes.enter_query(query);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave_scope();
-        ControlFlow::Continue(())
-    }
+    track_scopes!();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         for from in &mut select.from {
