@@ -245,6 +245,7 @@ pub(super) static LOOKUP: Def = Def {
     },
     facts: Facts {
         table: Some(TableArgument { index: 1, has_default_columns: false }),
+        reads_paths: true,
         ..Facts::COMPARES
     },
     ..Def::DEFAULTS
@@ -322,6 +323,7 @@ pub(super) static BIN: Def = Def {
     },
     facts: Facts {
         table: Some(TableArgument { index: 2, has_default_columns: true }),
+        reads_paths: true,
         ..Facts::COMPARES
     },
     ..Def::DEFAULTS

@@ -24,7 +24,7 @@ pub(super) static CONCAT: AggDef = AggDef {
     },
     ordered: true,
     keeps_values: true,
-    facts: AggFacts::NONE,
+    facts: AggFacts::ANY_ROW,
     plan: |types| Ok(types.require_lists()?.map_or(DataType::Null, |lists| lists.open())),
     state: |types| Ok(nest_aggregate::list_state_types(types)),
     begin: |begin| Ok(Box::new(Nest::new(begin, Some(begin.returns.clone())))),

@@ -17,7 +17,7 @@ use crate::functions::over_lists::map_over_lists;
 use crate::functions::{StockFact, find_replacement_on_lists, has_fact, is_ours};
 
 /// Functions that return one or all of their arguments.
-const CHOOSING: [&str; 5] = ["coalesce", "greatest", "least", "make_array", "nullif"];
+const CHOOSING: [&str; 6] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl"];
 
 pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     let plain = match &call {

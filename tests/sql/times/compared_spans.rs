@@ -184,6 +184,26 @@ async fn lists_of_durations_meet_intervals() {
     assert_eq!(wrong(&ctx, t, &expected).await, "");
 }
 
+/// DataFusion compares the months, days and hours of elements one after the other.
+#[tokio::test]
+async fn searches_for_intervals_are_refused() {
+    let ctx = four();
+    for call in [
+        "array_remove(l, i)",
+        "array_remove_n(l, i, 1)",
+        "array_remove_all(l, i)",
+        "array_replace(l, i, i)",
+        "array_replace_n(l, i, i, 1)",
+        "array_replace_all(l, i, i)",
+    ] {
+        let sql = format!(
+            "SELECT {call} FROM (SELECT [INTERVAL '1 day'] AS l, INTERVAL '24 hours' AS i)"
+        );
+        let refused = refusal(&ctx, &sql).await;
+        assert!(refused.contains("use durations instead"), "{call}: {refused}");
+    }
+}
+
 #[tokio::test]
 async fn windows_are_ordered_by_durations() {
     let of = "(SELECT v, arrow_cast(v, 'Duration(Microsecond)') AS g, TIMESTAMP '2020-01-01' AS t

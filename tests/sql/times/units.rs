@@ -79,6 +79,7 @@ async fn times_of_day_of_several_units_are_chosen_from() {
         FROM (VALUES (1, '10:00:00'), (2, NULL)) v(id, s)";
     let cases = [
         ("SELECT coalesce(t, TIME '10:00:01') FROM clocks ORDER BY id", "10:00:00; 10:00:01"),
+        ("SELECT nvl(t, TIME '10:00:01') FROM clocks ORDER BY id", "10:00:00; 10:00:01"),
         (
             "SELECT greatest(t, TIME '09:00:00'), least(NULL, t) FROM clocks WHERE id = 1",
             "10:00:00 10:00:00",
