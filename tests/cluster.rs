@@ -12,7 +12,12 @@ mod tls;
 #[path = "common/worker_process.rs"]
 mod worker_process;
 
+use std::time::Duration;
+
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::prelude::SessionConfig;
 use processes::{Pair, create_tables, data_path, run_query, start_workers};
+use serrate::datafusion;
 
 /// Statements over a table `T` of files, most of them with rows of several files in one answer.
 const QUERIES: &[&str] = &[
@@ -97,6 +102,37 @@ async fn answers_are_those_of_one_process() {
     }
     pair.check_failures();
     assert!(pair.divided * 10 >= all * 6, "{} of {all} are divided", pair.divided);
+}
+
+/// A single worker runs two tasks of each scan; the last node of their plan is in the session.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_worker_runs_statements() {
+    let mut workers = start_workers(1);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 1000).await;
+    for sql in QUERIES {
+        pair.check_query(&with_table(sql, "p")).await;
+    }
+    let all = pair.divided + pair.whole.len();
+    eprintln!("{} of {all} statements over files ran on the worker", pair.divided);
+    pair.check_failures();
+    assert!(pair.divided * 10 >= all * 6, "{} of {all} are divided", pair.divided);
+    // The metrics of both tasks arrive.
+    let analyzed = "EXPLAIN ANALYZE SELECT g, count(*) FROM p GROUP BY g";
+    let shown = tokio::time::timeout(Duration::from_secs(60), run_query(&pair.there, analyzed));
+    let shown = pretty_format_batches(&shown.await.unwrap().unwrap()).unwrap().to_string();
+    assert!(shown.contains("t1: ") && shown.contains("output_rows"), "{shown}");
+    // A session with one partition of its own uses the worker.
+    let small = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
+    pair.cluster.attach(&small);
+    assert_eq!(small.copied_config().target_partitions(), 2);
+    drop(workers.pop());
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let before = pair.whole.len();
+    pair.check_query("SELECT g, count(*) FROM p GROUP BY g ORDER BY g").await;
+    assert!(pair.whole[before..].concat().contains("cannot be reached"), "{:?}", pair.whole);
+    pair.check_failures();
 }
 
 /// Replaces the word `T` by the name of a table.

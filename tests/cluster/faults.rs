@@ -54,21 +54,23 @@ async fn without_workers_queries_run_here() {
     create_tables(&pair, folder.path(), 100).await;
     let address = workers[0].address.clone();
     drop(workers.remove(0));
-    pair.check_query(FAST).await;
-    assert_eq!((pair.divided, pair.whole.len()), (0, 1));
-    assert!(pair.whole[0].contains("two or more workers"), "{:?}", pair.whole);
-    assert!(
-        pair.whole[0].contains(&format!("worker {address} cannot be reached")),
-        "{:?}",
-        pair.whole
-    );
+    let lost = format!("worker {address} cannot be reached");
+    assert!(pair.is_divided(FAST).await);
+    let notes = pair.cluster.take_notes().concat();
+    assert!(notes.contains(&lost), "{notes}");
+    assert!(notes.contains("the other worker runs the statement"), "{notes}");
+    pair.check_divided(FAST).await;
     // It is used again once it is back.
     tokio::time::sleep(Duration::from_millis(1100)).await;
-    let _worker = WorkerProcess::start_at(&address, &[]);
+    let worker = WorkerProcess::start_at(&address, &[]);
     pair.check_divided(FAST).await;
     drop(workers);
+    drop(worker);
     tokio::time::sleep(Duration::from_millis(1100)).await;
     pair.check_query(FAST).await;
+    assert_eq!(pair.whole.len(), 1, "{:?}", pair.whole);
+    assert!(pair.whole[0].contains("the statement runs here"), "{:?}", pair.whole);
+    assert!(pair.whole[0].contains(&lost), "{:?}", pair.whole);
     pair.check_failures();
 }
 
