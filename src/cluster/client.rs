@@ -30,6 +30,10 @@ use super::tasks::{count_tasks, divide_leaf};
 
 /// Maximum time that a session waits until a connection to a worker is open.
 const CONNECT: Duration = Duration::from_secs(3);
+/// Maximum bytes in a connection that the query has not read yet. The streams of all tasks of a
+/// worker share the connection, and each stream has a smaller limit of its own. So streams that a
+/// query reads later never hold up the one that it waits for.
+const WINDOW: u32 = 1 << 30;
 /// Time after a check of all workers during which the session does not check them again.
 const FRESH: Duration = Duration::from_secs(1);
 
@@ -498,6 +502,7 @@ impl Channels {
             .map_err(|e| failed(&e))?
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
+            .initial_connection_window_size(WINDOW)
             .http2_keep_alive_interval((self.timeout / 6).max(Duration::from_millis(200)))
             .keep_alive_timeout(self.timeout)
             .keep_alive_while_idle(true);
