@@ -13,7 +13,7 @@
 //! Files are ours or `foreign`: as other programs write them. Some cuts store the statement by
 //! CREATE TABLE .. AS or as a view, and read that.
 //!
-//! With the feature `cluster`, `workers` compares three worker processes with a session without
+//! `workers` needs the feature `cluster`: it compares three worker processes with a session without
 //! workers, over the same files.
 //!
 //! `cargo test` tries a few hundred statements; to try more by hand:
