@@ -3,6 +3,8 @@
 
 #[path = "cluster/faults.rs"]
 mod faults;
+#[path = "cluster/network.rs"]
+mod network;
 #[path = "cluster/processes.rs"]
 mod processes;
 #[path = "cluster/records.rs"]
@@ -14,7 +16,12 @@ mod tls;
 #[path = "common/worker_process.rs"]
 mod worker_process;
 
+use std::time::{Duration, Instant};
+
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::prelude::SessionConfig;
 use processes::{Pair, create_tables, data_path, run_query, start_workers};
+use serrate::datafusion;
 
 /// Statements over a table `T` of files, most of them with rows of several files in one answer.
 const QUERIES: &[&str] = &[
@@ -99,6 +106,37 @@ async fn answers_are_those_of_one_process() {
     }
     pair.check_failures();
     assert!(pair.divided * 10 >= all * 6, "{} of {all} are divided", pair.divided);
+}
+
+/// A single worker runs two tasks of each scan; the last node of their plan is in the session.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_worker_runs_statements() {
+    let mut workers = start_workers(1);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 1000).await;
+    for sql in QUERIES {
+        pair.check_query(&with_table(sql, "p")).await;
+    }
+    let all = pair.divided + pair.whole.len();
+    eprintln!("{} of {all} statements over files ran on the worker", pair.divided);
+    pair.check_failures();
+    assert!(pair.divided * 10 >= all * 6, "{} of {all} are divided", pair.divided);
+    // The metrics of both tasks arrive.
+    let analyzed = "EXPLAIN ANALYZE SELECT g, count(*) FROM p GROUP BY g";
+    let shown = tokio::time::timeout(Duration::from_secs(60), run_query(&pair.there, analyzed));
+    let shown = pretty_format_batches(&shown.await.unwrap().unwrap()).unwrap().to_string();
+    assert!(shown.contains("t1: ") && shown.contains("output_rows"), "{shown}");
+    // A session with one partition of its own uses the worker.
+    let small = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
+    pair.cluster.attach(&small);
+    assert_eq!(small.copied_config().target_partitions(), 2);
+    drop(workers.pop());
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let before = pair.whole.len();
+    pair.check_query("SELECT g, count(*) FROM p GROUP BY g ORDER BY g").await;
+    assert!(pair.whole[before..].concat().contains("cannot be reached"), "{:?}", pair.whole);
+    pair.check_failures();
 }
 
 /// Replaces the word `T` by the name of a table.
@@ -197,6 +235,22 @@ async fn files_are_written_in_source_order() {
         }
         assert!(bytes[0] == bytes[1], "{table} to {format}");
     }
+    // A UNION ALL has the rows of its first input first.
+    let mut bytes = Vec::new();
+    for (context, name) in [(&pair.here, "here"), (&pair.there, "there")] {
+        let target = path(&format!("union-{name}.nrt"));
+        let union = "SELECT subject_id, codes FROM n UNION ALL SELECT subject_id, codes FROM p";
+        run_query(context, &format!("COPY ({union}) TO '{target}'")).await.unwrap();
+        bytes.push(std::fs::read(&target).unwrap());
+    }
+    assert!(bytes[0] == bytes[1], "UNION ALL");
+    // The files are in the order of this column.
+    let rows = "SELECT subject_id, deep FROM p WHERE g <> 1";
+    assert!(pair.is_divided(rows).await, "{:?}", pair.cluster.take_notes());
+    let sorted = run_query(&pair.here, &format!("{rows} ORDER BY subject_id")).await.unwrap();
+    let found = run_query(&pair.there, rows).await.unwrap();
+    let text = |rows: &[_]| pretty_format_batches(rows).unwrap().to_string();
+    assert!(text(&sorted) == text(&found), "{}", text(&found));
     let copy = format!("COPY (SELECT * FROM n) TO '{}'", path("again.nrt"));
     assert!(pair.is_divided(&copy).await, "{:?}", pair.cluster.take_notes());
     // Disjoint ranges of the key, so that one task after another has all rows.
@@ -210,6 +264,58 @@ async fn files_are_written_in_source_order() {
         "SELECT p.g, count(*), max(c) FROM p JOIN made USING (g) GROUP BY 1 ORDER BY 1",
     )
     .await;
+}
+
+/// Entries of a sparse tensor are in one partition of the session.
+#[tokio::test(flavor = "multi_thread")]
+async fn sparse_tables_are_read_once() {
+    let workers = start_workers(2);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 1000).await;
+    let path = folder.path().join("m.safetensors").display().to_string();
+    // No two of the 100,000 entries have the same key.
+    let copy = format!(
+        "COPY (SELECT value % 100 AS i, value % 1009 AS j, value + 1 AS w \
+         FROM generate_series(0, 99999) AS t(value)) \
+         TO '{path}' STORED AS DOK OPTIONS (shape '100, 1009')"
+    );
+    run_query(&pair.here, &copy).await.unwrap();
+    pair.run_both(&format!("CREATE EXTERNAL TABLE m STORED AS DOK LOCATION '{path}'")).await;
+    for sql in [
+        "SELECT count(*), count(DISTINCT w), sum(w) FROM m",
+        "SELECT i, count(*), sum(w) FROM m GROUP BY i ORDER BY i",
+        "SELECT count(*), sum(w) FROM p JOIN m ON p.subject_id % 100 = m.i AND p.g = m.j",
+        "SELECT count(*) FROM p WHERE subject_id IN (SELECT j FROM m WHERE i = 3)",
+        "SELECT sum(dok_get('m', g, subject_id % 1009)) FROM p",
+    ] {
+        pair.check_query(sql).await;
+    }
+    pair.check_failures();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn notes_say_why_statements_run_here() {
+    let workers = start_workers(2);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 100).await;
+    for (sql, reason) in [
+        (
+            "SELECT arrow_cast(codes, 'LargeList(Int64)') AS l, count(*) FROM n GROUP BY 1",
+            "contains a LargeList, which cannot be sent to workers",
+        ),
+        (
+            "SELECT count(*) FROM n WHERE v > (SELECT avg(v) FROM n)",
+            "a subquery in an expression must run first",
+        ),
+    ] {
+        let start = Instant::now();
+        pair.check_query(sql).await;
+        assert!(start.elapsed() < Duration::from_secs(5), "{sql}");
+        assert!(pair.whole.last().is_some_and(|said| said.contains(reason)), "{:?}", pair.whole);
+    }
+    pair.check_failures();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,11 +13,15 @@
 //! Files are ours or `foreign`: as other programs write them. Some cuts store the statement by
 //! CREATE TABLE .. AS or as a view, and read that.
 //!
+//! `workers` needs the feature `cluster`: it compares three worker processes with a session without
+//! workers, over the same files.
+//!
 //! `cargo test` tries a few hundred statements; to try more by hand:
 //!
 //! ```text
 //! SERRATE_LAWS_STATEMENTS=100000 SERRATE_LAWS_SEED=7 cargo test --release --test laws statements_have -- --nocapture
 //! SERRATE_LAWS_STATEMENTS=10000 cargo test --release --test laws rare_clauses -- --nocapture
+//! SERRATE_LAWS_STATEMENTS=10000 cargo test --release --features cluster --test laws on_workers -- --nocapture
 //! SERRATE_LAWS_STATEMENTS=10000 SERRATE_LAWS_FOREIGN=only cargo test --release --test laws one_answer -- --nocapture
 //! ```
 //!
@@ -84,6 +88,13 @@ mod sources;
 mod statements;
 #[path = "laws/tables.rs"]
 mod tables;
+#[cfg(feature = "cluster")]
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "common/worker_process.rs"]
+mod worker_process;
+#[cfg(feature = "cluster")]
+#[path = "laws/workers.rs"]
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;

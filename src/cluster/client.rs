@@ -30,11 +30,12 @@ use super::tasks::{count_tasks, divide_leaf};
 
 /// Maximum time that a session waits until a connection to a worker is open.
 const CONNECT: Duration = Duration::from_secs(3);
+/// Maximum bytes in a connection that the query has not read yet. The streams of all tasks of a
+/// worker share the connection, and each stream has a smaller limit of its own. So streams that a
+/// query reads later never hold up the one that it waits for.
+const WINDOW: u32 = 1 << 30;
 /// Time after a check of all workers during which the session does not check them again.
 const FRESH: Duration = Duration::from_secs(1);
-
-/// Why a session with fewer than two workers does not use them.
-pub(super) const TOO_FEW: &str = "a plan is divided only among two or more workers";
 
 /// Settings of a session with workers, and the only values for which a divided plan returns the
 /// right rows.
@@ -215,7 +216,8 @@ impl Cluster {
     /// let ctx = serrate::sql::session();
     /// let before = ctx.copied_config().target_partitions();
     /// Cluster::new(&ClientConfig::new("127.0.0.1:7100,127.0.0.1:7101"))?.attach(&ctx);
-    /// // Each of the two workers gets as many partitions as the session had.
+    /// // Each of the two workers gets as many partitions as the session had. A single worker
+    /// // gets as many in each of its two tasks.
     /// assert_eq!(ctx.copied_config().target_partitions(), 2 * before);
     /// # Ok(())
     /// # }
@@ -224,8 +226,9 @@ impl Cluster {
         let mut builder = context.clone().into_state_builder();
         let inner = builder.query_planner().take();
         let config = builder.config().get_or_insert_with(SessionConfig::new);
-        // Each worker gets as many partitions as a session without workers has.
-        let partitions = config.target_partitions().saturating_mul(self.shared.all.len().max(1));
+        // Each task of a scan gets as many partitions as a session without workers has. A single
+        // worker has two tasks, so a session with one partition uses it, too.
+        let partitions = config.target_partitions().saturating_mul(self.shared.all.len().max(2));
         *config = config.clone().with_target_partitions(partitions);
         let builder = builder
             .with_distributed_planner()
@@ -289,7 +292,10 @@ impl Cluster {
             && now != before
         {
             let all = self.shared.all.len();
-            report(&now.unwrap_or_else(|| format!("all {all} workers can be used")));
+            report(&now.unwrap_or_else(|| match all {
+                1 => "the worker can be used".to_owned(),
+                all => format!("all {all} workers can be used"),
+            }));
         }
     }
 
@@ -297,17 +303,12 @@ impl Cluster {
     /// them.
     fn describe_health(&self, health: &Health) -> Option<String> {
         let (all, alive) = (self.shared.all.len(), health.alive.len());
-        if health.faults.is_empty() && alive > 1 {
+        if health.faults.is_empty() {
             return None;
         }
-        let mut text = format!("{alive} of {all} workers can be used");
-        if !health.faults.is_empty() {
-            text.push_str(&format!(" ({})", health.faults.join(", ")));
-        }
-        if alive < 2 {
-            text.push_str(&format!("; statements run here, because {TOO_FEW}"));
-        }
-        Some(text)
+        let faults = health.faults.join(", ");
+        let consequence = if alive == 0 { "; statements run here" } else { "" };
+        Some(format!("{alive} of {all} workers can be used ({faults}){consequence}"))
     }
 
     pub(super) fn list_faults(&self) -> Vec<String> {
@@ -406,8 +407,15 @@ fn is_refused(error: &DataFusionError) -> bool {
 }
 
 impl WorkerResolver for Cluster {
+    /// Returns the workers that can be used; a single one twice. One address stands for one task of
+    /// a scan, and datafusion-distributed does not divide a plan that has only one task. Tasks have
+    /// their own keys, so several of them can be at one address.
     fn get_urls(&self) -> Result<Vec<Url>> {
-        Ok(lock_mutex(&self.shared.health).alive.clone())
+        let mut urls = lock_mutex(&self.shared.health).alive.clone();
+        if urls.len() == 1 {
+            urls.extend_from_within(..);
+        }
+        Ok(urls)
     }
 }
 
@@ -494,6 +502,7 @@ impl Channels {
             .map_err(|e| failed(&e))?
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
+            .initial_connection_window_size(WINDOW)
             .http2_keep_alive_interval((self.timeout / 6).max(Duration::from_millis(200)))
             .keep_alive_timeout(self.timeout)
             .keep_alive_while_idle(true);
@@ -563,6 +572,15 @@ mod tests {
             ("a:7100/x", false),
         ] {
             assert_eq!(Cluster::new(&ClientConfig::new(worker)).is_ok(), valid, "{worker}");
+        }
+    }
+
+    #[test]
+    fn a_single_worker_has_two_tasks() {
+        let cluster = Cluster::new(&ClientConfig::new("a:1,b:1,c:1")).unwrap();
+        for (alive, tasks) in [(0, 0), (1, 2), (2, 2), (3, 3)] {
+            lock_mutex(&cluster.shared.health).alive = cluster.shared.all[..alive].to_vec();
+            assert_eq!(cluster.get_urls().unwrap().len(), tasks, "{alive} workers");
         }
     }
 

@@ -22,7 +22,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedExec, SessionStateBuilderExt};
 use futures::StreamExt;
 
-use super::client::{Cluster, FIXED, TOO_FEW};
+use super::client::{Cluster, FIXED};
 use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
 use super::settings::{ClusterOptions, encode_settings};
@@ -140,12 +140,10 @@ impl ClusterPlanner {
         let faults = self.cluster.list_faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
-            // datafusion-distributed does not divide a plan that has only one task.
-            1 => {
-                let all = faults.into_iter().chain([TOO_FEW.to_owned()]);
-                return Err(all.collect::<Vec<_>>().join("; "));
-            }
             _ if faults.is_empty() => {}
+            1 => self
+                .cluster
+                .add_note(format!("{}; the other worker runs the statement", faults.join(", "))),
             alive => self
                 .cluster
                 .add_note(format!("{}; the other {alive} run the statement", faults.join(", "))),

@@ -1,10 +1,16 @@
 //! Workers that are lost, stopped, of another version, or not allowed.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use datafusion_distributed::Worker;
 use serrate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::Server;
 
-use crate::processes::{Pair, WorkerProcess, create_tables, run_query, start_workers};
+use crate::processes::{
+    Pair, WorkerProcess, create_tables, run_query, start_workers, wait_until_idle,
+};
 
 /// Takes a minute on these machines.
 const SLOW: &str = "SELECT count(*) FROM p a, p b, (VALUES (1), (2), (3), (4), (5), (6), (7), (8)) AS k(i) \
@@ -54,21 +60,23 @@ async fn without_workers_queries_run_here() {
     create_tables(&pair, folder.path(), 100).await;
     let address = workers[0].address.clone();
     drop(workers.remove(0));
-    pair.check_query(FAST).await;
-    assert_eq!((pair.divided, pair.whole.len()), (0, 1));
-    assert!(pair.whole[0].contains("two or more workers"), "{:?}", pair.whole);
-    assert!(
-        pair.whole[0].contains(&format!("worker {address} cannot be reached")),
-        "{:?}",
-        pair.whole
-    );
+    let lost = format!("worker {address} cannot be reached");
+    assert!(pair.is_divided(FAST).await);
+    let notes = pair.cluster.take_notes().concat();
+    assert!(notes.contains(&lost), "{notes}");
+    assert!(notes.contains("the other worker runs the statement"), "{notes}");
+    pair.check_divided(FAST).await;
     // It is used again once it is back.
     tokio::time::sleep(Duration::from_millis(1100)).await;
-    let _worker = WorkerProcess::start_at(&address, &[]);
+    let worker = WorkerProcess::start_at(&address, &[]);
     pair.check_divided(FAST).await;
     drop(workers);
+    drop(worker);
     tokio::time::sleep(Duration::from_millis(1100)).await;
     pair.check_query(FAST).await;
+    assert_eq!(pair.whole.len(), 1, "{:?}", pair.whole);
+    assert!(pair.whole[0].contains("the statement runs here"), "{:?}", pair.whole);
+    assert!(pair.whole[0].contains(&lost), "{:?}", pair.whole);
     pair.check_failures();
 }
 
@@ -112,16 +120,106 @@ async fn tokens_keep_others_out() {
     assert!(refused.contains("only with a token"), "{refused}");
 }
 
+/// The same error if only one of the workers must not read the files.
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_stay_in_their_folder() {
     let folder = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
     let root = other.path().display().to_string();
-    let workers: Vec<_> = (0..2).map(|_| WorkerProcess::start_worker(&["--root", &root])).collect();
-    let pair = Pair::new(&workers).await;
+    let confined: &[&str] = &["--root", &root];
+    for args in [confined, &[]] {
+        let workers = [confined, args].map(WorkerProcess::start_worker);
+        let pair = Pair::new(&workers).await;
+        create_tables(&pair, &folder.path().join(args.len().to_string()), 100).await;
+        let start = Instant::now();
+        let error = run_query(&pair.there, FAST).await.unwrap_err().strip_backtrace();
+        assert!(error.contains("outside the folder"), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_versions_are_not_used() {
+    let workers = start_workers(1);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let other = listener.local_addr().unwrap().to_string();
+    let service = Worker::default().with_version("serrate 0.0.1").into_worker_server();
+    let server = Server::builder().add_service(service);
+    tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+    let addresses = format!("{},{other}", workers[0].address);
+    let mut pair = Pair::with_config(ClientConfig::new(&addresses)).await;
+    let folder = tempfile::tempdir().unwrap();
     create_tables(&pair, folder.path(), 100).await;
-    let error = run_query(&pair.there, FAST).await.unwrap_err().strip_backtrace();
-    assert!(error.contains("outside the folder"), "{error}");
+    assert!(pair.is_divided(FAST).await);
+    let notes = pair.cluster.take_notes().concat();
+    assert!(notes.contains(&format!("worker {other} has version \"serrate 0.0.1\"")), "{notes}");
+    pair.check_divided(FAST).await;
+    pair.check_failures();
+}
+
+/// A file appears whole or not at all, also if a worker is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_worker_leaves_no_file() {
+    let workers = start_workers(2);
+    let folder = tempfile::tempdir().unwrap();
+    let pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 10_000).await;
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    // Takes a minute, and returns rows from its start.
+    let copy = format!(
+        "COPY (SELECT a.subject_id, b.x FROM p a, p b WHERE ragged_sum(a.x * b.v) % 7 > 6) TO '{}'",
+        out.join("rows.parquet").display()
+    );
+    assert!(pair.is_divided(&copy).await, "{:?}", pair.cluster.take_notes());
+    let there = pair.there.clone();
+    let query = tokio::spawn(async move { run_query(&there, &copy).await });
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(!query.is_finished(), "the query is not slow");
+    workers[1].send_signal("KILL");
+    let answer = tokio::time::timeout(Duration::from_secs(20), query).await;
+    let error = answer.expect("the query hangs").unwrap().unwrap_err().strip_backtrace();
+    assert!(error.contains("was lost while the statement ran"), "{error}");
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
+}
+
+/// Returns the resident memory of all workers in bytes.
+fn measure_memory(workers: &[WorkerProcess]) -> u64 {
+    let sizes = workers.iter().map(|worker| {
+        let text = std::fs::read_to_string(format!("/proc/{}/statm", worker.child.id())).unwrap();
+        let pages = text.split_whitespace().nth(1).unwrap();
+        pages.parse::<u64>().unwrap() * 4096
+    });
+    sizes.sum()
+}
+
+/// Starts slow queries one after another, and cancels each while it runs.
+async fn cancel_queries(pair: &Pair, count: usize) {
+    for _ in 0..count {
+        let frame = serrate::sql::sql(&pair.there, SLOW).await.unwrap();
+        let plan = frame.create_physical_plan().await.unwrap();
+        let query = datafusion_collect(plan, pair);
+        let answer = tokio::time::timeout(Duration::from_millis(200), query).await;
+        assert!(answer.is_err(), "the query is not slow: {answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_queries_leave_nothing_on_workers() {
+    let workers = start_workers(2);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 10_000).await;
+    // Buffers and thread stacks grow at first.
+    cancel_queries(&pair, 10).await;
+    let before = measure_memory(&workers);
+    cancel_queries(&pair, 50).await;
+    wait_until_idle(&workers).await;
+    let after = measure_memory(&workers);
+    eprintln!("{} MiB before 50 cancelled queries, {} MiB after", before >> 20, after >> 20);
+    assert!(after < before + (64 << 20), "{before} bytes before, {after} after");
+    pair.check_divided(FAST).await;
+    pair.check_failures();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,4 +261,33 @@ async fn memory_is_limited() {
         assert!(e.to_string().contains("Resources exhausted"), "{e}");
     }
     pair.check_divided(FAST).await;
+}
+
+/// A query that needs more memory than a worker has spills to disk. If the disk is full, the query
+/// fails and the worker lives on. A limit of the size of files stands for a full disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_spill_to_disk() {
+    const SORT: &str = "SELECT subject_id FROM p ORDER BY subject_id || repeat('x', 4000)";
+    let folder = tempfile::tempdir().unwrap();
+    for (name, limit) in [("free", ""), ("full", "trap '' XFSZ; ulimit -f 1;")] {
+        let script = format!("{limit} exec \"$0\" \"$@\"");
+        let start = |_| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script.as_str(), env!("CARGO_BIN_EXE_serrate")]);
+            WorkerProcess::start_with(command, "127.0.0.1:0", &["--memory", "32MB"])
+        };
+        let workers: Vec<_> = (0..2).map(start).collect();
+        let mut pair = Pair::new(&workers).await;
+        create_tables(&pair, &folder.path().join(name), 20_000).await;
+        pair.set_both("datafusion.execution.batch_size", "256").await;
+        pair.set_both("datafusion.execution.sort_spill_reservation_bytes", "2000000").await;
+        if limit.is_empty() {
+            pair.check_divided(SORT).await;
+        } else {
+            let error = run_query(&pair.there, SORT).await.unwrap_err().strip_backtrace();
+            assert!(error.contains("File too large"), "{error}");
+        }
+        pair.check_divided(FAST).await;
+        pair.check_failures();
+    }
 }

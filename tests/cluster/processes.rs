@@ -12,7 +12,7 @@ use serrate::cluster::{ClientConfig, Cluster};
 use serrate::datafusion;
 
 pub(crate) use crate::worker_process::{
-    WorkerProcess, list_addresses, shipped_file, start_workers,
+    WorkerProcess, list_addresses, shipped_file, start_workers, wait_until_idle,
 };
 
 /// A session with workers and one without, which see the same tables.

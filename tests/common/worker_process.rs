@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A worker process, killed at the end of a test.
 pub(crate) struct WorkerProcess {
@@ -15,7 +16,12 @@ impl WorkerProcess {
     }
 
     pub(crate) fn start_at(address: &str, args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_serrate"))
+        Self::start_with(Command::new(env!("CARGO_BIN_EXE_serrate")), address, args)
+    }
+
+    /// Starts a worker with a command that passes its arguments on to `serrate`.
+    pub(crate) fn start_with(mut command: Command, address: &str, args: &[&str]) -> Self {
+        let mut child = command
             .args(["worker", "--listen", address])
             .args(args)
             .stdout(Stdio::piped())
@@ -45,6 +51,31 @@ impl Drop for WorkerProcess {
 
 pub(crate) fn start_workers(count: usize) -> Vec<WorkerProcess> {
     (0..count).map(|_| WorkerProcess::start_worker(&["--worker-timeout", "5"])).collect()
+}
+
+/// Returns the processor time of all workers in ticks of 10 ms.
+pub(crate) fn count_ticks(workers: &[WorkerProcess]) -> u64 {
+    let ticks = workers.iter().map(|worker| {
+        let path = format!("/proc/{}/stat", worker.child.id());
+        let text = std::fs::read_to_string(path).unwrap();
+        let (_, fields) = text.rsplit_once(')').unwrap();
+        let times = fields.split_whitespace().skip(11).take(2);
+        times.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>()
+    });
+    ticks.sum()
+}
+
+/// Waits until no worker computes.
+pub(crate) async fn wait_until_idle(workers: &[WorkerProcess]) {
+    let start = Instant::now();
+    loop {
+        let before = count_ticks(workers);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        if count_ticks(workers) < before + 10 {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "the workers still compute");
+    }
 }
 
 /// Returns the addresses of workers as the value of `--workers`.

@@ -42,7 +42,8 @@ pub fn split(rows: usize, parts: usize) -> Vec<(usize, usize)> {
     (0..parts).map(|i| (i * each).min(rows)).map(|from| (from, each.min(rows - from))).collect()
 }
 
-fn register_names(ctx: &SessionContext) {
+/// Registers a small table in memory to join with and to look up in.
+pub fn register_names(ctx: &SessionContext) {
     let schema = Arc::new(Schema::new(vec![
         Field::new("key", DataType::Int64, true),
         Field::new("name", DataType::Utf8, true),
