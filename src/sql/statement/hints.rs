@@ -116,7 +116,6 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 return plan_err!("{said}");
             }
             if let [list, value, ..] = call.args.as_slice()
-                && SEARCHING.contains(&call.name())
                 && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
                 && let Some(said) =
                     explain_searched(call.name(), &list.to_string(), &value.to_string())
