@@ -279,17 +279,24 @@ impl Runner {
         if let Ok(Some(started)) = &started {
             progress.watch_plan(&started.plan);
         }
-        #[cfg(feature = "cluster")]
-        for note in self.cluster.iter().flat_map(|cluster| cluster.take_notes()) {
-            eprintln!("note: {note}");
-        }
+        self.print_worker_notes();
         let Some(started) = started? else {
             return Ok(());
         };
         let stream = interrupt::stream_on_worker(started.stream);
-        self.show_results(stream, started.done, started.explains, &mut progress).await?;
+        let shown = self.show_results(stream, started.done, started.explains, &mut progress).await;
+        self.print_worker_notes();
+        shown?;
         note_labels(&started.plan);
         Ok(())
+    }
+
+    /// Prints which workers were not used, or were lost, since the last call.
+    fn print_worker_notes(&self) {
+        #[cfg(feature = "cluster")]
+        for note in self.cluster.iter().flat_map(|cluster| cluster.take_notes()) {
+            eprintln!("note: {note}");
+        }
     }
 
     /// Shows the result of a statement. `done` is the verb and object to report for a statement that writes.

@@ -5,6 +5,7 @@
 //! whose answer the division could change runs in the session; `docs/scale.md` lists these statements.
 
 mod client;
+mod cluster_exec;
 mod codec;
 mod nodes;
 mod planner;

@@ -3,31 +3,29 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::exec_datafusion_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
-use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedExec, SessionStateBuilderExt};
-use futures::StreamExt;
 
 use super::client::{Cluster, FIXED};
+use super::cluster_exec::{ClusterExec, PlanAgain};
 use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
-use super::settings::{ClusterOptions, encode_settings};
+use super::settings::encode_settings;
+use crate::sql::SourceOrderExec;
 use crate::sql::travel::{division_of, find_reason};
-use crate::sql::{SourceOrderExec, pass_through, replace_config};
 
 /// Nodes that a divided plan may contain. Plans with other, untested nodes run in the session.
 const KNOWN: [&str; 35] = [
@@ -79,6 +77,9 @@ const IN_ORDER: [&str; 7] = [
     "UnnestExec",
 ];
 
+/// Nodes that write. A statement with one of them does not run again after a worker is lost.
+const WRITING: [&str; 2] = ["DataSinkExec", "OrderedSinkExec"];
+
 /// Plans with the session's own planner, then divides the plan if this does not change the answer.
 pub(super) struct ClusterPlanner {
     inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
@@ -114,55 +115,95 @@ impl QueryPlanner for ClusterPlanner {
                 planner.create_physical_plan(logical_plan, session).await?
             }
         };
-        match self.divide_plan(&plan, session).await {
-            Ok(Some(divided)) => Ok(divided),
-            Ok(None) => Ok(plan),
-            Err(reason) => {
-                self.cluster.add_note(format!("the statement runs here, not on workers: {reason}"));
-                Ok(plan)
+        Ok(match divide_or_explain(&plan, session, &self.cluster).await {
+            Some(divided) => {
+                Arc::new(divided.with_repeat(plan_repeat(&plan, session, &self.cluster)))
             }
+            None => plan,
+        })
+    }
+}
+
+/// Returns a function that plans a statement once more, for the workers that are left if one is lost, or for
+/// the session. Returns `None` for statements that write.
+fn plan_repeat(
+    plan: &Arc<dyn ExecutionPlan>,
+    session: &dyn Session,
+    cluster: &Cluster,
+) -> Option<PlanAgain> {
+    let writes = |node: &Arc<dyn ExecutionPlan>| WRITING.contains(&node.name());
+    if plan.exists(|node| Ok(writes(node))).unwrap_or(true) {
+        return None;
+    }
+    let session = Arc::new(session.as_any().downcast_ref::<SessionState>()?.clone());
+    let (plan, cluster) = (Arc::clone(plan), cluster.clone());
+    Some(Arc::new(move || {
+        let (plan, session, cluster) = (Arc::clone(&plan), Arc::clone(&session), cluster.clone());
+        Box::pin(async move {
+            let plan = reset_plan_states(plan)?;
+            let again = match divide_or_explain(&plan, session.as_ref(), &cluster).await {
+                Some(divided) => Arc::new(divided) as Arc<dyn ExecutionPlan>,
+                None if is_chain_of_scan(&plan) => Arc::new(SourceOrderExec::new(plan, None)),
+                None => plan,
+            };
+            Ok(match again.output_partitioning().partition_count() {
+                1 => again,
+                _ => Arc::new(CoalescePartitionsExec::new(again)),
+            })
+        })
+    }))
+}
+
+/// Returns the divided plan. Returns `None` if the session must run the plan alone, and notes the reason.
+async fn divide_or_explain(
+    plan: &Arc<dyn ExecutionPlan>,
+    session: &dyn Session,
+    cluster: &Cluster,
+) -> Option<ClusterExec> {
+    match divide_plan(plan, session, cluster).await {
+        Ok(divided) => divided,
+        Err(reason) => {
+            cluster.add_note(format!("the statement runs here, not on workers: {reason}"));
+            None
         }
     }
 }
 
-impl ClusterPlanner {
-    /// Returns the divided plan, or `None` if it has no divisible part. The error says why the
-    /// session must run the plan alone.
-    async fn divide_plan(
-        &self,
-        plan: &Arc<dyn ExecutionPlan>,
-        session: &dyn Session,
-    ) -> std::result::Result<Option<Arc<dyn ExecutionPlan>>, String> {
-        if !find_division(plan)? {
-            return Ok(None);
-        }
-        self.cluster.refresh_health().await;
-        let faults = self.cluster.list_faults();
-        match self.cluster.count_alive() {
-            0 => return Err(faults.join(", ")),
-            _ if faults.is_empty() => {}
-            1 => self
-                .cluster
-                .add_note(format!("{}; the other worker runs the statement", faults.join(", "))),
-            alive => self
-                .cluster
-                .add_note(format!("{}; the other {alive} run the statement", faults.join(", "))),
-        }
-        check_known(plan)?;
-        check_fixed(session.config_options())?;
-        let settings =
-            encode_settings(session.config_options()).map_err(|e| e.strip_backtrace())?;
-        let divided = async {
-            let marked = mark_order(collect_in_order(plan))?;
-            cut_plan(marked, session).await
-        };
-        let divided = divided.await.map_err(|e| e.strip_backtrace())?;
-        if !contains_distributed(&divided) {
-            return Ok(None);
-        }
-        check_stages(&divided, session)?;
-        Ok(Some(Arc::new(ClusterExec::new(divided, settings, self.cluster.clone()))))
+/// Returns the divided plan, or `None` if it has no divisible part. The error says why the
+/// session must run the plan alone.
+async fn divide_plan(
+    plan: &Arc<dyn ExecutionPlan>,
+    session: &dyn Session,
+    cluster: &Cluster,
+) -> std::result::Result<Option<ClusterExec>, String> {
+    if !find_division(plan)? {
+        return Ok(None);
     }
+    cluster.refresh_health().await;
+    let faults = cluster.list_faults();
+    match cluster.count_alive() {
+        0 => return Err(faults.join(", ")),
+        _ if faults.is_empty() => {}
+        1 => {
+            cluster.add_note(format!("{}; the other worker runs the statement", faults.join(", ")))
+        }
+        alive => {
+            cluster.add_note(format!("{}; the other {alive} run the statement", faults.join(", ")))
+        }
+    }
+    check_known(plan)?;
+    check_fixed(session.config_options())?;
+    let settings = encode_settings(session.config_options()).map_err(|e| e.strip_backtrace())?;
+    let divided = async {
+        let marked = mark_order(collect_in_order(plan))?;
+        cut_plan(marked, session).await
+    };
+    let divided = divided.await.map_err(|e| e.strip_backtrace())?;
+    if !contains_distributed(&divided) {
+        return Ok(None);
+    }
+    check_stages(&divided, session)?;
+    Ok(Some(ClusterExec::new(divided, settings, cluster.clone())))
 }
 
 /// Whether any scan of the plan can be divided. If none can be divided although a scan has several
@@ -306,79 +347,4 @@ fn contains_distributed(plan: &Arc<dyn ExecutionPlan>) -> bool {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     found
-}
-
-/// Runs a divided plan. Sends the settings of the session to the workers, and names lost workers in errors.
-#[derive(Debug)]
-pub(super) struct ClusterExec {
-    input: Arc<dyn ExecutionPlan>,
-    settings: String,
-    cluster: Cluster,
-}
-
-impl ClusterExec {
-    fn new(input: Arc<dyn ExecutionPlan>, settings: String, cluster: Cluster) -> Self {
-        Self { input, settings, cluster }
-    }
-
-    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self::new(input, self.settings.clone(), self.cluster.clone())
-    }
-}
-
-impl DisplayAs for ClusterExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ClusterExec")
-    }
-}
-
-impl ExecutionPlan for ClusterExec {
-    pass_through!("ClusterExec", input);
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        let mut config = context.session_config().clone();
-        let options = config.options_mut();
-        if let Some(cluster) = options.extensions.get_mut::<ClusterOptions>() {
-            cluster.settings.clone_from(&self.settings);
-        }
-        let input = self.input.execute(partition, replace_config(&context, config))?;
-        let cluster = self.cluster.clone();
-        let batches = input.then(move |batch: Result<RecordBatch>| {
-            let cluster = cluster.clone();
-            async move {
-                match batch {
-                    Err(e) if is_lost(&e) => Err(explain_loss(&e, &cluster).await),
-                    batch => batch,
-                }
-            }
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
-    }
-}
-
-/// Whether an error comes from the connection to a worker. Errors of the query itself have other types.
-fn is_lost(error: &DataFusionError) -> bool {
-    match error.find_root() {
-        DataFusionError::External(e) => e.is::<tonic::Status>(),
-        _ => error.to_string().contains("cannot be reached"),
-    }
-}
-
-async fn explain_loss(error: &DataFusionError, cluster: &Cluster) -> DataFusionError {
-    cluster.recheck_health().await;
-    let text = error.strip_backtrace();
-    let cause = text.lines().next().unwrap_or_default();
-    match cluster.list_faults() {
-        faults if faults.is_empty() => exec_datafusion_err!(
-            "the connection to a worker was lost while the statement ran; run the statement again ({cause})"
-        ),
-        faults => exec_datafusion_err!(
-            "a worker was lost while the statement ran ({}); run the statement again",
-            faults.join(", ")
-        ),
-    }
 }

@@ -3,8 +3,11 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion_distributed::Worker;
+use futures::StreamExt;
 use serrate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};
+use serrate::datafusion;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 
@@ -18,38 +21,96 @@ const SLOW: &str = "SELECT count(*) FROM p a, p b, (VALUES (1), (2), (3), (4), (
 
 const FAST: &str = "SELECT g, count(*) FROM p GROUP BY g ORDER BY g";
 
-async fn fails_after(signal: &'static str, most: Duration) {
+/// Takes some seconds on these machines, and returns its rows at the end.
+const LONG: &str =
+    "SELECT count(*), sum(a.subject_id) FROM p a, p b WHERE ragged_sum(a.x * b.v) % 7 = 3";
+
+/// Starts a statement, sends a signal to one of three workers before its first row, and compares the rows.
+async fn repeats_after(signal: &'static str) {
     let workers = start_workers(3);
     let folder = tempfile::tempdir().unwrap();
     let mut pair = Pair::new(&workers).await;
     create_tables(&pair, folder.path(), 10_000).await;
-    pair.check_divided(FAST).await;
-    assert!(pair.is_divided(SLOW).await, "{:?}", pair.cluster.take_notes());
+    assert!(pair.is_divided(LONG).await, "{:?}", pair.cluster.take_notes());
     let there = pair.there.clone();
-    let query = tokio::spawn(async move { run_query(&there, SLOW).await });
+    let query = tokio::spawn(async move { run_query(&there, LONG).await });
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert!(!query.is_finished(), "the query is not slow");
     workers[1].send_signal(signal);
+    let answer = tokio::time::timeout(Duration::from_secs(90), query).await;
+    let rows = answer.expect("the query hangs").unwrap().unwrap();
+    let expected = run_query(&pair.here, LONG).await.unwrap();
+    let show = |rows| pretty_format_batches(rows).unwrap().to_string();
+    assert_eq!(show(&rows), show(&expected));
+    let notes = pair.cluster.take_notes().join("\n");
+    assert!(notes.contains("was lost while the statement ran"), "{notes}");
+    assert!(notes.contains("; the statement runs again"), "{notes}");
+    assert!(notes.contains(&workers[1].address), "{notes}");
+    assert!(notes.contains("the other 2 run the statement"), "{notes}");
+    // The others run the next statement, too.
+    pair.check_divided(FAST).await;
+    pair.check_failures();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_runs_again_without_a_killed_worker() {
+    repeats_after("KILL").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_runs_again_without_a_stopped_worker() {
+    repeats_after("STOP").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_runs_again_here_if_no_worker_is_left() {
+    let workers = start_workers(2);
+    let folder = tempfile::tempdir().unwrap();
+    let pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 10_000).await;
+    let there = pair.there.clone();
+    let query = tokio::spawn(async move { run_query(&there, LONG).await });
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(!query.is_finished(), "the query is not slow");
+    drop(workers);
+    let answer = tokio::time::timeout(Duration::from_secs(90), query).await;
+    let rows = answer.expect("the query hangs").unwrap().unwrap();
+    let expected = run_query(&pair.here, LONG).await.unwrap();
+    let show = |rows| pretty_format_batches(rows).unwrap().to_string();
+    assert_eq!(show(&rows), show(&expected));
+    let notes = pair.cluster.take_notes().join("\n");
+    assert!(notes.contains("the statement runs here"), "{notes}");
+}
+
+/// Rows that were returned are not returned twice: the statement fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_lost_after_the_first_row_is_an_error() {
+    let workers = start_workers(3);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 10_000).await;
+    let sql = "SELECT a.subject_id, b.x FROM p a, p b WHERE ragged_sum(a.x * b.v) % 7 > 3";
+    assert!(pair.is_divided(sql).await, "{:?}", pair.cluster.take_notes());
+    let frame = serrate::sql::sql(&pair.there, sql).await.unwrap();
+    let mut rows = frame.execute_stream().await.unwrap();
+    rows.next().await.unwrap().unwrap();
+    workers[1].send_signal("KILL");
     let start = Instant::now();
-    let answer = tokio::time::timeout(most, query).await;
-    let error = answer.expect("the query hangs").unwrap().unwrap_err().strip_backtrace();
+    let failure = async {
+        loop {
+            match rows.next().await {
+                Some(Ok(_)) => {}
+                Some(Err(e)) => return e.strip_backtrace(),
+                None => panic!("all rows were returned"),
+            }
+        }
+    };
+    let error = tokio::time::timeout(Duration::from_secs(30), failure).await.unwrap();
     assert!(error.contains("was lost while the statement ran"), "{error}");
     assert!(error.contains(&workers[1].address), "{error}");
-    eprintln!("{signal}: {:?}: {error}", start.elapsed());
-    // The others run the next statement.
+    eprintln!("{:?}: {error}", start.elapsed());
     pair.check_divided(FAST).await;
-    let notes = pair.cluster.take_notes().concat();
-    assert!(notes.contains(&workers[1].address), "{notes}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_killed_worker_is_an_error() {
-    fails_after("KILL", Duration::from_secs(20)).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_worker_is_an_error() {
-    fails_after("STOP", Duration::from_secs(40)).await;
+    pair.check_failures();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,6 +23,9 @@ const FAST: &str = "SELECT g, count(*), sum(v) FROM p GROUP BY g ORDER BY g";
 const SLOW: &str = "SELECT count(*) FROM p a, p b, (VALUES (1), (2), (3), (4), (5), (6), (7), (8)) AS k(i) \
      WHERE ragged_sum(a.x * b.v) % 7 = k.i % 3";
 
+/// Takes some seconds on the workers, and returns its row at the end.
+const LONG: &str = "SELECT count(*) FROM p a, p b WHERE ragged_sum(a.x * b.v) % 7 = 3";
+
 /// Statements over the table `p` of files, whose rows have an order.
 const QUERIES: &[&str] = &[
     FAST,
@@ -162,7 +165,7 @@ async fn without_workers_the_server_runs_statements() {
 }
 
 #[tokio::test]
-async fn a_lost_worker_fails_its_statement() {
+async fn a_query_runs_again_without_a_lost_worker() {
     let dir = tempfile::tempdir().unwrap();
     write_files(dir.path()).await;
     let workers = start_workers(2);
@@ -170,16 +173,12 @@ async fn a_lost_worker_fails_its_statement() {
     let mut client = cluster.connect().await;
     let expected = show(&mut client, FAST).await;
     let mut other = cluster.connect().await;
-    let running = tokio::spawn(async move { query(&mut other, SLOW).await });
+    let running = tokio::spawn(async move { query(&mut other, LONG).await });
     cluster.server.wait_for("queries_running", 1).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert!(!running.is_finished(), "the query is not slow");
     workers[1].send_signal("KILL");
-    let status = running.await.unwrap().unwrap_err();
-    let said = status.message();
-    assert!(said.contains("was lost while the statement ran"), "{said}");
-    assert!(said.contains(&workers[1].address), "{said}");
-    assert_eq!(status.code(), Code::Unavailable, "{said}");
+    assert!(running.await.unwrap().is_ok());
     assert_eq!(show(&mut client, FAST).await, expected);
     let log = cluster.read_log();
     assert!(log.contains("note: 1 of 2 workers can be used"), "{log}");

@@ -1,0 +1,148 @@
+//! [`ClusterExec`]: runs a divided plan, and runs it again if a worker was lost before the first row.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::common::exec_datafusion_err;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use futures::future::BoxFuture;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+
+use super::client::Cluster;
+use super::settings::ClusterOptions;
+use crate::sql::{pass_through, replace_config};
+
+/// Returns a plan with one partition that returns the rows of a statement.
+pub(super) type PlanAgain =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<Arc<dyn ExecutionPlan>>> + Send + Sync>;
+
+/// Runs a divided plan. Sends the settings of the session to the workers, and names lost workers in errors.
+pub(super) struct ClusterExec {
+    input: Arc<dyn ExecutionPlan>,
+    settings: String,
+    cluster: Cluster,
+    again: Option<PlanAgain>,
+}
+
+impl ClusterExec {
+    pub(super) fn new(input: Arc<dyn ExecutionPlan>, settings: String, cluster: Cluster) -> Self {
+        Self { input, settings, cluster, again: None }
+    }
+
+    /// If a worker is lost before the first row, the plan that `again` returns runs once instead. `again` is not
+    /// used if the divided plan has several partitions, whose rows would be returned twice.
+    pub(super) fn with_repeat(self, again: Option<PlanAgain>) -> Self {
+        let partitions = self.input.output_partitioning().partition_count();
+        Self { again: again.filter(|_| partitions == 1), ..self }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self {
+            input,
+            settings: self.settings.clone(),
+            cluster: self.cluster.clone(),
+            again: self.again.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for ClusterExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterExec").field("input", &self.input).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for ClusterExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClusterExec")
+    }
+}
+
+impl ExecutionPlan for ClusterExec {
+    pass_through!("ClusterExec", input);
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let mut config = context.session_config().clone();
+        let options = config.options_mut();
+        if let Some(cluster) = options.extensions.get_mut::<ClusterOptions>() {
+            cluster.settings.clone_from(&self.settings);
+        }
+        let input = self.input.execute(partition, replace_config(&context, config))?;
+        let (schema, cluster) = (self.schema(), self.cluster.clone());
+        let Some(again) = self.again.clone() else {
+            let batches = name_lost_workers(input, cluster);
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)));
+        };
+        let batches = async move {
+            let mut input = input;
+            match input.next().await {
+                Some(Err(e)) if is_lost(&e) => {
+                    drop(input);
+                    let loss = describe_loss(&e, &cluster).await;
+                    cluster.add_note(format!("{loss}; the statement runs again"));
+                    again().await?.execute(0, context)
+                }
+                first => {
+                    let batches = stream::iter(first).chain(input);
+                    let batches = name_lost_workers(batches, cluster);
+                    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)) as _)
+                }
+            }
+        };
+        let batches = stream::once(batches).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+}
+
+/// Replaces errors of connections by errors that name the lost workers.
+fn name_lost_workers(
+    batches: impl Stream<Item = Result<RecordBatch>>,
+    cluster: Cluster,
+) -> impl Stream<Item = Result<RecordBatch>> {
+    batches.then(move |batch| {
+        let cluster = cluster.clone();
+        async move {
+            match batch {
+                Err(e) if is_lost(&e) => Err(explain_loss(&e, &cluster).await),
+                batch => batch,
+            }
+        }
+    })
+}
+
+/// Whether an error comes from the connection to a worker. Errors of the query itself have other types.
+fn is_lost(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::External(e) => e.is::<tonic::Status>(),
+        _ => error.to_string().contains("cannot be reached"),
+    }
+}
+
+async fn explain_loss(error: &DataFusionError, cluster: &Cluster) -> DataFusionError {
+    exec_datafusion_err!("{}; run the statement again", describe_loss(error, cluster).await)
+}
+
+/// Returns the part of a sentence about the workers that were lost, after a check of all workers.
+async fn describe_loss(error: &DataFusionError, cluster: &Cluster) -> String {
+    cluster.recheck_health().await;
+    let text = error.strip_backtrace();
+    let cause = text.lines().next().unwrap_or_default();
+    match cluster.list_faults() {
+        faults if faults.is_empty() => {
+            format!("the connection to a worker was lost while the statement ran ({cause})")
+        }
+        faults => {
+            format!("a worker was lost while the statement ran ({})", faults.join(", "))
+        }
+    }
+}
