@@ -451,16 +451,17 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_constant_lists_of_lists_still_fail"),
     },
     SessionRule {
-        step: RuleStep::LastLogical(|| Arc::new(ComputedKeys)),
-        without: "`ORDER BY length(s) > 1` over several partitions fails",
-        upstream: &[],
-        until: RemovalCondition::Fails("stock_comparisons_of_functions_are_still_no_keys"),
-    },
-    SessionRule {
         step: RuleStep::LastLogical(|| Arc::new(FloatKeys)),
         without: "zeros, and NaN, with different signs are not equal in comparisons, groups and joins",
         upstream: &[22490, 22835],
         until: RemovalCondition::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
+    },
+    SessionRule {
+        // Must run after `FloatKeys`, which makes keys of windows computed.
+        step: RuleStep::LastLogical(|| Arc::new(ComputedKeys)),
+        without: "`ORDER BY length(s) > 1` over several partitions fails, and windows by `abs(v), k` if `v` equals another column",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_comparisons_of_functions_are_still_no_keys"),
     },
     SessionRule {
         step: RuleStep::LastLogical(|| Arc::new(DictionaryKeys)),
