@@ -358,6 +358,10 @@ async fn offsets_of_lags_are_columns() {
     batches(&ctx, table).await.unwrap();
     let e = error(&ctx, "SELECT lag(x, x / 7.0) OVER (ORDER BY id) FROM o").await;
     assert!(e.contains("the second argument of lag, the offset, must be an integer, not"), "{e}");
+    for call in ["lag(x, 'a')", "lag(x, 1.5)", "lag(x, '1', 0)", "lag(x, 'a') IGNORE NULLS"] {
+        let e = error(&ctx, &format!("SELECT {call} OVER (ORDER BY id) FROM o")).await;
+        assert!(e.contains("the offset, must be an integer, not"), "{call}: {e}");
+    }
     let e = error(&ctx, "SELECT lag(x, o) IGNORE NULLS OVER (ORDER BY id) FROM o").await;
     assert!(e.contains("lag(..) IGNORE NULLS needs a constant as its second argument"), "{e}");
 }
