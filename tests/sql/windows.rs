@@ -186,6 +186,50 @@ async fn windows_share_their_computed_keys() {
     .await;
 }
 
+const ORDERED_WINDOW: &str = "SELECT id, array_agg(id ORDER BY x DESC) OVER (PARTITION BY k)
+    FROM (VALUES (1, 'a', 5), (2, 'a', 7), (3, 'b', 1)) v(id, k, x) ORDER BY id";
+
+#[tokio::test]
+async fn aggregates_over_partitions_have_an_order() {
+    let setup = [
+        "CREATE TABLE w AS SELECT * FROM (VALUES (1, 'a', 5), (2, 'a', 7), (3, 'b', 1)) v(id, k, x)",
+    ];
+    let cases = [
+        (ORDERED_WINDOW, "1 [2, 1]; 2 [2, 1]; 3 [3]"),
+        (
+            "SELECT string_agg(id::VARCHAR, '-' ORDER BY x) OVER (), max(id) OVER () FROM w LIMIT 1",
+            "3-1-2 3",
+        ),
+        (
+            "SELECT id, sum(x ORDER BY id) FILTER (WHERE id > 1) OVER (PARTITION BY k) FROM w ORDER BY id",
+            "1 7; 2 7; 3 1",
+        ),
+        ("SELECT first_value(id ORDER BY x DESC) OVER () AS f FROM w LIMIT 1", "2"),
+        (
+            "SELECT id FROM w QUALIFY id = first_value(id ORDER BY x) OVER (PARTITION BY k) ORDER BY id",
+            "1; 3",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = four();
+    batches(&ctx, setup[0]).await.unwrap();
+    for call in [
+        "array_agg(id ORDER BY x) OVER (ORDER BY id)",
+        "array_agg(DISTINCT id ORDER BY id) OVER ()",
+        "lag(id ORDER BY x) OVER ()",
+    ] {
+        let e = error(&ctx, &format!("SELECT {call} FROM w")).await;
+        assert!(e.contains("write the order in the window"), "{call}: {e}");
+    }
+}
+
+/// When this fails, `sql::statement::windows::move_order_to_window` can go.
+#[tokio::test]
+async fn stock_windows_still_have_no_ordered_arguments() {
+    let e = stock_error(&SessionContext::new(), ORDERED_WINDOW).await;
+    assert!(e.contains("Aggregate ORDER BY is not implemented for window functions"), "{e}");
+}
+
 const SHIFTED: [&str; 1] = [
     "CREATE TABLE l AS SELECT * FROM (VALUES (1, 10, 7), (2, NULL, 8), (3, NULL, NULL), (4, 40, 9)) v(id, v, w)",
 ];

@@ -28,6 +28,7 @@ use crate::sql::statement::column_constraints::{check_columns, check_scale};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::misplaced_windows::{check_clauses, check_join};
 use crate::sql::statement::position_columns::is_marked;
+use crate::sql::statement::windows::has_order;
 
 pub(in crate::sql) fn check_statement_clauses(
     state: &SessionState,
@@ -742,7 +743,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         || state.higher_order_functions().contains_key(&name)
         || ["unnest", "unnest_outer"].contains(&name.as_str());
     if !of_one_row {
-        return Ok(());
+        // `move_order_to_window` has rewritten calls whose window is the whole partition.
+        return match call.over.is_some() && has_order(call) {
+            true => Err(refuse_clause(format!(
+                "the call {name}(.. ORDER BY ..) OVER (..) is supported only for aggregates without DISTINCT over OVER () or OVER (PARTITION BY ..): write the order in the window, as in {name}(..) OVER (ORDER BY x)"
+            ))),
+            false => Ok(()),
+        };
     }
     let can_filter = takes_filter(&name);
     let kind = match name.as_str() {
