@@ -56,6 +56,8 @@ async fn several_recursive_branches_are_refused_by_name() {
             ("WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT 2 UNION SELECT n + 2 FROM r WHERE n < 3) SELECT * FROM r ORDER BY n", "1; 2; 3; 4"),
             ("WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT n + step FROM r, (VALUES (1), (2)) AS steps (step) WHERE n < 3) SELECT * FROM r ORDER BY n", "1; 2; 3; 4"),
             ("WITH RECURSIVE r AS (SELECT 1::INT AS n UNION ALL SELECT CASE WHEN n < 3 THEN n + 1 ELSE 9::SMALLINT END FROM r WHERE n < 5) SELECT * FROM r ORDER BY n", "1; 2; 3; 9"),
+            ("WITH RECURSIVE q AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM q WHERE EXISTS (SELECT 1 FROM (SELECT a FROM (VALUES (1), (2), (3)) v(a)) u WHERE u.a > q.n)) SELECT n FROM q ORDER BY n", "1; 2; 3"),
+            ("WITH RECURSIVE q AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM q WHERE EXISTS (SELECT 1 FROM (SELECT a + 1 AS a FROM range(3) v(a)) u WHERE u.a = q.n)) SELECT n FROM q ORDER BY n", "1; 2; 3; 4"),
         ],
     )
     .await;
