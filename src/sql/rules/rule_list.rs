@@ -270,7 +270,7 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         step: RuleStep::AfterCoercion(|| Arc::new(CastGroups)),
-        without: "`GROUP BY f::INT, f` is `GROUP BY f::INT` if the input has unique `f`",
+        without: "`GROUP BY f::INT, f` is `GROUP BY f::INT` if the input has unique `f`, and ORDER BY of both loses `f`",
         upstream: &[],
         until: RemovalCondition::Fails("stock_casts_still_replace_group_keys"),
     },
