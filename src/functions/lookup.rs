@@ -44,7 +44,7 @@ static GIVEN: Mutex<Vec<(Weak<ListArray>, TableSlot)>> = Mutex::new(Vec::new());
 /// start together make it only once. Readers of other tables do not wait.
 type TableSlot = Arc<Mutex<Option<Arc<LookupTable>>>>;
 
-fn make_once(
+fn make_table(
     slot: &TableSlot,
     make: impl FnOnce() -> Result<LookupTable>,
 ) -> Result<Arc<LookupTable>> {
@@ -97,7 +97,7 @@ impl LookupFile {
         let file = FILES.get(&find_local_codes(path)?, |path| {
             Ok(Self { path: path.to_path_buf(), made: Mutex::new(HashMap::new()) })
         })?;
-        make_once(&file.find_slot(columns), || {
+        make_table(&file.find_slot(columns), || {
             let wanted = match columns {
                 [key, value] if key == value => vec![key.to_owned()],
                 names => names.map(str::to_owned).to_vec(),
@@ -123,7 +123,7 @@ fn make_subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
             list.data_type()
         )));
     };
-    make_once(&find_given_slot(list), || read_pairs(list))
+    make_table(&find_given_slot(list), || read_pairs(list))
 }
 
 fn find_given_slot(list: &Arc<ListArray>) -> TableSlot {
@@ -370,9 +370,9 @@ mod tests {
     fn a_table_that_was_not_made_is_made_again() {
         let slot = TableSlot::default();
         let keys: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![1, 2]));
-        assert!(make_once(&slot, || Err(Error::invalid("no table"))).is_err());
-        let made = make_once(&slot, || LookupTable::try_new(&keys, &keys)).unwrap();
-        let again = make_once(&slot, || Err(Error::invalid("made twice"))).unwrap();
+        assert!(make_table(&slot, || Err(Error::invalid("no table"))).is_err());
+        let made = make_table(&slot, || LookupTable::try_new(&keys, &keys)).unwrap();
+        let again = make_table(&slot, || Err(Error::invalid("made twice"))).unwrap();
         assert!(Arc::ptr_eq(&made, &again));
     }
 }
