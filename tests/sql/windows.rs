@@ -230,6 +230,42 @@ async fn stock_windows_still_have_no_ordered_arguments() {
     assert!(e.contains("Aggregate ORDER BY is not implemented for window functions"), "{e}");
 }
 
+const REVERSED: &str = "SELECT array_agg(x) OVER (ORDER BY x DESC ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS l
+    FROM (SELECT x FROM (VALUES (1), (2), (3)) v(x) ORDER BY x LIMIT 3) LIMIT 1";
+
+#[tokio::test]
+async fn lists_of_windows_have_the_order_of_the_window() {
+    let sorted = "FROM (SELECT x FROM (VALUES (1), (2), (3)) v(x) ORDER BY x LIMIT 3)";
+    let ahead = "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING";
+    let cases = [
+        (REVERSED.to_owned(), "[3, 2, 1]"),
+        (
+            format!("SELECT x, array_agg(x) OVER (ORDER BY x DESC {ahead}) {sorted} ORDER BY x"),
+            "1 [1]; 2 [2, 1]; 3 [3, 2, 1]",
+        ),
+        (
+            format!(
+                "SELECT x, string_agg(x::VARCHAR, '-') OVER (ORDER BY x DESC {ahead}), sum(x) OVER (ORDER BY x DESC {ahead}) {sorted} ORDER BY x"
+            ),
+            "1 1 1; 2 2-1 3; 3 3-2-1 6",
+        ),
+        (format!("SELECT array_agg(x ORDER BY x DESC) OVER () {sorted} LIMIT 1"), "[3, 2, 1]"),
+        (
+            format!("SELECT array_agg(x ORDER BY x DESC), array_agg(x ORDER BY x) {sorted}"),
+            "[3, 2, 1] [1, 2, 3]",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[], &cases).await;
+}
+
+/// When this fails, `functions::keep_window_order` can go.
+#[tokio::test]
+async fn stock_lists_of_reversed_windows_are_still_reversed() {
+    let found = stock_text(&SessionContext::new(), REVERSED).await;
+    assert!(found.contains("[1, 2, 3]"), "{found}");
+}
+
 const SHIFTED: [&str; 1] = [
     "CREATE TABLE l AS SELECT * FROM (VALUES (1, 10, 7), (2, NULL, 8), (3, NULL, NULL), (4, 40, 9)) v(id, v, w)",
 ];
