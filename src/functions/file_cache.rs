@@ -23,7 +23,7 @@ struct CacheEntry<T> {
 /// that partitions that start together read it only once. Readers of other files do not wait.
 type CacheSlot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
 
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -81,6 +81,9 @@ impl WindowUDFImpl for Shifted {
         }
         let offset = exprs.get(1).and_then(|e| e.downcast_ref::<Literal>()).map(Literal::value);
         let is_null = offset.is_some_and(ScalarValue::is_null);
+        if !is_null {
+            self.check_offset(fields)?;
+        }
         if find_column_default(exprs).is_some() {
             let rows_back = self.count_rows_back(offset, args.is_reversed())?;
             let args = PartitionEvaluatorArgs::new(
@@ -151,17 +154,23 @@ impl Shifted {
                 "{name}(..) IGNORE NULLS needs a constant as its second argument, the offset, but found a column or an expression; write a number such as 1"
             );
         }
-        let offset = args.input_fields().get(1).map(|field| field.data_type());
-        if let Some(other) = offset.filter(|t| !t.is_integer() && !t.is_null()) {
-            return plan_err!(
-                "the second argument of {name}, the offset, must be an integer, not {other}; cast it to BIGINT"
-            );
-        }
+        self.check_offset(args.input_fields())?;
         let default = args.input_exprs().get(2).and_then(|e| e.downcast_ref::<Literal>());
         Ok(Box::new(ColumnOffset {
             looks_back: (name == "lag") != args.is_reversed(),
             default: default.map_or(ScalarValue::Null, |default| default.value().clone()),
         }))
+    }
+
+    fn check_offset(&self, fields: &[FieldRef]) -> Result<()> {
+        let offset = fields.get(1).map(|field| field.data_type());
+        match offset.filter(|t| !t.is_integer() && !t.is_null()) {
+            Some(other) => plan_err!(
+                "the second argument of {}, the offset, must be an integer, not {other}; cast it to BIGINT",
+                self.name()
+            ),
+            None => Ok(()),
+        }
     }
 
     /// Returns by how many rows the value precedes the row of the result; negative if it follows.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use arrow::datatypes::{DataType, FieldRef};
@@ -13,7 +13,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Facts, TableArgument, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::file_cache::FileCache;
+use super::file_cache::{FileCache, lock_ignoring_poison};
 use super::lists::NestedListType;
 use super::vocabulary_codes::find_local_codes;
 use crate::access;
@@ -35,7 +35,24 @@ pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 static FILES: FileCache<LookupFile> = FileCache::new();
 
 /// Look-up tables of running queries, found by the address of the list that a subquery returned.
-static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
+static GIVEN: Mutex<Vec<(Weak<ListArray>, TableSlot)>> = Mutex::new(Vec::new());
+
+/// A look-up table, or `None` before it is made. The lock is held while the table is made, so that partitions that
+/// start together make it only once. Readers of other tables do not wait.
+type TableSlot = Arc<Mutex<Option<Arc<LookupTable>>>>;
+
+fn make_table(
+    slot: &TableSlot,
+    make: impl FnOnce() -> Result<LookupTable>,
+) -> Result<Arc<LookupTable>> {
+    let mut slot = lock_ignoring_poison(slot);
+    if let Some(table) = slot.as_ref() {
+        return Ok(Arc::clone(table));
+    }
+    let table = Arc::new(make()?);
+    *slot = Some(Arc::clone(&table));
+    Ok(table)
+}
 
 struct LookupTable {
     keys: Lookup,
@@ -69,7 +86,7 @@ impl LookupTable {
 /// A Parquet file and its look-up tables, by the names of their key and value columns.
 struct LookupFile {
     path: PathBuf,
-    made: Mutex<HashMap<[String; 2], Arc<LookupTable>>>,
+    made: Mutex<HashMap<[String; 2], TableSlot>>,
 }
 
 impl LookupFile {
@@ -77,21 +94,21 @@ impl LookupFile {
         let file = FILES.get(&find_local_codes(path)?, |path| {
             Ok(Self { path: path.to_path_buf(), made: Mutex::new(HashMap::new()) })
         })?;
-        let mut made = file.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let names = columns.map(str::to_owned);
-        if let Some(table) = made.get(&names) {
-            return Ok(Arc::clone(table));
-        }
-        let wanted = match &names {
-            [key, value] if key == value => vec![key.clone()],
-            names => names.to_vec(),
-        };
-        let options = ParquetReadOptions { columns: Some(wanted), ..Default::default() };
-        let whole = parquet::read(&file.path, &options)?;
-        let of = |name: &str| whole.column_array(whole.column(name)?)?.to_arrow();
-        let table = Arc::new(LookupTable::try_new(&of(columns[0])?, &of(columns[1])?)?);
-        made.insert(names, Arc::clone(&table));
-        Ok(table)
+        make_table(&file.find_slot(columns), || {
+            let wanted = match columns {
+                [key, value] if key == value => vec![key.to_owned()],
+                names => names.map(str::to_owned).to_vec(),
+            };
+            let options = ParquetReadOptions { columns: Some(wanted), ..Default::default() };
+            let whole = parquet::read(&file.path, &options)?;
+            let of = |name: &str| whole.column_array(whole.column(name)?)?.to_arrow();
+            LookupTable::try_new(&of(columns[0])?, &of(columns[1])?)
+        })
+    }
+
+    fn find_slot(&self, columns: [&str; 2]) -> TableSlot {
+        let mut made = lock_ignoring_poison(&self.made);
+        Arc::clone(made.entry(columns.map(str::to_owned)).or_default())
     }
 }
 
@@ -103,13 +120,22 @@ fn make_subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
             list.data_type()
         )));
     };
-    let mut tables = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    make_table(&find_given_slot(list), || read_pairs(list))
+}
+
+fn find_given_slot(list: &Arc<ListArray>) -> TableSlot {
+    let mut tables = lock_ignoring_poison(&GIVEN);
     tables.retain(|(known, _)| known.strong_count() > 0);
-    let same =
-        |(known, _): &&(Weak<ListArray>, Arc<LookupTable>)| known.as_ptr() == Arc::as_ptr(list);
-    if let Some((_, table)) = tables.iter().find(same) {
-        return Ok(Arc::clone(table));
+    let same = |(known, _): &&(Weak<ListArray>, TableSlot)| known.as_ptr() == Arc::as_ptr(list);
+    if let Some((_, slot)) = tables.iter().find(same) {
+        return Arc::clone(slot);
     }
+    let slot = TableSlot::default();
+    tables.push((Arc::downgrade(list), Arc::clone(&slot)));
+    slot
+}
+
+fn read_pairs(list: &ListArray) -> Result<LookupTable> {
     let pairs = match list.is_empty() || list.is_null(0) {
         true => list.values().slice(0, 0),
         false => list.value(0),
@@ -122,10 +148,7 @@ fn make_subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
                 pairs.data_type(),
             )
         })?;
-    // The lock is held while the table is built, so that partitions that start together build it only once.
-    let table = Arc::new(LookupTable::try_new(pairs.column(0), pairs.column(1))?);
-    tables.push((Arc::downgrade(list), Arc::clone(&table)));
-    Ok(table)
+    LookupTable::try_new(pairs.column(0), pairs.column(1))
 }
 
 /// Returns the names of the key and value columns: the two arguments after argument `from`. If one
@@ -331,4 +354,30 @@ pub(super) static BIN: Def = Def {
 
 fn make_result_field(lists: &NestedListType, leaf: DataType) -> FieldRef {
     make_nullable(lists.make_plain_leaf(leaf))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_other_columns_of_a_file() {
+        let file = LookupFile { path: PathBuf::new(), made: Mutex::default() };
+        let busy = file.find_slot(["code", "cuts"]);
+        let held = busy.lock().unwrap();
+        assert!(file.find_slot(["code", "name"]).try_lock().is_ok());
+        assert!(file.find_slot(["code", "cuts"]).try_lock().is_err());
+        drop(held);
+        assert!(file.find_slot(["code", "cuts"]).try_lock().is_ok());
+    }
+
+    #[test]
+    fn a_table_that_was_not_made_is_made_again() {
+        let slot = TableSlot::default();
+        let keys: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![1, 2]));
+        assert!(make_table(&slot, || Err(Error::invalid("no table"))).is_err());
+        let made = make_table(&slot, || LookupTable::try_new(&keys, &keys)).unwrap();
+        let again = make_table(&slot, || Err(Error::invalid("made twice"))).unwrap();
+        assert!(Arc::ptr_eq(&made, &again));
+    }
 }

@@ -73,8 +73,8 @@ use datafusion::prelude::SessionContext;
 
 use aggregate::AggFacts;
 pub(crate) use aggregate::{
-    OVER_TIMES, SUM_STATE, exact_aggregates, extend_to_times, float_extremes, make_exact_deviation,
-    make_exact_mean, replaced_aggregates,
+    OVER_TIMES, SUM_STATE, exact_aggregates, extend_to_times, float_extremes, keep_window_order,
+    make_exact_deviation, make_exact_mean, replaced_aggregates,
 };
 pub(crate) use chain::is_chain;
 #[cfg(feature = "cluster")]

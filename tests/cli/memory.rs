@@ -128,6 +128,7 @@ fn what_is_held_outside_of_operators_is_charged() {
             "the writer of DOK files",
         ),
         ("SELECT sum(ragged_count(code)) FROM meds('meds')", "the MEDS shard"),
+        ("SELECT sum(x) FROM ragged_explode('lists.parquet')", "ragged_explode"),
     ] {
         let error = place.fails(1, &["--memory-limit", &limit, "-c", sql]);
         let named = error.contains(holder) && error.contains(&format!("limit of {limit} bytes"));

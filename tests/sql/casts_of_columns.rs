@@ -116,6 +116,43 @@ async fn stock_casts_still_replace_group_keys() {
     assert_eq!(stock_ints(&ctx, sql).await, [2, 2]);
 }
 
+const QUOTED: &str = "CREATE TABLE n AS SELECT * FROM (VALUES (3, 9), (1, 9), (2, 9), (1, 8)) v(a, \"a + Int64(1)\")";
+
+const KEYS_OF_ONE_NAME: &str = "SELECT \"a + Int64(1)\" AS x, a + 1 AS y FROM n
+    GROUP BY \"a + Int64(1)\", a + 1 ORDER BY x, y";
+
+#[tokio::test]
+async fn groups_are_sorted_by_all_keys_of_one_name() {
+    expect_rows(
+        &[TABLE, QUOTED],
+        &[
+            (KEYS_OF_ONE_NAME, "8 2; 9 2; 9 3; 9 4"),
+            (
+                "SELECT \"a + Int64(1)\" AS x, a + 1 AS y, count(*) FROM n GROUP BY 1, 2 ORDER BY x DESC, y DESC",
+                "9 4 1; 9 3 1; 9 2 1; 8 2 1",
+            ),
+            (
+                "SELECT f::INT AS g, f FROM t GROUP BY f::INT, f ORDER BY g, f DESC",
+                "0 0.5; 0 0.0; 1 1.5; 1 1.0",
+            ),
+            (
+                "SELECT count(*) FROM (SELECT f::INT AS g, f FROM t GROUP BY f::INT, f) GROUP BY g, f",
+                "1; 1; 1; 1",
+            ),
+        ],
+    )
+    .await;
+}
+
+/// When this fails, `repeats_key_name` of `sql::workarounds::cast_groups` can go.
+#[tokio::test]
+async fn stock_keys_of_one_name_still_count_as_one() {
+    let ctx = SessionContext::new();
+    stock_batches(&ctx, QUOTED).await.unwrap();
+    let plan = stock_text(&ctx, &format!("EXPLAIN {KEYS_OF_ONE_NAME}")).await;
+    assert!(plan.contains("x ASC") && !plan.contains("y ASC"), "{plan}");
+}
+
 #[tokio::test]
 async fn aggregates_of_casts_stand_beside_each_other() {
     expect_rows(

@@ -449,6 +449,11 @@ async fn distinct_on_takes_any_order() {
             "10 1; 20 1; NULL 1",
         ),
         ("SELECT DISTINCT ON (j) i FROM d ORDER BY i LIMIT 2", "1; 2"),
+        // The alias is also the name of a column.
+        ("SELECT DISTINCT ON (i) i % 2 AS i, j FROM d ORDER BY j", "1 10; 0 20"),
+        ("SELECT DISTINCT ON (abs(j)) -j AS j, i FROM d ORDER BY i", "-10 1; -20 2; NULL 4"),
+        ("SELECT DISTINCT ON (abs(i - 2)) j AS i FROM d AS e ORDER BY i", "10; 20; NULL"),
+        ("SELECT DISTINCT ON (abs(j)) abs(j) AS a, i FROM d ORDER BY i DESC", "NULL 4; 10 3; 20 2"),
         (
             "WITH q AS (SELECT DISTINCT ON (j) i, j FROM d ORDER BY i DESC) SELECT i FROM q ORDER BY i",
             "2; 3; 4",

@@ -64,6 +64,36 @@ async fn grouping_tells_sets_apart_and_none_is_one_row() {
     assert!(e.contains("CUBE of 13 columns has more than 4096 grouping sets"), "{e}");
 }
 
+const REPEATED: &str = "SELECT a, count(*) FROM (VALUES (1), (1), (2)) t(a) GROUP BY ROLLUP (a, a)";
+
+#[tokio::test]
+async fn a_column_may_be_in_a_rollup_twice() {
+    let cases = [
+        (&format!("{REPEATED} ORDER BY a NULLS LAST, 2"), "1 2; 1 2; 2 1; 2 1; NULL 3"),
+        (
+            &"SELECT a, count(*) FROM t GROUP BY CUBE (a, A) ORDER BY a NULLS LAST, 2".to_owned(),
+            "1 2; 1 2; 1 2; 2 1; 2 1; 2 1; NULL 3",
+        ),
+        (
+            &"SELECT a FROM t GROUP BY ROLLUP (a, a) UNION ALL SELECT b FROM t GROUP BY ROLLUP (1, b) ORDER BY 1".to_owned(),
+            "1; 1; 2; 2; 2; 2; 3; 3; NULL; NULL",
+        ),
+        (
+            &"SELECT a, b, count(*) FROM t GROUP BY ROLLUP (a, b, a) ORDER BY 1 NULLS LAST, 2 NULLS LAST, 3 LIMIT 4".to_owned(),
+            "1 2 1; 1 2 1; 1 3 1; 1 3 1",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[TABLE], &cases).await;
+}
+
+/// When this fails, `are_distinct_columns` of `sql::statement::grouping` need not compare the columns.
+#[tokio::test]
+async fn stock_columns_in_a_rollup_are_still_distinct() {
+    let e = stock_error(&SessionContext::new(), REPEATED).await;
+    assert!(e.contains("duplicate"), "{e}");
+}
+
 /// `k` determines `v`, because it is the only key of the inner GROUP BY.
 const KEYED: &str = "(SELECT k, max(v) AS v, max(w) AS w FROM (VALUES (1, 2, 5), (1, 3, 6), (2, 4, 7)) t(k, v, w) GROUP BY k)";
 

@@ -118,6 +118,40 @@ async fn some_aliases_cannot_be_used() {
     assert!(e.contains("No field named x"), "{e}");
 }
 
+const HAVING: &str = "SELECT g, sum(k) AS k FROM (VALUES (1, 5), (1, 6), (2, 7)) v(g, k)
+    GROUP BY g HAVING k > 10";
+
+#[tokio::test]
+async fn having_uses_the_aliases_of_aggregates() {
+    let setup = [
+        "CREATE TABLE h AS SELECT * FROM (VALUES (1, 5), (1, 6), (2, 7)) v(g, k)",
+        "CREATE VIEW s AS SELECT g, sum(k) AS k FROM h GROUP BY g HAVING k < 10",
+    ];
+    let cases = [
+        (HAVING, "1 11"),
+        ("SELECT g, max(k) + 1 AS K FROM h GROUP BY 1 HAVING k = 8 OR k IS NULL", "2 8"),
+        ("SELECT g, sum(k) AS k FROM h GROUP BY g HAVING k > 6 AND max(k) < 7 ORDER BY g", "1 11"),
+        // A key of GROUP BY has precedence.
+        ("SELECT sum(g) AS k FROM h GROUP BY k HAVING k > 5 ORDER BY 1", "1; 2"),
+        ("WITH q AS (SELECT g, min(k) AS k FROM h GROUP BY g HAVING k > 5) SELECT * FROM q", "2 7"),
+        ("SELECT * FROM s", "2 7"),
+        // Only the names outside of aggregates are aliases.
+        ("SELECT g, min(k) AS k FROM h GROUP BY g HAVING k + max(k) = 11", "1 5"),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    batches(&ctx, setup[0]).await.unwrap();
+    let e = rows_or_error(&ctx, "SELECT g + 1 AS k FROM h GROUP BY g HAVING k > 1").await;
+    assert!(e.contains("GROUP BY"), "{e}");
+}
+
+/// When this fails, `select_aliases::replace_in_having` can go.
+#[tokio::test]
+async fn stock_names_in_having_are_still_columns() {
+    let e = stock_error(&SessionContext::new(), HAVING).await;
+    assert!(e.contains("Column in HAVING must be in GROUP BY"), "{e}");
+}
+
 /// `sql::statement::select_aliases` can go once this fails.
 #[tokio::test]
 async fn stock_aliases_are_still_no_columns() {

@@ -369,6 +369,19 @@ async fn a_set_operation_of_queries_in_parentheses_is_a_value() {
         ("SELECT (((SELECT 1) UNION (SELECT 2)) INTERSECT (SELECT 2))", "2"),
         ("SELECT x FROM (VALUES (1), (2)) v(x) WHERE x = ((SELECT 2) INTERSECT (SELECT 2))", "2"),
         ("SELECT 5 WHERE 1 IN ((SELECT 1) UNION (SELECT 2))", "5"),
+        (
+            "SELECT x FROM range(4) v(x) WHERE x = ANY ((SELECT 1) UNION (SELECT 2)) ORDER BY x",
+            "1; 2",
+        ),
+        ("SELECT x FROM range(4) v(x) WHERE x > ALL ((SELECT 1) UNION ALL SELECT 2)", "3"),
+        (
+            "SELECT x FROM range(4) v(x) WHERE x <> ALL((SELECT 0) EXCEPT (SELECT 1)) AND x < 3 ORDER BY x",
+            "1; 2",
+        ),
+        (
+            "SELECT x FROM range(4) v(x) WHERE x < SOME (((SELECT 2)) INTERSECT (SELECT 2)) ORDER BY x",
+            "0; 1",
+        ),
         ("SELECT ((SELECT 1) + 1), ((SELECT 2)), (SELECT 3 UNION SELECT 3)", "2 2 3"),
     ];
     expect_rows(&[], &cases).await;

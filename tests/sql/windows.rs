@@ -186,6 +186,86 @@ async fn windows_share_their_computed_keys() {
     .await;
 }
 
+const ORDERED_WINDOW: &str = "SELECT id, array_agg(id ORDER BY x DESC) OVER (PARTITION BY k)
+    FROM (VALUES (1, 'a', 5), (2, 'a', 7), (3, 'b', 1)) v(id, k, x) ORDER BY id";
+
+#[tokio::test]
+async fn aggregates_over_partitions_have_an_order() {
+    let setup = [
+        "CREATE TABLE w AS SELECT * FROM (VALUES (1, 'a', 5), (2, 'a', 7), (3, 'b', 1)) v(id, k, x)",
+    ];
+    let cases = [
+        (ORDERED_WINDOW, "1 [2, 1]; 2 [2, 1]; 3 [3]"),
+        (
+            "SELECT string_agg(id::VARCHAR, '-' ORDER BY x) OVER (), max(id) OVER () FROM w LIMIT 1",
+            "3-1-2 3",
+        ),
+        (
+            "SELECT id, sum(x ORDER BY id) FILTER (WHERE id > 1) OVER (PARTITION BY k) FROM w ORDER BY id",
+            "1 7; 2 7; 3 1",
+        ),
+        ("SELECT first_value(id ORDER BY x DESC) OVER () AS f FROM w LIMIT 1", "2"),
+        (
+            "SELECT id FROM w QUALIFY id = first_value(id ORDER BY x) OVER (PARTITION BY k) ORDER BY id",
+            "1; 3",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = four();
+    batches(&ctx, setup[0]).await.unwrap();
+    for call in [
+        "array_agg(id ORDER BY x) OVER (ORDER BY id)",
+        "array_agg(DISTINCT id ORDER BY id) OVER ()",
+        "lag(id ORDER BY x) OVER ()",
+    ] {
+        let e = error(&ctx, &format!("SELECT {call} FROM w")).await;
+        assert!(e.contains("write the order in the window"), "{call}: {e}");
+    }
+}
+
+/// When this fails, `sql::statement::windows::move_order_to_window` can go.
+#[tokio::test]
+async fn stock_windows_still_have_no_ordered_arguments() {
+    let e = stock_error(&SessionContext::new(), ORDERED_WINDOW).await;
+    assert!(e.contains("Aggregate ORDER BY is not implemented for window functions"), "{e}");
+}
+
+const REVERSED: &str = "SELECT array_agg(x) OVER (ORDER BY x DESC ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS l
+    FROM (SELECT x FROM (VALUES (1), (2), (3)) v(x) ORDER BY x LIMIT 3) LIMIT 1";
+
+#[tokio::test]
+async fn lists_of_windows_have_the_order_of_the_window() {
+    let sorted = "FROM (SELECT x FROM (VALUES (1), (2), (3)) v(x) ORDER BY x LIMIT 3)";
+    let ahead = "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING";
+    let cases = [
+        (REVERSED.to_owned(), "[3, 2, 1]"),
+        (
+            format!("SELECT x, array_agg(x) OVER (ORDER BY x DESC {ahead}) {sorted} ORDER BY x"),
+            "1 [1]; 2 [2, 1]; 3 [3, 2, 1]",
+        ),
+        (
+            format!(
+                "SELECT x, string_agg(x::VARCHAR, '-') OVER (ORDER BY x DESC {ahead}), sum(x) OVER (ORDER BY x DESC {ahead}) {sorted} ORDER BY x"
+            ),
+            "1 1 1; 2 2-1 3; 3 3-2-1 6",
+        ),
+        (format!("SELECT array_agg(x ORDER BY x DESC) OVER () {sorted} LIMIT 1"), "[3, 2, 1]"),
+        (
+            format!("SELECT array_agg(x ORDER BY x DESC), array_agg(x ORDER BY x) {sorted}"),
+            "[3, 2, 1] [1, 2, 3]",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[], &cases).await;
+}
+
+/// When this fails, `functions::keep_window_order` can go.
+#[tokio::test]
+async fn stock_lists_of_reversed_windows_are_still_reversed() {
+    let found = stock_text(&SessionContext::new(), REVERSED).await;
+    assert!(found.contains("[1, 2, 3]"), "{found}");
+}
+
 const SHIFTED: [&str; 1] = [
     "CREATE TABLE l AS SELECT * FROM (VALUES (1, 10, 7), (2, NULL, 8), (3, NULL, NULL), (4, 40, 9)) v(id, v, w)",
 ];
@@ -358,6 +438,10 @@ async fn offsets_of_lags_are_columns() {
     batches(&ctx, table).await.unwrap();
     let e = error(&ctx, "SELECT lag(x, x / 7.0) OVER (ORDER BY id) FROM o").await;
     assert!(e.contains("the second argument of lag, the offset, must be an integer, not"), "{e}");
+    for call in ["lag(x, 'a')", "lag(x, 1.5)", "lag(x, '1', 0)", "lag(x, 'a') IGNORE NULLS"] {
+        let e = error(&ctx, &format!("SELECT {call} OVER (ORDER BY id) FROM o")).await;
+        assert!(e.contains("the offset, must be an integer, not"), "{call}: {e}");
+    }
     let e = error(&ctx, "SELECT lag(x, o) IGNORE NULLS OVER (ORDER BY id) FROM o").await;
     assert!(e.contains("lag(..) IGNORE NULLS needs a constant as its second argument"), "{e}");
 }

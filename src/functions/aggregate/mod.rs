@@ -48,7 +48,7 @@ pub(crate) use exact_aggregates::{
 };
 pub(crate) use extremes::build_udafs as float_extremes;
 pub(super) use moments::{Moments, Statistic};
-pub(crate) use replaced::build_udafs as replaced_aggregates;
+pub(crate) use replaced::{build_udafs as replaced_aggregates, keep_window_order};
 pub(crate) use time_averages::{OVER_TIMES, extend_to_times};
 
 pub(super) static AGGREGATES: &[&AggDef] = &[

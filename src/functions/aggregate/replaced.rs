@@ -39,11 +39,25 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 11] {
         bit_or_udaf(),
         bit_xor_udaf(),
     ];
-    stock.map(|stock| AggregateUDF::new_from_impl(MendedAggregate { stock }))
+    stock.map(|stock| AggregateUDF::new_from_impl(MendedAggregate { stock, in_window: false }))
 }
 
-/// A DataFusion aggregate whose results are corrected in three cases:
+/// Returns the function for calls with OVER if its result depends on the order of the rows and DataFusion might reverse
+/// this order; `None` for other functions.
+pub(crate) fn keep_window_order(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
+    let mended: &MendedAggregate = function.inner().downcast_ref()?;
+    let is_ordered = ["array_agg", "string_agg"].contains(&function.name());
+    (is_ordered && !mended.in_window).then(|| {
+        let mended = MendedAggregate { in_window: true, ..mended.clone() };
+        Arc::new(AggregateUDF::new_from_impl(mended))
+    })
+}
+
+/// A DataFusion aggregate whose results are corrected in four cases:
 ///
+/// * If the input is sorted in the opposite order, DataFusion reverses the window of `array_agg(x)
+///   OVER (ORDER BY x ..)`, and returns the list in the opposite order. Remove once
+///   `stock_lists_of_reversed_windows_are_still_reversed` fails.
 /// * If the input is sorted in the opposite order, DataFusion reverses the sort keys of
 ///   `array_agg(DISTINCT x ORDER BY x)`, but does not reverse the list of distinct values. Remove
 ///   once `stock_reversed_distinct_aggregates_are_still_wrong` fails.
@@ -54,6 +68,8 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 11] {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MendedAggregate {
     stock: Arc<AggregateUDF>,
+    /// Whether this is the function of [`keep_window_order`].
+    in_window: bool,
 }
 
 impl MendedAggregate {
@@ -130,7 +146,8 @@ impl AggregateUDFImpl for MendedAggregate {
         is_ordered: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
         let stock = self.stock.as_ref().clone().with_beneficial_ordering(is_ordered)?;
-        Ok(stock.map(|stock| Arc::new(Self { stock: Arc::new(stock) }) as _))
+        let in_window = self.in_window;
+        Ok(stock.map(|stock| Arc::new(Self { stock: Arc::new(stock), in_window }) as _))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -147,8 +164,10 @@ impl AggregateUDFImpl for MendedAggregate {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.stock.reverse_udf() {
+            ReversedUDAF::Reversed(_) if self.in_window => ReversedUDAF::NotSupported,
             ReversedUDAF::Reversed(stock) => {
-                ReversedUDAF::Reversed(Arc::new(AggregateUDF::new_from_impl(Self { stock })))
+                let reversed = Self { stock, in_window: false };
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::new_from_impl(reversed)))
             }
             other => other,
         }

@@ -268,7 +268,7 @@ pub(super) static RULES: &[SessionRule] = &[
     SessionRule {
         name: "serrate_cast_groups",
         step: RuleStep::AfterCoercion(cast_groups::keep_cast_groups),
-        without: "`GROUP BY f::INT, f` is `GROUP BY f::INT` if the input has unique `f`",
+        without: "`GROUP BY f::INT, f` is `GROUP BY f::INT` if the input has unique `f`, and ORDER BY of both loses `f`",
         upstream: Upstream::NotReported,
         until: RemovalCondition::Fails("stock_casts_still_replace_group_keys"),
     },
@@ -499,18 +499,19 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_constant_lists_of_lists_still_fail"),
     },
     SessionRule {
-        name: "serrate_computed_keys",
-        step: RuleStep::LastLogical(ApplyOrder::BottomUp, computed_keys::project_computed_keys),
-        without: "`ORDER BY length(s) > 1` over several partitions fails",
-        upstream: Upstream::NotReported,
-        until: RemovalCondition::Fails("stock_comparisons_of_functions_are_still_no_keys"),
-    },
-    SessionRule {
         name: "serrate_float_keys",
         step: RuleStep::LastLogical(ApplyOrder::BottomUp, float_keys::unify_float_keys),
         without: "zeros, and NaN, with different signs are not equal in comparisons, groups and joins",
         upstream: Upstream::Reported(&[DataFusion(22490), DataFusion(22835)]),
         until: RemovalCondition::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
+    },
+    SessionRule {
+        name: "serrate_computed_keys",
+        // Must run after `serrate_float_keys`, which makes keys of windows computed.
+        step: RuleStep::LastLogical(ApplyOrder::BottomUp, computed_keys::project_computed_keys),
+        without: "`ORDER BY length(s) > 1` over several partitions fails, and windows by `abs(v), k` if `v` equals another column",
+        upstream: Upstream::NotReported,
+        until: RemovalCondition::Fails("stock_comparisons_of_functions_are_still_no_keys"),
     },
     SessionRule {
         name: "serrate_dictionary_keys",

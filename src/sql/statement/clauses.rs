@@ -1,7 +1,8 @@
 //! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
 //!
 //! The planner ignores parts of some syntax trees. For example, it reads a whole table instead of a
-//! sample. Clauses that the planner itself rejects are not checked here.
+//! sample. Of the clauses that the planner itself rejects, only those are checked here for which its
+//! error has no more than their name.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -14,8 +15,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
     JoinConstraint, JoinOperator, LimitClause, MacroDefinition, NullTreatment, ObjectType,
     OrderByKind, PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement,
-    TableAlias, TableFactor, TableSampleKind, TableWithJoins, UnaryOperator, Visit, Visitor,
-    WindowType, visit_relations,
+    TableAlias, TableFactor, TableSampleKind, TableWithJoins, TopQuantity, UnaryOperator, Visit,
+    Visitor, WindowType, visit_relations,
 };
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
@@ -27,6 +28,7 @@ use crate::sql::statement::column_constraints::{check_columns, check_scale};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::misplaced_windows::{check_clauses, check_join};
 use crate::sql::statement::position_columns::is_marked;
+use crate::sql::statement::windows::has_order;
 
 pub(in crate::sql) fn check_statement_clauses(
     state: &SessionState,
@@ -345,6 +347,7 @@ fn check_select(select: &Select) -> Result<()> {
             "the modifier {modifiers} of SELECT is not supported: remove it"
         )));
     }
+    check_rows(select)?;
     if select.exclude.is_some() {
         return Err(refuse_clause(
             "the clause EXCLUDE after the columns of SELECT is not supported: write EXCLUDE after the star, as in SELECT * EXCLUDE (a), b",
@@ -384,6 +387,40 @@ fn check_select(select: &Select) -> Result<()> {
     }
     check_clauses(select)?;
     select.from.iter().try_for_each(check_joins)
+}
+
+/// Returns an error for clauses of other systems that limit, sort or expand the rows of a SELECT.
+fn check_rows(select: &Select) -> Result<()> {
+    if let Some(top) = &select.top {
+        let instead = match &top.quantity {
+            Some(TopQuantity::Constant(rows)) if !top.percent && !top.with_ties => {
+                format!("LIMIT {rows} at the end of the query, after ORDER BY")
+            }
+            _ if top.percent => {
+                "QUALIFY percent_rank() OVER (ORDER BY x) < 0.1 to get the first tenth of the rows"
+                    .to_owned()
+            }
+            _ => "LIMIT n at the end of the query, after ORDER BY".to_owned(),
+        };
+        return Err(refuse_clause(format!("{top} after SELECT is not supported: write {instead}")));
+    }
+    let orders =
+        [("SORT BY", join_all(&select.sort_by)), ("CLUSTER BY", join_all(&select.cluster_by))];
+    if let Some((clause, keys)) = orders.into_iter().find(|(_, keys)| !keys.is_empty()) {
+        return Err(refuse_clause(format!(
+            "{clause} {keys} is not supported: write ORDER BY {keys} at the end of the query, which sorts all rows"
+        )));
+    }
+    if !select.lateral_views.is_empty() {
+        return Err(refuse_clause(
+            "LATERAL VIEW is not supported: write unnest(x) in SELECT, or a further table in FROM, as in FROM t, unnest(t.x) AS u (e)",
+        ));
+    }
+    Ok(())
+}
+
+fn join_all(items: &[impl ToString]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn check_joins(from: &TableWithJoins) -> Result<()> {
@@ -706,7 +743,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         || state.higher_order_functions().contains_key(&name)
         || ["unnest", "unnest_outer"].contains(&name.as_str());
     if !of_one_row {
-        return Ok(());
+        // `move_order_to_window` has rewritten calls whose window is the whole partition.
+        return match call.over.is_some() && has_order(call) {
+            true => Err(refuse_clause(format!(
+                "the call {name}(.. ORDER BY ..) OVER (..) is supported only for aggregates without DISTINCT over OVER () or OVER (PARTITION BY ..): write the order in the window, as in {name}(..) OVER (ORDER BY x)"
+            ))),
+            false => Ok(()),
+        };
     }
     let can_filter = takes_filter(&name);
     let kind = match name.as_str() {

@@ -38,7 +38,7 @@ pub(in crate::sql) fn find_parser_dialect(named: Named) -> Option<Box<dyn Dialec
 /// * `a ISNULL` is a column with the alias `isnull`. Here it is `a IS NULL`.
 /// * `a ** b` is an error. Here it is `power(a, b)`.
 /// * `a IN x` of a list `x` without parentheses is an error. Here it is `list_contains(x, a)`.
-/// * `((SELECT 1) UNION (SELECT 2))` is an error in an expression. Here it is a subquery.
+/// * `((SELECT 1) UNION (SELECT 2))` is an error in an expression, also after ANY and ALL. Here it is a subquery.
 /// * `[v + 1 FOR v IN x IF v > 1]` is an error. Here it is a call of `list_transform`.
 ///
 /// Obsolete once the test `the_parser_still_has_other_precedences` fails.
@@ -109,6 +109,19 @@ impl Dialect for SqlDialect {
             let list = parser.parse_subexpr(PREDICATE);
             return Some(list.map(|list| contains_element(list, expr.clone(), is_negated)));
         }
+        if let Some((compare_op, quantifier)) = find_quantified_set_operation(parser) {
+            for _token in ["=", "ANY", "("] {
+                parser.advance_token();
+            }
+            let left = Box::new(expr.clone());
+            return Some(parse_set_operation(parser).map(|query| {
+                let right = Box::new(query);
+                match quantifier {
+                    Keyword::ALL => Expr::AllOp { left, compare_op, right },
+                    any => Expr::AnyOp { left, compare_op, right, is_some: any == Keyword::SOME },
+                }
+            }));
+        }
         let is_negated =
             parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]);
         if !is_negated && !parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
@@ -152,7 +165,7 @@ impl Dialect for SqlDialect {
                 parser.advance_token();
                 Some(parse_list(parser))
             }
-            Token::LParen if begins_set_operation(parser) => {
+            Token::LParen if begins_set_operation(parser, 0) => {
                 parser.advance_token();
                 Some(parse_set_operation(parser))
             }
@@ -240,10 +253,32 @@ fn contains_element(list: Expr, element: Expr, is_negated: bool) -> Expr {
     }
 }
 
-/// Whether the next tokens are a set operation in parentheses whose first input is in parentheses,
-/// too. It looks ahead, because the parser would parse the input again after a failure.
-fn begins_set_operation(parser: &Parser<'_>) -> bool {
-    let mut first = 1usize;
+/// Returns the operator and the keyword if the next tokens are `= ANY`, or another comparison and quantifier, before a
+/// set operation in parentheses whose first input is in parentheses, too.
+fn find_quantified_set_operation(parser: &Parser<'_>) -> Option<(BinaryOperator, Keyword)> {
+    let operator = match &parser.peek_nth_token_ref(0).token {
+        Token::Eq => BinaryOperator::Eq,
+        Token::Neq => BinaryOperator::NotEq,
+        Token::Lt => BinaryOperator::Lt,
+        Token::LtEq => BinaryOperator::LtEq,
+        Token::Gt => BinaryOperator::Gt,
+        Token::GtEq => BinaryOperator::GtEq,
+        _ => return None,
+    };
+    let quantifier = match &parser.peek_nth_token_ref(1).token {
+        Token::Word(word) => word.keyword,
+        _ => return None,
+    };
+    let is_quantified = matches!(quantifier, Keyword::ANY | Keyword::SOME | Keyword::ALL)
+        && parser.peek_nth_token_ref(2).token == Token::LParen;
+    (is_quantified && begins_set_operation(parser, 2)).then_some((operator, quantifier))
+}
+
+/// Whether the tokens after the next `skipped` tokens are a set operation in parentheses whose first input is in
+/// parentheses, too. It looks ahead, because the parser would parse the input again after a failure.
+fn begins_set_operation(parser: &Parser<'_>, skipped: usize) -> bool {
+    let outer = skipped.saturating_add(1);
+    let mut first = outer;
     while parser.peek_nth_token_ref(first).token == Token::LParen {
         first += 1;
     }
@@ -256,11 +291,14 @@ fn begins_set_operation(parser: &Parser<'_>) -> bool {
         }
         _ => false,
     };
-    if first == 1 || !is_query {
+    if first == outer || !is_query {
         return false;
     }
     let mut depth = 0usize;
-    let mut tokens = (0usize..).map(|at| parser.peek_nth_token_no_skip(at).token);
+    let mut tokens = (0usize..)
+        .map(|at| parser.peek_nth_token_no_skip(at).token)
+        .filter(|token| !matches!(token, Token::Whitespace(_)))
+        .skip(skipped);
     loop {
         match tokens.next() {
             Some(Token::LParen) => depth = depth.saturating_add(1),
@@ -271,7 +309,7 @@ fn begins_set_operation(parser: &Parser<'_>) -> bool {
             Some(_) => {}
         }
     }
-    match tokens.find(|token| !matches!(token, Token::Whitespace(_))) {
+    match tokens.next() {
         Some(Token::Word(word)) => {
             matches!(word.keyword, Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT)
         }

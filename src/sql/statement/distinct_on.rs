@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr,
-    Value, WindowSpec, WindowType, visit_expressions, visit_expressions_mut,
+    BinaryOperator, Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem,
+    SetExpr, TableFactor, Value, WindowSpec, WindowType, visit_expressions, visit_expressions_mut,
 };
 
 use crate::sql::statement::folding::fold_name;
@@ -68,14 +68,19 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
     if begins || select.qualify.is_some() {
         return;
     }
+    let table = find_only_table(select);
+    let without_aliases = |expr: &Expr| {
+        let columns = remove_aliases(expr, &select.projection)?;
+        name_columns(columns, &select.projection, table.as_ref())
+    };
     // A name within a key is a column, as in DuckDB.
     let keys = keys.iter().map(|key| match key {
-        Expr::Identifier(_) | Expr::Value(_) => remove_aliases(key, &select.projection),
-        key => is_clear(key, &select.projection).then(|| key.clone()),
+        Expr::Identifier(_) | Expr::Value(_) => without_aliases(key),
+        key => name_columns(key.clone(), &select.projection, table.as_ref()),
     });
     let Some(partition_by) = keys.collect::<Option<Vec<Expr>>>() else { return };
     let sorts = sorts.iter().map(|sort| {
-        let expr = remove_aliases(&sort.expr, &select.projection)?;
+        let expr = without_aliases(&sort.expr)?;
         Some(OrderByExpr { expr, ..sort.clone() })
     });
     let Some(order_by) = sorts.collect::<Option<Vec<OrderByExpr>>>() else { return };
@@ -92,13 +97,29 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
     });
 }
 
+/// Returns the name of the table in FROM, if FROM has a single one.
+fn find_only_table(select: &Select) -> Option<Ident> {
+    let [from] = select.from.as_slice() else { return None };
+    if !from.joins.is_empty() {
+        return None;
+    }
+    match &from.relation {
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. } => Some(alias.name.clone()),
+        TableFactor::Table { name, alias: None, args: None, .. } => {
+            name.0.last()?.as_ident().cloned()
+        }
+        _ => None,
+    }
+}
+
 /// Returns an expression with the expressions of SELECT in place of its aliases and of a position; `None` if the
-/// position is unknown, or if the expression is not clear.
+/// position is unknown.
 fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
-    let written = match expr {
+    match expr {
         Expr::Value(value) => match &value.value {
-            Value::Number(number, _) => find_expression_at(columns, number).ok()?,
-            _ => expr.clone(),
+            Value::Number(number, _) => find_expression_at(columns, number).ok(),
+            _ => Some(expr.clone()),
         },
         _ => {
             let mut written = expr.clone();
@@ -110,26 +131,39 @@ fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
                 }
                 ControlFlow::<()>::Continue(())
             });
-            written
+            Some(written)
         }
-    };
-    is_clear(&written, columns).then_some(written)
+    }
 }
 
-/// Whether an expression has one meaning in QUALIFY, each time that it is computed. DataFusion takes a name there for an
-/// alias, unless it is a column of a table with a name.
-fn is_clear(expr: &Expr, columns: &[SelectItem]) -> bool {
-    let hidden = visit_expressions(expr, |part| match part {
-        Expr::Identifier(name) => match find_alias(name, columns) {
-            Some(Expr::Identifier(column)) if fold_name(column) == fold_name(name) => {
-                ControlFlow::Continue(())
-            }
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
-        },
-        _ => ControlFlow::Continue(()),
+/// Returns an expression of columns with names that are columns in QUALIFY, too. DataFusion takes a name there for an
+/// alias, unless it is a column of a table with a name, so the name of the only table in FROM is added to such names.
+/// Returns `None` if the table has no name, or if the value of the expression may differ each time that it is computed.
+fn name_columns(mut expr: Expr, columns: &[SelectItem], table: Option<&Ident>) -> Option<Expr> {
+    let hidden = |name: &Ident| match find_alias(name, columns) {
+        Some(Expr::Identifier(column)) => fold_name(column) != fold_name(name),
+        found => found.is_some(),
+    };
+    let mut has_parameters = false;
+    let mut has_hidden = false;
+    let _ = visit_expressions(&expr, |part| {
+        has_parameters |= matches!(part, Expr::Lambda(_));
+        has_hidden |= matches!(part, Expr::Identifier(name) if hidden(name));
+        ControlFlow::<()>::Continue(())
     });
-    hidden.is_continue() && !may_differ(expr)
+    // A name in a lambda may be its parameter.
+    if may_differ(&expr) || has_hidden && (has_parameters || table.is_none()) {
+        return None;
+    }
+    let _ = visit_expressions_mut(&mut expr, |part| {
+        if let (Expr::Identifier(name), Some(table)) = (&*part, table)
+            && hidden(name)
+        {
+            *part = Expr::CompoundIdentifier(vec![table.clone(), name.clone()]);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    Some(expr)
 }
 
 fn find_alias<'a>(name: &Ident, columns: &'a [SelectItem]) -> Option<&'a Expr> {

@@ -19,7 +19,7 @@
 //!  |                      6 position_columns  `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names,
-//!                         alias_twins);
+//!                         alias_twins), and without them in HAVING (select_aliases);
 //!                         again from 3 if a column is unknown (select_aliases), or if a name
 //!                         may be a column of an outer table (outer_tables);
 //!                         its errors get suggestions (hints, calls)
@@ -529,12 +529,23 @@ async fn plan_prepared(
     let mut clashes = false;
     with_sql!(&mut statement, sql => { clashes = may_clash(sql); });
     let has_twins = may_have_twins(&statement);
-    let kept = (clashes || has_twins).then(|| call_on_deep_stack(|| statement.clone()));
+    let mut hides = false;
+    with_sql!(&mut statement, sql => { hides = select_aliases::may_hide_aliases(sql); });
+    let kept = (clashes || has_twins || hides).then(|| call_on_deep_stack(|| statement.clone()));
     let mut plan = state.statement_to_plan(statement).await;
     if let (Err(e), Some(mut statement)) = (&plan, kept) {
         if clashes && is_clash(e) {
             with_sql!(&mut statement, sql => { name_computed(sql); });
             plan = state.statement_to_plan(statement).await;
+        } else if hides && select_aliases::is_ungrouped(e) {
+            let mut is_replaced = false;
+            with_sql!(&mut statement, sql => {
+                is_replaced = select_aliases::replace_in_having(state, sql);
+            });
+            // The error of a second plan would not show the alias.
+            if is_replaced && let Ok(replaced) = state.statement_to_plan(statement).await {
+                plan = Ok(replaced);
+            }
         } else if let Some(name) = rename_twin(&mut statement, e) {
             // The error of a second plan would show the generated name.
             if let Ok(renamed) = state.statement_to_plan(statement).await {

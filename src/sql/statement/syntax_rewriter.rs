@@ -37,7 +37,9 @@ use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
 use crate::sql::statement::text_orders::sort_texts_apart;
 use crate::sql::statement::tuples::rewrite_tuples;
 use crate::sql::statement::unnest_names::separate_names;
-use crate::sql::statement::windows::write_out_windows;
+use crate::sql::statement::windows::{
+    move_order_to_window, name_ordered_window, write_out_windows,
+};
 use crate::sql::statement::{distinct_on, order_all, repeated_keys};
 
 /// Rewrites syntax that the parser or planner does not support.
@@ -101,6 +103,7 @@ impl VisitorMut for SyntaxRewriter {
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
         balance_chains(expr);
         repeated_keys::drop_in_call(expr);
+        move_order_to_window(expr);
         write_out_quantified(expr);
         read_comparisons(expr);
         expand_shorthand(expr);
@@ -157,6 +160,7 @@ fn name_columns(query: &mut Query) -> Result<()> {
         match body {
             SetExpr::Select(select) => {
                 select.projection.iter_mut().for_each(name_quantified);
+                select.projection.iter_mut().for_each(name_ordered_window);
                 rewrite_constants(select)?;
                 name_repeated(select, &ordered);
                 sort_texts_apart(select);

@@ -8,12 +8,15 @@ use std::ops::ControlFlow;
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Expr, Function, NamedWindowDefinition, NamedWindowExpr, Query, Select, SetExpr,
-    Value, Visit, VisitMut, WindowFrameBound, WindowSpec, WindowType, visit_expressions,
-    visit_expressions_mut,
+    BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments,
+    Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, SelectItem, SetExpr, Value,
+    Visit, VisitMut, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    visit_expressions, visit_expressions_mut,
 };
 
+use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::intervals::multiply_interval;
+use crate::sql::statement::set_names::has_query;
 
 /// Replaces each reference to a named window of the query's SELECT with the definition of the window.
 ///
@@ -36,6 +39,83 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
     written(write_out(&mut select.qualify, &windows))?;
     written(write_out(&mut select.distinct, &windows))?;
     written(write_out(&mut query.order_by, &windows))
+}
+
+/// Functions whose result depends on the order of the window, although its frame is the whole partition.
+const ORDERED: [&str; 9] = [
+    "cume_dist",
+    "dense_rank",
+    "fill",
+    "lag",
+    "lead",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
+];
+
+/// Moves ORDER BY from the arguments of an aggregate to its window if the window is the whole partition:
+/// `array_agg(x ORDER BY y) OVER (PARTITION BY k)` becomes `array_agg(x) OVER (PARTITION BY k ORDER BY y ROWS BETWEEN
+/// UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)`.
+///
+/// DataFusion refuses ORDER BY in such calls. Obsolete once the test `stock_windows_still_have_no_ordered_arguments`
+/// fails.
+pub(in crate::sql) fn move_order_to_window(expr: &mut Expr) {
+    let Expr::Function(call) = expr else { return };
+    if !has_movable_order(call) {
+        return;
+    }
+    let (FunctionArguments::List(list), Some(WindowType::WindowSpec(window))) =
+        (&mut call.args, &mut call.over)
+    else {
+        return;
+    };
+    list.clauses.retain_mut(|clause| match clause {
+        FunctionArgumentClause::OrderBy(keys) => {
+            window.order_by.append(keys);
+            false
+        }
+        _ => true,
+    });
+    window.window_frame = Some(WindowFrame {
+        units: WindowFrameUnits::Rows,
+        start_bound: WindowFrameBound::Preceding(None),
+        end_bound: Some(WindowFrameBound::Following(None)),
+    });
+}
+
+fn has_movable_order(call: &Function) -> bool {
+    let (FunctionArguments::List(list), Some(WindowType::WindowSpec(window))) =
+        (&call.args, &call.over)
+    else {
+        return false;
+    };
+    let is_whole =
+        window.window_name.is_none() && window.order_by.is_empty() && window.window_frame.is_none();
+    is_whole
+        && list.duplicate_treatment != Some(DuplicateTreatment::Distinct)
+        && has_order(call)
+        && to_plain_name(&call.name).is_some_and(|name| !ORDERED.contains(&name.as_str()))
+}
+
+/// Whether the arguments of a call have ORDER BY.
+pub(in crate::sql) fn has_order(call: &Function) -> bool {
+    matches!(&call.args, FunctionArguments::List(list)
+        if list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_))))
+}
+
+/// Gives a result column its text as alias if [`move_order_to_window`] changes it.
+pub(in crate::sql) fn name_ordered_window(item: &mut SelectItem) {
+    let SelectItem::UnnamedExpr(expr) = item else { return };
+    let is_changed = visit_expressions(expr, |part| match part {
+        Expr::Function(call) if has_movable_order(call) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    if is_changed.is_break() && !has_query(expr) {
+        let alias = Ident::with_quote('"', expr.to_string());
+        let expr = std::mem::replace(expr, Expr::value(Value::Null));
+        *item = SelectItem::ExprWithAlias { expr, alias };
+    }
 }
 
 /// Replaces products in the frame of a call with intervals.

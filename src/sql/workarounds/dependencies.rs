@@ -17,7 +17,7 @@ use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
@@ -82,9 +82,13 @@ impl RelationPlanner for PlannedRelations {
         // Clears the flag, which is still set if another planner has planned the relation.
         PLANNED_HERE.set(false);
         let planned = plan?;
-        let plan = set_final_types(drop_unnest_dependencies(planned.clone())?)?;
-        keep_copies(&planned, &plan)?;
-        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
+        let changed = add_unnest_barriers(planned.clone())?.transform_data(set_final_types)?;
+        // The copies of a plan that is not rewritten share their schemas already. A chain of CTEs contains the plans of
+        // all CTEs before, so each walk over the plan of a relation counts.
+        if changed.transformed {
+            keep_copies(&planned, &changed.data)?;
+        }
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(changed.data, None))))
     }
 }
 
@@ -92,6 +96,10 @@ impl RelationPlanner for PlannedRelations {
 /// whose input may have some. No `Unnest` of the result inherits functional dependencies, before or
 /// after optimization.
 pub(in crate::sql) fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
+    add_unnest_barriers(plan).data()
+}
+
+fn add_unnest_barriers(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Unnest(unnest) = node {
@@ -100,7 +108,7 @@ pub(in crate::sql) fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<Logi
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     if !found {
-        return Ok(plan);
+        return Ok(Transformed::no(plan));
     }
     let plan = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Unnest(unnest) if needs_barrier(&unnest)? => {
@@ -109,12 +117,9 @@ pub(in crate::sql) fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<Logi
         node => Ok(Transformed::no(node)),
     })?;
     if !plan.transformed {
-        return Ok(plan.data);
+        return Ok(plan);
     }
-    let plan = plan
-        .data
-        .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?;
-    Ok(plan.data)
+    plan.data.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
 }
 
 fn needs_barrier(unnest: &Unnest) -> Result<bool> {

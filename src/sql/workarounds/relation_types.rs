@@ -7,7 +7,7 @@
 //! `stock_outer_columns_still_have_earlier_types` fails.
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
@@ -17,16 +17,19 @@ use crate::sql::rules::coerce_types;
 use crate::sql::workarounds::expression_parts::find_columns_below;
 
 /// Returns a plan that has the same rows, and columns of the types in which they will be evaluated.
-pub(super) fn set_final_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn set_final_types(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !may_change_types(&plan)? {
-        return Ok(plan);
+        return Ok(Transformed::no(plan));
     }
     // The analyzer reports the errors of the whole statement later.
-    let Ok(coerced) = coerce_types(plan.clone()) else { return Ok(plan) };
+    let Ok(coerced) = coerce_types(plan.clone()) else { return Ok(Transformed::no(plan)) };
     let types = |plan: &LogicalPlan| -> Vec<DataType> {
         plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
     };
-    Ok(if types(&coerced) == types(&plan) { plan } else { coerced })
+    Ok(match types(&coerced) == types(&plan) {
+        true => Transformed::no(plan),
+        false => Transformed::yes(coerced),
+    })
 }
 
 /// Whether a plan has UNION, CASE or `nullif` of several types. False for a plan with parameters,

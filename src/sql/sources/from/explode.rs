@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
@@ -121,6 +122,7 @@ impl ExecutionPlan for ExplodeExec {
         let rows = context.session_config().batch_size().max(1);
         let given = Arc::clone(&schema);
         let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let memory = MemoryConsumer::new("ragged_explode").register(context.memory_pool());
         let batches = self
             .input
             .execute(partition, context)?
@@ -142,12 +144,13 @@ impl ExecutionPlan for ExplodeExec {
                 let schema = Arc::clone(&given);
                 let long = RecordBatch::try_new_with_options(schema, columns, &options)?;
                 metrics.record_output(count);
-                let parts = (0..count).step_by(rows);
-                Ok(stream::iter(
-                    parts
-                        .map(move |at| Ok(long.slice(at, rows.min(count - at))))
-                        .collect::<Vec<Result<RecordBatch>>>(),
-                ))
+                // The parts share the memory of `long`, which is charged until the last is taken.
+                let held = memory.new_empty();
+                held.try_grow(long.get_array_memory_size())?;
+                Ok(stream::iter((0..count).step_by(rows).map(move |at| {
+                    let _held = &held;
+                    Ok::<_, DataFusionError>(long.slice(at, rows.min(count - at)))
+                })))
             })
             .try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))

@@ -107,9 +107,11 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
 /// DataFusion adds the columns of conditions on outer columns to the output of the query, whose columns then
 /// get one table name. Two columns `r2.d` and `r3.d` become one: `EXISTS (SELECT 1 FROM t r2, t r3 WHERE
 /// r2.d + r3.d = r1.d)` loses rows. `stock_correlated_self_joins_still_lose_rows` in
-/// `tests/sql/subqueries.rs` fails once this is fixed upstream.
+/// `tests/sql/subqueries.rs` fails once this is fixed upstream. The columns do not pass the projections below the
+/// conditions, such as that of a subquery in FROM.
 fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
     let mut moved: Vec<Column> = Vec::new();
+    let mut passed: Vec<VisibleColumn> = Vec::new();
     let mut shown: Vec<VisibleColumn> = Vec::new();
     let mut plan = query;
     loop {
@@ -117,6 +119,7 @@ fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
             LogicalPlan::Filter(node) => {
                 if node.predicate.contains_outer() {
                     moved.extend(node.predicate.column_refs().into_iter().cloned());
+                    passed.append(&mut shown);
                 }
                 &node.input
             }
@@ -132,7 +135,7 @@ fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
             _ => break,
         };
     }
-    Ok(find_clash(&moved, &shown).is_some())
+    Ok(find_clash(&moved, &passed).is_some())
 }
 
 /// Returns the columns that a correlated query compares with outer columns. DataFusion adds these
