@@ -158,7 +158,7 @@ fn table(data: &Data) -> (HashMap, HashMap, DokTensor, Brown<[i64; 3], f64>) {
         row(&format!("tensor look-up, hits, {threads}"), ours, theirs);
     }
     for (name, map) in
-        [("three int64 -> float64", one.memory()), ("sparse tensor", tensor.memory())]
+        [("three int64 -> float64", one.nbytes()), ("sparse tensor", tensor.nbytes())]
     {
         println!("{name}: {:.1} bytes per entry", map as f64 / one.len() as f64);
     }

@@ -376,7 +376,7 @@ fn memory_is_what_was_promised() {
     let values = DenseTensor::from_vec([n], vec![1f64; n]).unwrap();
     let map = HashMap::from_rows(&keys, &values, options(3)).unwrap();
     assert!((map.load_factor() - 0.75).abs() < 1e-3);
-    let each = map.memory() as f64 / n as f64;
+    let each = map.nbytes() as f64 / n as f64;
     assert!(each <= 1.5 * 32.0 + 8.0, "{each}");
     assert_eq!(map.rows::<i64, f64>().unwrap().nth(1).unwrap(), (&[3i64, 4, 5][..], &[1.0][..]));
 }

@@ -224,9 +224,10 @@ impl DokTensor {
         self.library.device(py)
     }
 
+    /// Always True.
     #[getter]
     fn is_sparse(&self) -> bool {
-        self.inner.is_sparse()
+        true
     }
 
     /// Always False: gradients are not recorded.
@@ -319,14 +320,14 @@ impl DokTensor {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let index = index_in(index)?;
-        let out = run_detached(py, || self.inner.get(&index)).map_err(as_index_error)?;
+        let out = run_detached(py, || self.inner.index(&index)).map_err(as_index_error)?;
         give_tensor(py, out, self.library)
     }
 
     /// Returns a copy of the elements at an index as a sparse tensor. Indexing follows numpy.
     fn get_sparse(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         let index = index_in(index)?;
-        self.map_inner(py, |t| t.get_sparse(&index)).map_err(as_index_error)
+        self.map_inner(py, |t| t.index_sparse(&index)).map_err(as_index_error)
     }
 
     /// Returns the elements at an index that is applied axis by axis: arrays and masks select a grid.
@@ -342,7 +343,8 @@ impl DokTensor {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let index = index_in(index)?;
-        let out = run_detached(py, || self.inner.get_orthogonal(&index)).map_err(as_index_error)?;
+        let out =
+            run_detached(py, || self.inner.index_orthogonal(&index)).map_err(as_index_error)?;
         give_tensor(py, out, self.library)
     }
 
@@ -752,8 +754,8 @@ impl DokTensor {
         let Some((side, library)) = extract_operand(value)? else { return Ok(py.NotImplemented()) };
         let out = self.map_inner(py, |t| match &side {
             Value::Number(by) => t.scale(*by),
-            Value::Dense(other) => t.multiply_dense(other),
-            Value::Sparse(other) => t.multiply(other),
+            Value::Dense(other) => t.mul_dense(other),
+            Value::Sparse(other) => t.mul(other),
         })?;
         Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
     }

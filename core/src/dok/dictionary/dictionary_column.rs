@@ -102,7 +102,7 @@ impl DictionaryColumn {
         }
     }
 
-    pub(crate) fn memory(&self) -> usize {
+    pub(crate) fn nbytes(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
             // Bytes per text: length, reference counts (16), `texts` (16), `numbers` entry (28).

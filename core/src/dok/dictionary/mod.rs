@@ -38,7 +38,7 @@ use packed_keys::PackedRows;
 /// assert!(dictionary.is_empty());
 /// dictionary.set(&[subject, code], &value)?;
 /// assert_eq!((dictionary.len(), dictionary.value_field().name().as_str()), (3, "value"));
-/// assert!(dictionary.memory() > 0);
+/// assert!(dictionary.nbytes() > 0);
 /// let subject: ArrayRef = Arc::new(Int64Array::from(vec![Some(8), Some(8), None]));
 /// let code: ArrayRef = Arc::new(StringArray::from(vec!["LAB//1", "LAB//2", "LAB//1"]));
 /// let found = dictionary.get(&[subject, code])?;
@@ -137,10 +137,10 @@ impl Dictionary {
     }
 
     /// Returns the memory of the dictionary in bytes, including the vocabularies of string columns.
-    pub fn memory(&self) -> usize {
+    pub fn nbytes(&self) -> usize {
         let texts =
-            self.keys.iter().chain([&self.value]).map(DictionaryColumn::memory).sum::<usize>();
-        self.map.memory() + texts
+            self.keys.iter().chain([&self.value]).map(DictionaryColumn::nbytes).sum::<usize>();
+        self.map.nbytes() + texts
     }
 
     /// Sets whether operations on large batches of keys may use several threads.
@@ -467,7 +467,7 @@ impl Dictionary {
     /// assert_eq!((d.keys()?[0].len(), d.values()?.as_primitive::<Int64Type>().value(0)), (2, 71));
     /// assert_eq!(d.key_fields().next().unwrap().name(), "subject");
     /// assert_eq!((d.value_field().name().as_str(), d.schema().fields().len()), ("age", 2));
-    /// assert!(d.memory() > 0);
+    /// assert!(d.nbytes() > 0);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///

@@ -125,7 +125,7 @@ impl HashMap {
     /// let copy = map.try_clone()?;
     /// map.clear();
     /// assert_eq!((map.len(), copy.len()), (0, 2));
-    /// assert!(copy.memory() > 0);
+    /// assert!(copy.nbytes() > 0);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -236,10 +236,10 @@ impl HashMap {
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
     /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
-    /// assert!(map.memory() > 0);
+    /// assert!(map.nbytes() > 0);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn memory(&self) -> usize {
+    pub fn nbytes(&self) -> usize {
         self.table.bytes() + self.keys.capacity() + self.values.capacity()
     }
 
