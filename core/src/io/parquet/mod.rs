@@ -55,7 +55,7 @@ pub fn write(
 /// let options = ParquetReadOptions { columns, rows: Some(1..3), ..Default::default() };
 /// let codes = parquet::read(&path, &options)?;
 /// assert_eq!((codes.num_rows(), codes.columns().len()), (2, 1));
-/// assert_eq!(codes.array("code")?, table.slice(1..3)?.array("code")?);
+/// assert_eq!(codes.array("code")?, table.slice(1, 2)?.array("code")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

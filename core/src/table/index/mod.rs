@@ -91,7 +91,7 @@ impl RaggedTable {
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // The result has no rows. To find its axes and types, index a table of zero rows.
-                let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
+                let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0, 0)?);
                 let mut below = vec![AxisItem::Slice(None)];
                 below.extend(items.iter().map(|i| i.select_element(0)));
                 cursor.apply_items(&below, false)?;
