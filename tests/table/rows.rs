@@ -283,7 +283,7 @@ fn an_axis_stays_uniform_where_it_has_one_size_throughout() {
     };
     let shape =
         |tables: &[RaggedTable]| RaggedTable::concat(tables).unwrap().array("x").unwrap().shape();
-    assert_eq!(shape(&[uniform(2, 3), uniform(2, 1)]), [4, 2]);
-    assert_eq!(shape(&[uniform(2, 3), uniform(5, 0)]), [3, 2]);
-    assert_eq!(shape(&[uniform(2, 3), uniform(3, 1)]), [4, -1]);
+    assert_eq!(shape(&[uniform(2, 3), uniform(2, 1)]), [Some(4), Some(2)]);
+    assert_eq!(shape(&[uniform(2, 3), uniform(5, 0)]), [Some(3), Some(2)]);
+    assert_eq!(shape(&[uniform(2, 3), uniform(3, 1)]), [Some(4), None]);
 }
