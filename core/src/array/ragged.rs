@@ -365,6 +365,27 @@ impl RaggedArray {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
+    /// Returns the number of bytes of values, validity and offsets that this array uses.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert!(a.nbytes() >= 3 * 4 + 4 * 4); // 3 values and 4 offsets
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn nbytes(&self) -> usize {
+        let lists = self
+            .axes
+            .iter()
+            .map(|a| a.layout.count_bytes() + a.nulls.as_ref().map_or(0, |n| n.len().div_ceil(8)));
+        lists.sum::<usize>() + self.leaves.to_data().get_slice_memory_size().unwrap_or(0)
+    }
+
     /// Returns the length of each list of `axis`, 0 for a null list. Negatives count from the end.
     ///
     /// ```

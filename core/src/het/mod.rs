@@ -220,6 +220,20 @@ impl HetTensor {
         DType::from_arrow(self.array.leaf_type()).unwrap_or(DType::F64)
     }
 
+    /// Returns the number of bytes of values, validity and offsets that this tensor uses.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::HetTensor;
+    /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2], vec![1i32, 2])?)?;
+    /// assert!(x.nbytes() >= 2 * 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn nbytes(&self) -> usize {
+        self.array.nbytes()
+    }
+
     /// Returns the number of values; holes (elements without a value) do not count.
     ///
     /// ```

@@ -830,15 +830,7 @@ impl RaggedTable {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn nbytes(&self) -> usize {
-        let offsets: usize = self
-            .axes
-            .iter()
-            .map(|a| match &a.layout {
-                Layout::Ragged(crate::array::Offsets::I32(o)) => o.len() * 4,
-                Layout::Ragged(crate::array::Offsets::I64(o)) => o.len() * 8,
-                Layout::Uniform { .. } => 0,
-            })
-            .sum();
+        let offsets: usize = self.axes.iter().map(|a| a.layout.count_bytes()).sum();
         let values: usize = self
             .columns
             .iter()
