@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use serrate::dense::{DType, DenseTensor};
-use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, HashMap, MapOptions};
+use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, MapOptions, RowMap};
 
 use self::inputs::{
     Value, as_coo, extract_coo, extract_operand, extract_reduced_axes, extract_required_axes,
@@ -301,7 +301,7 @@ impl DokTensor {
             let keys = (0..count).flat_map(|i| (0..ndim).map(move |a| by_axis[a * count + i]));
             let keys = DenseTensor::from_vec([count, ndim], keys.collect::<Vec<_>>())?;
             let values = coo.values.reshape([count, 1])?;
-            HashMap::from_rows(&keys, &values, MapOptions::default())
+            RowMap::from_rows(&keys, &values, MapOptions::default())
         })?;
         Ok(PyHashMap { inner, library: self.library })
     }
