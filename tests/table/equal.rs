@@ -1,4 +1,4 @@
-//! Whole tables: sorted, compared, displayed.
+//! Equality of tables.
 
 use std::sync::Arc;
 
@@ -8,36 +8,17 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Int64Type};
 use proptest::prelude::*;
-use serrate::table::{RaggedTable, SortKey};
+use serrate::table::RaggedTable;
 
 use crate::common::torture::{Draw, random};
-use crate::model::{N, assert_columns, models};
+use crate::model::models;
+
+fn flat(values: ArrayRef) -> RaggedTable {
+    RaggedTable::builder().column("x", 0, values).build().unwrap()
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
-
-    #[test]
-    fn sorted_rows_are_in_order((model, seed) in models(), descending: bool, nulls_first: bool) {
-        let mut dice = random(seed ^ 31);
-        let keys: Vec<Option<i64>> =
-            (0..model.rows).map(|_| (dice.below(4) > 0).then(|| i64::try_from(dice.below(3)).unwrap())).collect();
-        let mut table = model.table(seed, false);
-        let mut columns = table.columns().to_vec();
-        columns.push(serrate::table::Column::new("key", 0, Arc::new(Int64Array::from(keys.clone()))));
-        table = table.with_columns(columns).unwrap();
-        let key = SortKey { column: "key".into(), descending, nulls_first };
-        let mut order: Vec<usize> = (0..model.rows).collect();
-        // A stable sort, value by value.
-        order.sort_by_key(|i| match keys[*i] {
-            None => (if nulls_first { -1 } else { 1 }, 0),
-            Some(k) => (0, if descending { -k } else { k }),
-        });
-        let key = [key];
-        prop_assert_eq!(&table.sort_indices(&key).unwrap(), &order);
-        let sorted = table.sort(&key).unwrap();
-        let rows = |r: &[N]| order.iter().map(|i| r[*i].clone()).collect();
-        assert_columns(&sorted, &model.with_rows(rows));
-    }
 
     #[test]
     fn equality_sees_every_change((model, seed) in models(), dirt: bool) {
@@ -81,21 +62,6 @@ proptest! {
             prop_assert!(!table.equals(&table.slice(1, model.rows - 1).unwrap(), true).unwrap());
         }
     }
-
-    #[test]
-    fn any_table_can_be_shown((model, seed) in models()) {
-        let table = model.table(seed, false);
-        let text = table.to_string();
-        prop_assert_eq!(text.lines().count(), 1 + table.ndim() + table.columns().len());
-        prop_assert!(text.lines().all(|l| l.chars().count() < 160 && !l.ends_with(' ')), "{}", text);
-        if model.rows > 0 {
-            prop_assert!(!table.index(&[0.into()]).unwrap().to_string().is_empty());
-        }
-    }
-}
-
-fn flat(values: ArrayRef) -> RaggedTable {
-    RaggedTable::builder().column("x", 0, values).build().unwrap()
 }
 
 #[test]
@@ -129,71 +95,4 @@ fn numbers_are_equal_by_value() {
     let deeper = RaggedTable::builder().lengths([0]).unwrap();
     let deeper = deeper.column("x", 0, Arc::new(Int32Array::from(vec![1]))).build().unwrap();
     assert!(!deeper.equals(&flat(Arc::new(Int32Array::from(vec![1]))), false).unwrap());
-}
-
-#[test]
-fn sorting_by_several_columns_and_what_it_refuses() {
-    let table = RaggedTable::builder()
-        .lengths([1, 1, 1, 1])
-        .unwrap()
-        .column("name", 0, Arc::new(StringArray::from(vec!["b", "a", "b", "a"])))
-        .column("age", 0, Arc::new(Float32Array::from(vec![1.0, f32::NAN, 2.0, 5.0])))
-        .column("code", 1, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))
-        .build()
-        .unwrap();
-    let order = |keys: &[SortKey]| table.sort_indices(keys).unwrap();
-    assert_eq!(order(&["name".into(), "age".into()]), [3, 1, 0, 2]);
-    let oldest = SortKey { descending: true, ..SortKey::from("age") };
-    assert_eq!(order(&[oldest]), [1, 3, 2, 0]);
-    let message = |keys: &[SortKey]| table.sort(keys).unwrap_err().to_string();
-    assert!(message(&[]).contains("at least one column"));
-    assert!(
-        message(&["code".into()]).contains("\"code\" is on axis 1"),
-        "{}",
-        message(&["code".into()])
-    );
-    assert!(message(&["x".into()]).contains("no column \"x\""));
-}
-
-#[test]
-fn names_and_depths() {
-    let table = RaggedTable::builder()
-        .lengths([1])
-        .unwrap()
-        .lengths([2])
-        .unwrap()
-        .column("b", 1, Arc::new(Int32Array::from(vec![1])))
-        .column("a", 0, Arc::new(Int32Array::from(vec![1])))
-        .build()
-        .unwrap();
-    assert_eq!(table.names().collect::<Vec<_>>(), ["b", "a"]);
-    assert_eq!(table.columns_at(0).map(|c| c.name()).collect::<Vec<_>>(), ["a"]);
-    assert_eq!(table.columns_at(2).count(), 0);
-    // Axis 2 has elements but no column.
-    assert_eq!((table.min_ndim(), table.max_ndim(), table.ndim()), (Some(1), Some(2), 3));
-    assert_eq!(RaggedTable::builder().build().unwrap().max_ndim(), None);
-}
-
-#[test]
-fn long_values_are_cut_where_they_are_shown() {
-    let table = RaggedTable::builder()
-        .lengths([1000, 1])
-        .unwrap()
-        .column("note", 0, Arc::new(StringArray::from(vec![Some("x".repeat(500)), None])))
-        .column("code", 1, Arc::new(Int64Array::from_iter_values(0..1001)))
-        .build()
-        .unwrap();
-    assert_eq!(
-        table.to_string(),
-        format!(
-            "RaggedTable: 2 columns on 2 axes\n  axis 0  2\n  axis 1  1001  in lists of 1 to 1000\n  \
-             note  @0  Utf8   \"{}…\", null\n  code  @1  Int64  [0, 1, 2, …, 999], [1000]",
-            "x".repeat(40)
-        )
-    );
-    let one = table.index(&[1.into()]).unwrap();
-    assert_eq!(
-        one.to_string(),
-        "RaggedTable: 1 column on 1 axis\n  axis 0  1\n  code  @0  Int64  1000\n  note  =   Utf8   null"
-    );
 }
