@@ -97,7 +97,7 @@ type Task<'a> = (&'static str, usize, Box<dyn Fn() -> DenseTensor + 'a>);
 
 fn tasks(d: &Data) -> Vec<Task<'_>> {
     let options = IndexOptions::default();
-    let (entries, ids) = (d.values.total_num_entries(), d.indices.total_num_entries());
+    let (entries, ids) = (d.values.num_entries(), d.indices.num_entries());
     let taken = batched_indexing_access(&d.values, &d.indices, 0, None, &options).unwrap();
     let width = d.values.max_sample_size();
     let boxes = d
@@ -108,7 +108,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
             DenseTensor::from_vec([entries, 4], all).unwrap()
         })
         .unwrap();
-    let narrow = d.indices.to_dtype(DType::I32).unwrap();
+    let narrow = d.indices.cast(DType::I32).unwrap();
     let rows = d.padded.num_elements();
     let written = taken.clone();
     vec![
@@ -236,8 +236,8 @@ fn main() {
     }
     println!(
         "{SAMPLES} samples, {} entries, {} indices, {} threads",
-        data.values.total_num_entries(),
-        data.indices.total_num_entries(),
+        data.values.num_entries(),
+        data.indices.num_entries(),
         rayon::current_num_threads()
     );
     println!(

@@ -15,7 +15,7 @@ use hashbrown::HashMap as Brown;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::dense::{DType, DenseTensor};
-use serrate::dok::{DokTensor, DuplicateEntries, Fallback, HashMap, MapOptions, RowType};
+use serrate::dok::{DokTensor, DuplicateEntries, Fallback, MapOptions, RowMap, RowType};
 
 /// Size of every axis; the tensor has 2^36 elements.
 const SIDE: i64 = 1 << 12;
@@ -82,9 +82,9 @@ fn options(parallel: bool) -> MapOptions {
     MapOptions { seed: Some(1), parallel, ..Default::default() }
 }
 
-fn build(data: &Data, parallel: bool) -> HashMap {
+fn build(data: &Data, parallel: bool) -> RowMap {
     let key = RowType::new(DType::I64, [3]).unwrap();
-    let mut map = HashMap::with_types(key, RowType::scalar(DType::F64), options(parallel)).unwrap();
+    let mut map = RowMap::with_types(key, RowType::scalar(DType::F64), options(parallel)).unwrap();
     map.reserve(data.keys.shape()[0]).unwrap();
     map.set(&data.keys, &data.values).unwrap();
     map
@@ -99,7 +99,7 @@ fn brown_build(data: &Data, reserve: bool) -> Brown<[i64; 3], f64> {
     map
 }
 
-fn table(data: &Data) -> (HashMap, HashMap, DokTensor, Brown<[i64; 3], f64>) {
+fn table(data: &Data) -> (RowMap, RowMap, DokTensor, Brown<[i64; 3], f64>) {
     let row = |task: &str, ours: Duration, theirs: Duration| {
         let ms = |d: Duration| d.as_secs_f64() * 1e3;
         let times = theirs.as_secs_f64() / ours.as_secs_f64();
@@ -117,7 +117,7 @@ fn table(data: &Data) -> (HashMap, HashMap, DokTensor, Brown<[i64; 3], f64>) {
     assert_eq!(one.len(), all.len());
     let (theirs, _) = best(1, || brown_build(data, false));
     let grown = |parallel| {
-        let mut map = HashMap::new(options(parallel)).unwrap();
+        let mut map = RowMap::new(options(parallel)).unwrap();
         map.set(&data.keys, &data.values).unwrap();
         map
     };
@@ -158,7 +158,7 @@ fn table(data: &Data) -> (HashMap, HashMap, DokTensor, Brown<[i64; 3], f64>) {
         row(&format!("tensor look-up, hits, {threads}"), ours, theirs);
     }
     for (name, map) in
-        [("three int64 -> float64", one.memory()), ("sparse tensor", tensor.memory())]
+        [("three int64 -> float64", one.nbytes()), ("sparse tensor", tensor.nbytes())]
     {
         println!("{name}: {:.1} bytes per entry", map as f64 / one.len() as f64);
     }

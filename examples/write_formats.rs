@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut writer =
         IpcTableWriter::create(folder.join("table.arrow"), &table.arrow_schema()?, &ipc)?;
     for start in (0..table.num_rows()).step_by(16) {
-        writer.write(&table.slice(start..(start + 16).min(table.num_rows()))?)?;
+        writer.write(&table.slice(start, (table.num_rows() - start).min(16))?)?;
     }
     writer.finish()?;
 

@@ -8,8 +8,11 @@
 //!   axis; [`array::RaggedArray`]: one column with its axes.
 //! * [`mod@index`]: numpy-style indices along each axis.
 //! * [`kernels`]: operations on ragged arrays as functions; [`dense`]: padded tensors and masks.
-//! * [`batching`]: samples of different size as one batch, and operations on such batches.
-//! * [`het`]: tensors in which the size of some axes varies.
+#![cfg_attr(
+    feature = "batching",
+    doc = "* [`batching`]: samples of different size as one batch, and operations on such batches."
+)]
+#![cfg_attr(feature = "het", doc = "* [`het`]: tensors in which the size of some axes varies.")]
 //! * [`loader`]: epochs of padded or packed batches, for training.
 //! * [`io`]: `.nrt`, safetensors, JSON, Arrow IPC, and with the feature `parquet` Parquet and MEDS.
 #![cfg_attr(
@@ -63,15 +66,24 @@ mod serve;
 pub use arrow;
 #[cfg(feature = "sql")]
 pub use datafusion;
-#[cfg(feature = "parquet")]
+#[cfg(feature = "audit")]
 #[doc(inline)]
 pub use serrate_core::audit;
+#[cfg(feature = "generate")]
+#[doc(inline)]
+pub use serrate_core::generate;
 #[doc(inline)]
 pub use serrate_core::{
-    DType, DenseOptions, DenseTensor, DokTensor, Error, HetTensor, Index, Layout, Loader,
-    LoaderOptions, Offsets, RaggedArray, RaggedBatch, RaggedTable, Result, access, array, batching,
-    dense, dok, error, generate, het, index, io, loader, memory, table,
+    DType, DenseOptions, DenseTensor, DokTensor, Error, Index, Layout, Loader, LoaderOptions,
+    Offsets, RaggedArray, RaggedTable, Result, access, array, dense, dok, error, index, io, loader,
+    memory, table,
 };
+#[cfg(feature = "het")]
+#[doc(inline)]
+pub use serrate_core::{HetTensor, het};
+#[cfg(feature = "batching")]
+#[doc(inline)]
+pub use serrate_core::{RaggedBatch, batching};
 
 /// Operations on ragged arrays, as free functions that take arrays and return a `Result`.
 ///
@@ -92,7 +104,7 @@ mod documents {
     #[doc = include_str!("../README.md")]
     struct Readme;
 
-    #[cfg(feature = "parquet")]
+    #[cfg(all(feature = "batching", feature = "het", feature = "parquet"))]
     #[doc = include_str!("../docs/rust.md")]
     struct RustApi;
 }

@@ -8,8 +8,6 @@
     clippy::cast_sign_loss
 )]
 
-#[path = "batching/batch.rs"]
-mod batch;
 #[path = "batching/convert.rs"]
 mod convert;
 #[path = "batching/indexing.rs"]
@@ -18,6 +16,8 @@ mod indexing;
 mod large;
 #[path = "batching/masking.rs"]
 mod masking;
+#[path = "batching/ragged_batch.rs"]
+mod ragged_batch;
 #[path = "batching/reference.rs"]
 mod reference;
 #[path = "batching/refused.rs"]

@@ -5,30 +5,60 @@
 
 mod common;
 
-#[path = "kernels/choose.rs"]
-mod choose;
-#[path = "kernels/counts.rs"]
-mod counts;
+#[path = "kernels/between.rs"]
+mod between;
+#[path = "kernels/broadcast.rs"]
+mod broadcast;
+#[path = "kernels/concat.rs"]
+mod concat;
+#[path = "kernels/coords.rs"]
+mod coords;
 #[path = "kernels/elementwise.rs"]
 mod elementwise;
+#[path = "kernels/filter.rs"]
+mod filter;
+#[path = "kernels/gather.rs"]
+mod gather;
 #[path = "kernels/group.rs"]
 mod group;
+#[path = "kernels/histogram.rs"]
+mod histogram;
 #[path = "kernels/index.rs"]
 mod index;
-#[path = "kernels/leaves.rs"]
-mod leaves;
-#[path = "kernels/lists.rs"]
-mod lists;
+#[path = "kernels/indices.rs"]
+mod indices;
+#[path = "kernels/isin.rs"]
+mod isin;
+#[path = "kernels/normalize.rs"]
+mod normalize;
+#[path = "kernels/occurrences.rs"]
+mod occurrences;
 #[path = "kernels/reduce.rs"]
 mod reduce;
+#[path = "kernels/repeat.rs"]
+mod repeat;
+#[path = "kernels/reshape.rs"]
+mod reshape;
 #[path = "kernels/running.rs"]
 mod running;
+#[path = "kernels/scatter.rs"]
+mod scatter;
+#[path = "kernels/search.rs"]
+mod search;
+#[path = "kernels/select.rs"]
+mod select;
 #[path = "kernels/shape.rs"]
 mod shape;
 #[path = "kernels/sort.rs"]
 mod sort;
+#[path = "kernels/support.rs"]
+mod support;
+#[path = "kernels/take.rs"]
+mod take;
 #[path = "kernels/text.rs"]
 mod text;
+#[path = "kernels/unary.rs"]
+mod unary;
 #[path = "kernels/window.rs"]
 mod window;
 #[path = "kernels/zones.rs"]

@@ -4,8 +4,14 @@
 
 mod common;
 
-#[path = "table/batch.rs"]
-mod batch;
+#[path = "table/column.rs"]
+mod column;
+#[path = "table/concat.rs"]
+mod concat;
+#[path = "table/display.rs"]
+mod display;
+#[path = "table/equal.rs"]
+mod equal;
 #[path = "table/index.rs"]
 mod index;
 #[path = "table/json.rs"]
@@ -14,11 +20,15 @@ mod json;
 mod long;
 #[path = "table/model.rs"]
 mod model;
+#[path = "table/record_batch.rs"]
+mod record_batch;
 #[path = "common/reference.rs"]
 mod reference;
 #[path = "table/reshape.rs"]
 mod reshape;
-#[path = "table/rows.rs"]
-mod rows;
-#[path = "table/whole.rs"]
-mod whole;
+#[path = "table/row.rs"]
+mod row;
+#[path = "table/sort.rs"]
+mod sort;
+#[path = "table/take.rs"]
+mod take;

@@ -96,7 +96,7 @@ def main():
                     time, answer = seconds(run)
                     times.setdefault((name, kind), []).append(time)
                     sums[name, kind] = bits([answer])
-        command = ("cargo", "bench", "--quiet", "--no-default-features", "--bench", "batching", "--", "--peer", path)
+        command = ("cargo", "bench", "--quiet", "--no-default-features", "--features", "batching", "--bench", "batching", "--", "--peer", path)
         for result in run_json(*command, target=os.environ.get("CARGO_TARGET_DIR", args.bin.parent)):
             times.setdefault((result["name"], "serrate"), []).append(result["seconds"])
             sums[result["name"], "serrate"] = int(result["checksum"], 16)

@@ -6,7 +6,7 @@ use std::time::Instant;
 use hashbrown::HashMap as Brown;
 use serde_json::{Value, json};
 use serrate::dense::DenseTensor;
-use serrate::dok::{Fallback, HashMap, MapOptions};
+use serrate::dok::{Fallback, MapOptions, RowMap};
 use serrate::io::safetensors::dense;
 use serrate::{Error, Result};
 
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Value> {
     for (name, parallel) in [("**Serrate**, all threads", true), ("Serrate, 1 thread", false)] {
         let options = MapOptions { seed: Some(1), parallel, ..Default::default() };
         let start = Instant::now();
-        let map = HashMap::from_rows(keys, values, options)?;
+        let map = RowMap::from_rows(keys, values, options)?;
         add(&format!("{name}: build"), start.elapsed().as_secs_f64(), values);
         for _ in 0..rounds {
             let start = Instant::now();

@@ -62,7 +62,7 @@ fn main() -> Done<()> {
     let file = NrtFile::open(&path, &ReadOptions { mmap: true, large_lists: true })?;
     let item = |row: usize| {
         let events = file.read(row..row + 1, None)?.squeeze(0)?;
-        events.slice(0..window.min(events.num_rows()))
+        events.slice(0, window.min(events.num_rows()))
     };
     let items = rows.iter().map(|r| item(*r)).collect::<Result<Vec<_>, _>>()?;
     let dense = DenseOptions { parallel: false, ..Default::default() };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 #[cfg(feature = "sql")]
-use datafusion_common::DataFusionError;
+use datafusion_common::{DataFusionError, SchemaError};
 #[cfg(feature = "parquet")]
 use parquet::errors::ParquetError;
 
@@ -399,6 +399,54 @@ impl Error {
         })
     }
 
+    /// Returns whether the cause is the name of a column that does not exist.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder().rows(2).build()?;
+    /// assert!(table.column("age").unwrap_err().is_no_such_column());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn is_no_such_column(&self) -> bool {
+        self.has_cause(|e| {
+            #[cfg(feature = "sql")]
+            if let Some(SchemaError::FieldNotFound { .. }) = e.downcast_ref() {
+                return true;
+            }
+            matches!(e.downcast_ref(), Some(Self::NoSuchColumn { .. }))
+        })
+    }
+
+    /// Returns whether the cause is a value, column or argument of an unsupported type. Converting
+    /// it first may help.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::Error;
+    /// assert!(Error::type_of("column age", "a number", &DataType::Utf8).is_wrong_type());
+    /// ```
+    pub fn is_wrong_type(&self) -> bool {
+        self.has_cause(|e| {
+            matches!(e.downcast_ref(), Some(Self::Type { .. } | Self::ValueType { .. }))
+        })
+    }
+
+    /// Returns whether the cause is an integer result that does not fit its type.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::Error;
+    /// assert!(Error::Overflow("ragged_sum".into()).is_overflow());
+    /// ```
+    pub fn is_overflow(&self) -> bool {
+        self.has_cause(|e| {
+            matches!(e.downcast_ref(), Some(Self::Overflow(_)))
+                || matches!(e.downcast_ref(), Some(ArrowError::ArithmeticOverflow(_)))
+        })
+    }
+
     fn is_io_kind(&self, kind: ErrorKind) -> bool {
         self.has_cause(|e| {
             #[cfg(feature = "object_store")]
@@ -466,10 +514,13 @@ mod tests {
             large,
             Error::OutOfRange { axis: 0, index: 3, size: 2 },
             Error::file("a", "ends early"),
+            Error::NoSuchColumn { name: "a".into(), available: "b".into() },
+            Error::type_of("a", "a number", &DataType::Utf8),
+            Error::Overflow("a".into()),
             Error::invalid("no"),
         ];
         for (i, error) in errors.iter().enumerate() {
-            assert_eq!(list_answers(error), (0..5).map(|k| k == i).collect::<Vec<_>>(), "{error}");
+            assert_eq!(list_answers(error), (0..8).map(|k| k == i).collect::<Vec<_>>(), "{error}");
         }
         assert!(Error::io("a", ErrorKind::AlreadyExists.into()).is_exists());
         assert!(Error::Arrow(ArrowError::MemoryError("full".into())).is_memory_limit());
@@ -482,6 +533,9 @@ mod tests {
             e.is_memory_limit(),
             e.is_out_of_range(),
             e.is_bad_file(),
+            e.is_no_such_column(),
+            e.is_wrong_type(),
+            e.is_overflow(),
         ]
     }
 
@@ -496,6 +550,10 @@ mod tests {
             assert!(error.is_not_found() && !error.is_exists());
             let full = DataFusionError::ResourcesExhausted("pool".into());
             assert!(Error::from(full).is_memory_limit());
+            let column = Box::new(datafusion_common::Column::from_name("a"));
+            let unknown = SchemaError::FieldNotFound { field: column, valid_fields: Vec::new() };
+            let unknown = DataFusionError::SchemaError(Box::new(unknown), Box::new(None));
+            assert!(Error::from(unknown.context("while planning")).is_no_such_column());
         }
     }
 }

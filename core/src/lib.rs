@@ -3,13 +3,16 @@
 
 pub mod access;
 pub mod array;
-#[cfg(feature = "parquet")]
+#[cfg(feature = "audit")]
 pub mod audit;
+#[cfg(feature = "batching")]
 pub mod batching;
 pub mod dense;
 pub mod dok;
 pub mod error;
+#[cfg(feature = "generate")]
 pub mod generate;
+#[cfg(feature = "het")]
 pub mod het;
 pub mod index;
 #[doc(hidden)]
@@ -24,10 +27,12 @@ pub mod table;
 pub(crate) use array::with_offsets;
 pub use array::{Layout, Offsets, RaggedArray};
 pub use arrow;
+#[cfg(feature = "batching")]
 pub use batching::RaggedBatch;
 pub use dense::{DType, DenseOptions, DenseTensor};
 pub use dok::DokTensor;
 pub use error::{Error, Result};
+#[cfg(feature = "het")]
 pub use het::HetTensor;
 pub use index::Index;
 pub use loader::{Loader, LoaderOptions};

@@ -1,7 +1,7 @@
 //! Small files of every format, cut at every byte, with a bit of every byte flipped and with every byte inverted: a
 //! reader returns an error or a valid table, never panics, and takes little more memory than for the whole
 //! file.
-#![cfg(feature = "parquet")]
+#![cfg(feature = "audit")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 extern crate serrate_core as serrate;

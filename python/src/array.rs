@@ -351,8 +351,7 @@ impl RaggedArray {
     /// Sizes of the axes; None for an axis whose lists differ in length.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let shape = self.inner.shape();
-        PyTuple::new(py, shape.into_iter().map(|n| usize::try_from(n).ok()))
+        PyTuple::new(py, self.inner.shape())
     }
 
     /// Sizes of the padded array: the length of the longest list of each axis.
@@ -811,12 +810,8 @@ impl RaggedArray {
             let array = self.inner.to_arrow()?;
             Ok(crate::display::format_value(&array)?)
         })?;
-        let shape: Vec<String> = self
-            .inner
-            .shape()
-            .iter()
-            .map(|n| if *n < 0 { "None".into() } else { n.to_string() })
-            .collect();
+        let shape: Vec<String> =
+            self.inner.shape().iter().map(|n| n.map_or("None".into(), |n| n.to_string())).collect();
         let comma = if shape.len() == 1 { "," } else { "" };
         let kind = crate::display::type_name(self.inner.leaf_type());
         Ok(format!("RaggedArray({text}, shape=({}{comma}), dtype={kind})", shape.join(", ")))

@@ -83,7 +83,7 @@ impl RaggedBatch {
     }
 
     fn cast(&self, py: Python<'_>, dtype: DType) -> PyResult<Self> {
-        self.map_inner(py, |batch| batch.to_dtype(dtype))
+        self.map_inner(py, |batch| batch.cast(dtype))
     }
 }
 
@@ -188,7 +188,7 @@ impl RaggedBatch {
     #[staticmethod]
     fn from_ragged(py: Python<'_>, array: &RaggedArray) -> PyResult<Self> {
         Ok(Self::from_inner(
-            run_detached(py, || Batch::from_ragged_array(array.inner()))?,
+            run_detached(py, || Batch::from_ragged(array.inner()))?,
             Library::Numpy,
         ))
     }
@@ -253,12 +253,12 @@ impl RaggedBatch {
 
     #[getter]
     fn total_num_samples_in_batch(&self) -> usize {
-        self.inner.total_num_samples_in_batch()
+        self.inner.num_samples()
     }
 
     #[getter]
     fn total_num_entries(&self) -> usize {
-        self.inner.total_num_entries()
+        self.inner.num_entries()
     }
 
     /// Size of the non-uniform axis of the tensor.
@@ -299,13 +299,25 @@ impl RaggedBatch {
     fn size<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         match dim {
             None => self.shape(py),
-            Some(dim) => run_here(|| self.inner.size(dim))?.into_bound_py_any(py),
+            Some(dim) => {
+                let shape = self.inner.shape();
+                let at = usize::try_from(dim)
+                    .ok()
+                    .or_else(|| shape.len().checked_sub(usize::try_from(dim.unsigned_abs()).ok()?));
+                run_here(|| {
+                    at.and_then(|at| shape.get(at).copied()).ok_or_else(|| {
+                        let (what, ndim) = ("the batch".to_owned(), shape.len());
+                        serrate::Error::NoSuchAxis { what, axis: dim, ndim }
+                    })
+                })?
+                .into_bound_py_any(py)
+            }
         }
     }
 
     /// Returns the number of axes of the tensor.
     fn dim(&self) -> usize {
-        self.inner.dim()
+        self.inner.ndim()
     }
 
     fn __len__(&self) -> usize {
@@ -508,7 +520,7 @@ impl RaggedBatch {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let index = index_in(index)?;
-        let out = run_detached(py, || self.inner.get(&index)).map_err(as_index_error)?;
+        let out = run_detached(py, || self.inner.index(&index)).map_err(as_index_error)?;
         give_tensor(py, out, self.library)
     }
 
@@ -637,7 +649,7 @@ impl RaggedBatch {
 
     /// Returns a `RaggedArray` with one list of entries per sample, without a copy.
     fn to_ragged(&self, py: Python<'_>) -> PyResult<RaggedArray> {
-        Ok(run_detached(py, || self.inner.to_ragged_array())?.into())
+        Ok(run_detached(py, || self.inner.to_ragged())?.into())
     }
 
     /// Returns whether the other batch has the same shape, sizes, type and entries; filler is ignored.

@@ -1,7 +1,7 @@
 //! The Python class `HashMap`, which handles many keys at once.
 
 use pyo3::prelude::*;
-use serrate::dok::{Fallback, HashMap, MapOptions};
+use serrate::dok::{Fallback, MapOptions, RowMap};
 
 use crate::errors::{OrRaise, make_invalid_error};
 use crate::run::{run_detached, run_here};
@@ -25,7 +25,7 @@ use crate::tensor::{
 /// (array([ True]), 1)
 #[pyclass(name = "HashMap", module = "serrate")]
 pub(crate) struct PyHashMap {
-    pub(crate) inner: HashMap,
+    pub(crate) inner: RowMap,
     pub(crate) library: Library,
 }
 
@@ -46,7 +46,7 @@ impl PyHashMap {
             load_factor: rehash_threshold,
             ..MapOptions::default()
         };
-        Ok(Self { inner: run_here(|| HashMap::new(options))?, library })
+        Ok(Self { inner: run_here(|| RowMap::new(options))?, library })
     }
 
     /// Writes the values of keys. Returns whether each key is new.

@@ -228,7 +228,8 @@ impl HetTensor {
     /// Size of every dim; -1 for dims whose size varies.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.library.shape(py, self.inner.shape())
+        let size = |n: Option<usize>| n.map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX));
+        self.library.shape(py, self.inner.shape().into_iter().map(size))
     }
 
     /// Shape of the padded tensor.

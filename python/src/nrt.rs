@@ -237,7 +237,7 @@ fn take_path(
         }
         let whole = |start: usize, stop: usize| match &table {
             None => read(start, stop),
-            Some(t) => run_here(|| t.slice(start..stop)),
+            Some(t) => run_here(|| t.slice(start, stop - start)),
         };
         if let Some(at) = extract_integer(&item) {
             let at = resolve_position(at, axis, size)?;
@@ -271,7 +271,7 @@ pub(crate) fn take_table(
     let inner = &remove_scalars(table.get().inner().clone())?;
     let deepest = inner.max_ndim().unwrap_or(0).max(1);
     take_elements(index, inner.num_rows(), deepest, &|start, stop| {
-        run_here(|| inner.slice(start..stop))
+        run_here(|| inner.slice(start, stop - start))
     })
 }
 
@@ -292,10 +292,10 @@ fn merge_range(table: &Table, range: Range<usize>) -> serrate::Result<Table> {
     let first = partition_point(layout.lists(), |list| layout.range(list).end <= range.start);
     let last = partition_point(layout.lists(), |list| layout.range(list).start < range.end);
     if last <= first {
-        return table.slice(0..0)?.flatten(1);
+        return table.slice(0, 0)?.flatten(1);
     }
     let before = layout.range(first).start;
-    table.slice(first..last)?.flatten(1)?.slice(range.start - before..range.end - before)
+    table.slice(first, last - first)?.flatten(1)?.slice(range.start - before, range.len())
 }
 
 /// Returns the number of indices before `len` for which `is_before` is true; they come first.

@@ -561,7 +561,7 @@ impl RaggedTable {
 
     fn _repr_html_(&self) -> PyResult<String> {
         let plain = remove_scalars(self.inner.clone())?;
-        let batch = run_here(|| plain.slice(0..plain.num_rows().min(20))?.to_batch())?;
+        let batch = run_here(|| plain.slice(0, plain.num_rows().min(20))?.to_batch())?;
         let more = plain.num_rows() > 20;
         crate::display::format_html(&batch.schema(), &[batch], 20, more).or_raise()
     }

@@ -117,9 +117,9 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
             interrupt::check_interrupt()?;
             let Some(chunk) = rest.take().or_else(|| patients.next()).transpose()? else { break };
             let here = left.min(chunk.num_rows());
-            sink.write(&chunk.slice(0..here)?.to_batch()?).map_err(renamed)?;
+            sink.write(&chunk.slice(0, here)?.to_batch()?).map_err(renamed)?;
             if here < chunk.num_rows() {
-                rest = Some(Ok(chunk.slice(here..chunk.num_rows())?));
+                rest = Some(Ok(chunk.slice(here, chunk.num_rows() - here)?));
             }
             left -= here;
             progress.add_rows(here);

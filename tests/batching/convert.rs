@@ -21,15 +21,15 @@ proptest! {
             slow.dtype = DType::F32;
         }
         let batch = slow.batch(&mut r);
-        let array = batch.to_ragged_array().unwrap();
+        let array = batch.to_ragged().unwrap();
         prop_assert_eq!(array.len(), slow.batch_shape[0]);
-        prop_assert_eq!(array.ndim(), batch.dim());
+        prop_assert_eq!(array.ndim(), batch.ndim());
         let dense = densify(&array, None, &DenseOptions::default()).unwrap();
         let most = slow.samples.iter().map(Vec::len).max().unwrap_or(0);
         let tight = slow.with(most, slow.samples.clone());
         prop_assert_eq!(numbers(&dense), numbers(&tight.padded(|| 0)));
         // If all sizes are equal, the non-uniform axis is still the ragged one.
-        let back = RaggedBatch::from_ragged_array(&array).unwrap();
+        let back = RaggedBatch::from_ragged(&array).unwrap();
         tight.check(&back);
         prop_assert_eq!(back.values().as_bytes(), batch.values().as_bytes());
 
@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(back.values(), flat.values());
         let wide = packed.cu_seqlens.cast(DType::U16).unwrap();
         let back = RaggedBatch::from_packed(flat.values().clone(), &wide).unwrap();
-        prop_assert_eq!(back.total_num_entries(), flat.total_num_entries());
+        prop_assert_eq!(back.num_entries(), flat.num_entries());
     }
 }
 
@@ -80,21 +80,21 @@ fn arrays_that_are_no_batches_are_refused() {
     let offsets = |n: &[usize]| Offsets::from_lengths(n.iter().copied()).unwrap();
     let twice = vec![offsets(&[1, 2]).into(), offsets(&[1, 0, 2]).into()];
     let e = RaggedArray::try_new(2, twice, leaves(3)).unwrap();
-    let e = RaggedBatch::from_ragged_array(&e).unwrap_err().to_string();
+    let e = RaggedBatch::from_ragged(&e).unwrap_err().to_string();
     assert!(e.contains("axes 1 and 2"), "{e}");
     let flat = RaggedArray::try_new(3, vec![], leaves(3)).unwrap();
     assert!(RaggedBatch::try_from(&flat).is_err());
     let nulls = std::sync::Arc::new(Int32Array::from(vec![Some(1), None])) as _;
     let nulls = RaggedArray::try_new(1, vec![offsets(&[2]).into()], nulls).unwrap();
-    assert!(RaggedBatch::from_ragged_array(&nulls).unwrap_err().to_string().contains("nulls"));
+    assert!(RaggedBatch::from_ragged(&nulls).unwrap_err().to_string().contains("nulls"));
     // Axes with lists of one length are batch and data axes, whatever their layout.
     let axes =
         vec![offsets(&[2, 2]).into(), offsets(&[1, 0, 3, 2]).into(), offsets(&[2; 6]).into()];
     let array = RaggedArray::try_new(2, axes, leaves(12)).unwrap();
-    let batch = RaggedBatch::from_ragged_array(&array).unwrap();
+    let batch = RaggedBatch::from_ragged(&array).unwrap();
     assert_eq!(batch.shape(), [2, 2, 3, 2]);
     // A slice of an array has offsets that do not start at 0.
-    let tail = RaggedBatch::from_ragged_array(&array.slice(1, 1).unwrap()).unwrap();
+    let tail = RaggedBatch::from_ragged(&array.slice(1, 1).unwrap()).unwrap();
     assert_eq!(tail.sample_sizes().unwrap().to_string(), "int64[1, 2] [[3, 2]]");
     assert_eq!(tail.values().shape(), [5, 2]);
     assert_eq!(numbers(tail.values()), (2..12).collect::<Vec<_>>());

@@ -239,7 +239,7 @@ proptest! {
         let found = batched_index_mapping(&data, &a, &b, &into, &STRICT).unwrap();
         target.with(target.width, samples).check(found.as_ragged().unwrap());
         // The non-uniform axes may differ.
-        let last = data.dim() - 1;
+        let last = data.ndim() - 1;
         let moved = data.get_non_uniform_dimension_transposed_to(last).unwrap();
         if source.before.is_empty() && source.after.len() < 2 {
             let found = batched_index_mapping(&moved, &a, &b, &into, &STRICT).unwrap();

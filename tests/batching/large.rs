@@ -31,7 +31,7 @@ fn threads_make_what_one_makes() {
     let mut flags = Vec::new();
     let mut ids = Vec::new();
     let mut ends = vec![0i64];
-    for i in 0..data.total_num_samples_in_batch() {
+    for i in 0..data.num_samples() {
         let size = data.offsets().length(i);
         for k in (0..size).rev() {
             let keep = r.below(3) > 0;
@@ -53,7 +53,7 @@ fn threads_make_what_one_makes() {
     let (values, positions) = (data.values(), ids.values().as_slice::<i32>().unwrap());
     let values = values.as_slice::<i32>().unwrap();
     let mut expected = Vec::new();
-    for i in 0..ids.total_num_samples_in_batch() {
+    for i in 0..ids.num_samples() {
         let own = data.offsets().range(i);
         expected.extend(
             positions[ids.offsets().range(i)].iter().map(|k| values[own.start + *k as usize]),
@@ -67,7 +67,7 @@ fn threads_make_what_one_makes() {
         .unwrap();
     let back = batched_indexing_write(&taken, &ids, &zero, None, &options).unwrap();
     let mut expected = vec![0; values.len()];
-    for i in 0..ids.total_num_samples_in_batch() {
+    for i in 0..ids.num_samples() {
         let own = data.offsets().range(i);
         for k in &positions[ids.offsets().range(i)] {
             expected[own.start + *k as usize] = values[own.start + *k as usize];
@@ -111,7 +111,7 @@ fn the_first_error_is_the_one_that_is_told() {
     let mut r = Random::new(8);
     let data = ragged(&mut r, 3000);
     let mut ids: Vec<i64> = Vec::new();
-    for i in 0..data.total_num_samples_in_batch() {
+    for i in 0..data.num_samples() {
         ids.extend(0..data.offsets().length(i) as i64);
     }
     let wrong: Vec<usize> = (0..ids.len()).step_by(10_007).skip(3).collect();

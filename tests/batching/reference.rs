@@ -160,8 +160,8 @@ impl Slow {
         assert_eq!(batch.tensor().unwrap(), &self.padded(|| 0));
         assert_eq!(batch.mask().unwrap(), &self.mask());
         assert_eq!(batch.sample_sizes().unwrap(), &self.sizes());
-        assert_eq!(batch.total_num_samples_in_batch(), self.samples.len());
-        assert_eq!(batch.total_num_entries(), self.samples.iter().map(Vec::len).sum::<usize>());
+        assert_eq!(batch.num_samples(), self.samples.len());
+        assert_eq!(batch.num_entries(), self.samples.iter().map(Vec::len).sum::<usize>());
     }
 }
 

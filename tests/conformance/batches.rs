@@ -296,14 +296,12 @@ pub(crate) fn same_batch(
             "non_uniform_dim" => same(&name, found.non_uniform_dim(), value.int()?)?,
             "num_batch_dims" => same(&name, found.num_batch_dims(), value.int()?)?,
             "batch_shape" => same(&name, found.batch_shape().to_vec(), ints(value)?)?,
-            "total_num_samples_in_batch" => {
-                same(&name, found.total_num_samples_in_batch(), value.int()?)?;
-            }
-            "total_num_entries" => same(&name, found.total_num_entries(), value.int()?)?,
+            "total_num_samples_in_batch" => same(&name, found.num_samples(), value.int()?)?,
+            "total_num_entries" => same(&name, found.num_entries(), value.int()?)?,
             "max_sample_size" => same(&name, found.max_sample_size(), value.int()?)?,
             "shape" => same(&name, found.shape(), ints(value)?)?,
             "dtype" => same(&name, found.dtype().name(), value.text()?)?,
-            "dim" => same(&name, found.dim(), value.int()?)?,
+            "dim" => same(&name, found.ndim(), value.int()?)?,
             _ => return Err(format!("{name} is unknown")),
         }
     }

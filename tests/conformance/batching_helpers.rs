@@ -217,7 +217,7 @@ fn element_by_element(data: &AnyBatch, indices: &RaggedBatch) -> Checked<DenseTe
     let width = data.shape()[batch_dims];
     let entry: usize = data.shape()[batch_dims + 1..].iter().product();
     let mut out = Vec::new();
-    for i in 0..indices.total_num_samples_in_batch() {
+    for i in 0..indices.num_samples() {
         for id in &ids[indices.offsets().range(i)] {
             let n = i64::try_from(width).map_err(|e| e.to_string())?;
             let id =

@@ -11,7 +11,7 @@ use crate::json::Json;
 type Checked<T> = std::result::Result<T, String>;
 
 /// README's example is orthogonal indexing, which has a name of its own here.
-const ORTHOGONAL: &str = "sparse tensors: `get` is numpy's; axis by axis is `get_orthogonal`";
+const ORTHOGONAL: &str = "sparse tensors: `index` is numpy's; axis by axis is `index_orthogonal`";
 
 /// Result of an operation.
 enum Found {
@@ -37,7 +37,7 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
         (Expected::Result(expected), Err(error)) if case.has_tag("readme-conflict") => {
             let (t, index) = (input(case)?, selectors(case)?);
             let (Ok(t), Some(index)) = (t, index) else { return Err(error.to_string()) };
-            let found = t.get_orthogonal(&index).map_err(|e| e.to_string())?;
+            let found = t.index_orthogonal(&index).map_err(|e| e.to_string())?;
             same_tensor("orthogonal", &found, expected)?;
             Ok(Outcome::Differs(ORTHOGONAL))
         }
@@ -246,9 +246,9 @@ fn found(case: &Case) -> Checked<Result<Found>> {
                 return Ok(Err(Error::invalid("what no array can be indexed with: bad indices")));
             };
             input(case)?.and_then(|t| {
-                let dense = t.get(&index)?;
+                let dense = t.index(&index)?;
                 // Everything there is to know about a part is in its sparse form, too.
-                assert_eq!(t.get_sparse(&index)?.to_dense()?, dense);
+                assert_eq!(t.index_sparse(&index)?.to_dense()?, dense);
                 Ok(Found::Dense(dense))
             })
         }
@@ -385,7 +385,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
                 }
                 "mul" => {
                     let b = other()?;
-                    made(a.and_then(|a| a.multiply(&b?)))
+                    made(a.and_then(|a| a.mul(&b?)))
                 }
                 "mm" => match case.input.get("dense") {
                     Some(dense) => {
@@ -479,7 +479,7 @@ fn check(case: &Case, found: Found, expected: &Json) -> Checked<()> {
                     "ndim" => same(t.ndim() == part.int::<usize>()?)?,
                     "dtype" => same(t.dtype().name() == part.text()?)?,
                     "nnz" => same(t.nnz().map_err(text)? == part.int::<usize>()?)?,
-                    "is_sparse" => same(t.is_sparse() == part.bool()?)?,
+                    "is_sparse" => same(part.bool()?)?,
                     "sparsity" => {
                         same((t.sparsity().map_err(text)? - part.float()?).abs() < 1e-12)?;
                     }

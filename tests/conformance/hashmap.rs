@@ -2,7 +2,7 @@
 
 use serrate::Error;
 use serrate::dense::{DType, DenseTensor, Fill};
-use serrate::dok::{Fallback, HashMap, MapOptions};
+use serrate::dok::{Fallback, MapOptions, RowMap};
 
 use crate::format::{Case, Expected, Outcome, only, same_tensor, tensor};
 use crate::json::Json;
@@ -31,8 +31,8 @@ fn text(e: Error) -> String {
     e.to_string()
 }
 
-fn map(n_buckets: usize) -> Checked<HashMap> {
-    HashMap::new(MapOptions { n_buckets, ..Default::default() }).map_err(text)
+fn map(n_buckets: usize) -> Checked<RowMap> {
+    RowMap::new(MapOptions { n_buckets, ..Default::default() }).map_err(text)
 }
 
 fn fallback(json: Option<&Json>, value: Option<&[usize]>) -> Checked<Fallback> {

@@ -197,13 +197,13 @@ fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
             let data = data(&["method"])?;
             let method = member(&case.args, "method")?.text()?;
             match method {
-                "int" => data.and_then(|d| d.to_dtype(DType::I32)),
-                "long" => data.and_then(|d| d.to_dtype(DType::I64)),
-                "bool" => data.and_then(|d| d.to_dtype(DType::Bool)),
-                "half" => data.and_then(|d| d.to_dtype(DType::F16)),
-                "bfloat16" => data.and_then(|d| d.to_dtype(DType::BF16)),
-                "float" => data.and_then(|d| d.to_dtype(DType::F32)),
-                "double" => data.and_then(|d| d.to_dtype(DType::F64)),
+                "int" => data.and_then(|d| d.cast(DType::I32)),
+                "long" => data.and_then(|d| d.cast(DType::I64)),
+                "bool" => data.and_then(|d| d.cast(DType::Bool)),
+                "half" => data.and_then(|d| d.cast(DType::F16)),
+                "bfloat16" => data.and_then(|d| d.cast(DType::BF16)),
+                "float" => data.and_then(|d| d.cast(DType::F32)),
+                "double" => data.and_then(|d| d.cast(DType::F64)),
                 other => return Err(format!("the method {other:?} is unknown")),
             }
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap as Std;
 
 use proptest::prelude::*;
 use serrate::dense::{DType, DenseTensor, Element};
-use serrate::dok::{Fallback, HashMap, MapOptions, RowType};
+use serrate::dok::{Fallback, MapOptions, RowMap, RowType};
 
 fn threads<T: Send>(n: usize, run: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap().install(run)
@@ -111,7 +111,7 @@ fn check_program<T: Element>(
     value: usize,
     make: impl Fn(u16) -> T + Copy,
 ) {
-    let mut map = HashMap::with_types(
+    let mut map = RowMap::with_types(
         RowType::new(T::DTYPE, [width]).unwrap(),
         RowType::new(DType::I64, [value]).unwrap(),
         options.clone(),
@@ -233,7 +233,7 @@ fn every_number_of_threads_gives_the_same() {
     for (n, distinct) in [(70_000, 25_000), (66_000, 100)] {
         let run = |threads_: usize, parallel: bool, spare: usize| {
             threads(threads_, || {
-                let mut map = HashMap::new(MapOptions { parallel, ..options(distinct) }).unwrap();
+                let mut map = RowMap::new(MapOptions { parallel, ..options(distinct) }).unwrap();
                 map.set(&tensor(vec![1, 2, 3]), &tensor(vec![-1, -2, -3])).unwrap();
                 map.reserve(spare).unwrap();
                 let keys = tensor(many(n, distinct, 1));
@@ -264,7 +264,7 @@ fn every_number_of_threads_gives_the_same() {
 fn long_searches_end() {
     for n in [1usize, 7, 8, 15, 16, 17, 100, 1000, 5000] {
         for load_factor in [0.75, 0.95] {
-            let mut map = HashMap::new(MapOptions { load_factor, ..options(n as u64) }).unwrap();
+            let mut map = RowMap::new(MapOptions { load_factor, ..options(n as u64) }).unwrap();
             let keys: Vec<i64> = (0..n as i64).flat_map(|i| [i, -i, i * i]).collect();
             let keys = DenseTensor::from_vec([n, 3], keys).unwrap();
             let row_numbers = DenseTensor::from_vec([n], (0..n as i64).collect()).unwrap();
@@ -272,7 +272,7 @@ fn long_searches_end() {
             map.rehash(0).unwrap();
             let asked: Vec<i64> = (0..2 * n as i64).flat_map(|i| [i, -i, i * i]).collect();
             let asked = DenseTensor::from_vec([2 * n, 3], asked).unwrap();
-            let check = |map: &HashMap, there: &dyn Fn(usize) -> bool| {
+            let check = |map: &RowMap, there: &dyn Fn(usize) -> bool| {
                 let got = map.get(&asked, &Fallback::from(-1)).unwrap();
                 let rows = map.find(&asked).unwrap();
                 let values = got.values.as_slice::<i64>().unwrap();
@@ -292,7 +292,7 @@ fn long_searches_end() {
 
 #[test]
 fn floats_are_compared_as_numbers() {
-    let mut map = HashMap::new(options(0)).unwrap();
+    let mut map = RowMap::new(options(0)).unwrap();
     let t = |v: Vec<f32>| DenseTensor::from_vec([v.len()], v).unwrap();
     let odd = f32::from_bits(f32::NAN.to_bits() | 0x8000_0001);
     assert_eq!(
@@ -323,7 +323,7 @@ fn keys_that_would_meet_in_simple_hashes_do_not() {
         unique.dedup();
         let keys = DenseTensor::from_vec([set.len()], set).unwrap();
         for seed in [0, 1, u64::MAX] {
-            let mut map = HashMap::new(options(seed)).unwrap();
+            let mut map = RowMap::new(options(seed)).unwrap();
             map.set(&keys, &keys).unwrap();
             assert_eq!(map.len(), unique.len(), "set {k}");
             let got = map.get(&keys, &Fallback::Zero).unwrap();
@@ -332,13 +332,13 @@ fn keys_that_would_meet_in_simple_hashes_do_not() {
         }
     }
     // Two maps without a seed have different seeds.
-    let seed = || HashMap::new(MapOptions::default()).unwrap().seed();
+    let seed = || RowMap::new(MapOptions::default()).unwrap().seed();
     assert_ne!(seed(), seed());
 }
 
 #[test]
 fn rows_of_other_types_are_refused() {
-    let mut map = HashMap::new(options(0)).unwrap();
+    let mut map = RowMap::new(options(0)).unwrap();
     let two = DenseTensor::from_vec([1, 2], vec![1i64, 2]).unwrap();
     let three = DenseTensor::from_vec([1, 3], vec![1i64, 2, 3]).unwrap();
     for e in [map.get(&two, &Fallback::Zero).unwrap_err(), map.remove(&two).unwrap_err()] {
@@ -362,7 +362,7 @@ fn rows_of_other_types_are_refused() {
         MapOptions { growth: 1.0, ..options(0) },
         MapOptions { n_buckets: usize::MAX, ..options(0) },
     ] {
-        assert!(HashMap::new(wrong).is_err());
+        assert!(RowMap::new(wrong).is_err());
     }
     assert!(map.reserve(usize::MAX).is_err());
     assert!(RowType::new(DType::F64, [usize::MAX, 2]).is_err());
@@ -374,9 +374,9 @@ fn memory_is_what_was_promised() {
     let n = 3_000_000usize;
     let keys = DenseTensor::from_vec([n, 3], (0..3 * n as i64).collect()).unwrap();
     let values = DenseTensor::from_vec([n], vec![1f64; n]).unwrap();
-    let map = HashMap::from_rows(&keys, &values, options(3)).unwrap();
+    let map = RowMap::from_rows(&keys, &values, options(3)).unwrap();
     assert!((map.load_factor() - 0.75).abs() < 1e-3);
-    let each = map.memory() as f64 / n as f64;
+    let each = map.nbytes() as f64 / n as f64;
     assert!(each <= 1.5 * 32.0 + 8.0, "{each}");
     assert_eq!(map.rows::<i64, f64>().unwrap().nth(1).unwrap(), (&[3i64, 4, 5][..], &[1.0][..]));
 }
@@ -408,7 +408,7 @@ fn a_map_that_cannot_grow_stays_whole() {
     for (count, replace, width) in
         [(1, true, WIDE), (3, true, WIDE), (3, false, WIDE), (70_000, true, 64)]
     {
-        let mut map = HashMap::new(options(1)).unwrap();
+        let mut map = RowMap::new(options(1)).unwrap();
         let mut failed = false;
         let mut given = 0i64;
         while !failed {

@@ -127,15 +127,15 @@ proptest! {
         let (t, d) = views(&t, &d, order);
         prop_assert_eq!(&t.to_dense().unwrap(), &d);
         let index = index(d.shape(), &randoms);
-        match (t.get(&index), d.index(&index)) {
+        match (t.index(&index), d.index(&index)) {
             (Ok(found), Ok(expected)) => {
                 prop_assert_eq!(&found, &expected);
-                let sparse = t.get_sparse(&index).unwrap();
+                let sparse = t.index_sparse(&index).unwrap();
                 prop_assert_eq!(sparse.shape(), expected.shape());
                 prop_assert_eq!(&sparse.to_dense().unwrap(), &expected);
                 prop_assert_eq!(sparse.nnz().unwrap(), DokTensor::from_dense(&expected).unwrap().nnz().unwrap());
             }
-            (Err(_), Err(_)) => prop_assert!(t.get_sparse(&index).is_err()),
+            (Err(_), Err(_)) => prop_assert!(t.index_sparse(&index).is_err()),
             (found, expected) => prop_assert!(false, "{index:?} of {d}: {found:?}, {expected:?}"),
         }
     }
@@ -208,10 +208,10 @@ proptest! {
             one.push(item.clone());
             expected = expected.and_then(|d| d.index(&one));
         }
-        match (t.get_orthogonal(&index), expected) {
+        match (t.index_orthogonal(&index), expected) {
             (Ok(found), Ok(expected)) => {
                 prop_assert_eq!(&found, &expected);
-                prop_assert_eq!(t.get_orthogonal_sparse(&index).unwrap().to_dense().unwrap(), expected);
+                prop_assert_eq!(t.index_orthogonal_sparse(&index).unwrap().to_dense().unwrap(), expected);
             }
             (Err(_), Err(_)) => {}
             (found, expected) => prop_assert!(false, "{index:?}: {found:?}, {expected:?}"),
@@ -283,9 +283,9 @@ proptest! {
         };
         prop_assert_eq!(ta.add(&tc).unwrap().to_dense().unwrap(), each(|a, c| a + c));
         prop_assert_eq!(ta.sub(&tc).unwrap().to_dense().unwrap(), each(|a, c| a - c));
-        prop_assert_eq!(ta.multiply(&tc).unwrap().to_dense().unwrap(), each(|a, c| a * c));
+        prop_assert_eq!(ta.mul(&tc).unwrap().to_dense().unwrap(), each(|a, c| a * c));
         prop_assert_eq!(ta.add_dense(&dc).unwrap(), each(|a, c| a + c));
-        prop_assert_eq!(ta.multiply_dense(&dc).unwrap().to_dense().unwrap(), each(|a, c| a * c));
+        prop_assert_eq!(ta.mul_dense(&dc).unwrap().to_dense().unwrap(), each(|a, c| a * c));
         prop_assert_eq!(ta.scale(3).unwrap().to_dense().unwrap(), each(|a, _| a * 3));
     }
 
@@ -332,18 +332,18 @@ fn views_share_entries_and_compose() {
     column.set(&parse_index("0").unwrap(), 100).unwrap();
     assert_eq!(twice.at(&[3, 0, 2]).unwrap().to_string(), "100");
     assert_eq!(
-        picked.get(&parse_index("0, :, -1").unwrap()).unwrap().as_slice::<i32>().unwrap(),
+        picked.index(&parse_index("0, :, -1").unwrap()).unwrap().as_slice::<i32>().unwrap(),
         [100; 3]
     );
     picked.set(&parse_index("1, 0").unwrap(), &dense(&[4], &[7, 0, 8, 9])).unwrap();
     assert_eq!(
-        t.get(&parse_index("1, 2").unwrap()).unwrap().as_slice::<i32>().unwrap(),
+        t.index(&parse_index("1, 2").unwrap()).unwrap().as_slice::<i32>().unwrap(),
         [7, 0, 8, 9]
     );
     // A view of a view of a view.
     let deep = picked.select(0, 1).unwrap().t().unwrap().index_select(0, &[-1, 0]).unwrap();
     assert_eq!(deep.to_dense().unwrap().as_slice::<i32>().unwrap(), [9, 16, 9, 7, 13, 7]);
-    assert_eq!(deep.get_sparse(&parse_index("0").unwrap()).unwrap().nnz().unwrap(), 3);
+    assert_eq!(deep.index_sparse(&parse_index("0").unwrap()).unwrap().nnz().unwrap(), 3);
     let copy = deep.try_clone().unwrap();
     picked.clear().unwrap();
     assert_eq!(copy.nnz().unwrap(), 6);
@@ -375,7 +375,7 @@ fn sizes_are_checked_up_to_2_to_the_63() {
         DokTensor::from_coo(t.shape(), &coo.indices, &coo.values, DuplicateEntries::Last).unwrap();
     assert_eq!(again.flatten().unwrap().at(&[-1]).unwrap().to_string(), "3");
     assert_eq!(t.sum(None, false).unwrap().at(&[]).unwrap().to_string(), "7");
-    assert_eq!(t.get_sparse(&parse_index("::-1, ..., :2").unwrap()).unwrap().nnz().unwrap(), 1);
+    assert_eq!(t.index_sparse(&parse_index("::-1, ..., :2").unwrap()).unwrap().nnz().unwrap(), 1);
     for shape in [vec![1 << 32, 1 << 32], vec![usize::MAX], vec![1 << 63, 2]] {
         let e = DokTensor::new(shape, DType::U8).unwrap_err().to_string();
         assert!(e.contains("2^63"), "{e}");
@@ -389,8 +389,8 @@ fn sizes_are_checked_up_to_2_to_the_63() {
     }
     assert!(t.to_dense().unwrap_err().to_string().contains("9223372036854775808 bytes"));
     t.set_dense_limit(Some(1));
-    assert!(t.get(&parse_index("0, 0, 0, 0, 0, 0, 0, :2").unwrap()).is_err());
-    assert!(t.get(&parse_index("0, 0, 0, 0, 0, 0, 0, :1").unwrap()).is_ok());
+    assert!(t.index(&parse_index("0, 0, 0, 0, 0, 0, 0, :2").unwrap()).is_err());
+    assert!(t.index(&parse_index("0, 0, 0, 0, 0, 0, 0, :1").unwrap()).is_ok());
     // Writing zero everywhere has no dense result.
     t.set(&[Index::Rest], 0).unwrap();
     assert_eq!(t.nnz().unwrap(), 0);
@@ -536,7 +536,7 @@ fn repeated_coordinates_are_limited() {
     let index = [Index::from(zeros.clone()), Index::from(zeros)];
     for e in [
         view.indices().unwrap_err(),
-        t.get_orthogonal_sparse(&index).unwrap_err(),
+        t.index_orthogonal_sparse(&index).unwrap_err(),
         t.set_orthogonal(&index, 0).unwrap_err(),
     ] {
         assert!(matches!(e, Error::TooLarge { .. }), "{e}");
@@ -544,7 +544,7 @@ fn repeated_coordinates_are_limited() {
     assert_eq!(t.nnz().unwrap(), 1);
     let column = IndexArray::try_new([1 << 20, 1], vec![0i64; 1 << 20]).unwrap();
     let index = [Index::Array(column), Index::from(vec![0i64; 1 << 20])];
-    let e = t.get_sparse(&index).unwrap_err();
+    let e = t.index_sparse(&index).unwrap_err();
     assert!(matches!(e, Error::TooLarge { .. }), "{e}");
 }
 

@@ -19,7 +19,7 @@ use crate::mixed;
 #[test]
 fn every_kind_of_column_comes_back() {
     let dir = tempfile::tempdir().unwrap();
-    for (i, table) in [mixed(), mixed().slice(1..4).unwrap(), mixed().slice(2..2).unwrap()]
+    for (i, table) in [mixed(), mixed().slice(1, 3).unwrap(), mixed().slice(2, 0).unwrap()]
         .into_iter()
         .enumerate()
     {
@@ -54,7 +54,7 @@ fn row_groups_are_cut_by_leaves_and_rows_are_read_across_them() {
     let mut writer =
         ParquetTableWriter::create(&path, &table.arrow_schema().unwrap(), &options).unwrap();
     for start in (0..500).step_by(7) {
-        writer.write(&table.slice(start..(start + 7).min(500)).unwrap()).unwrap();
+        writer.write(&table.slice(start, (500 - start).min(7)).unwrap()).unwrap();
     }
     assert_eq!(writer.num_rows(), 500);
     assert!(!path.exists(), "only a finished file has its name");
@@ -94,7 +94,7 @@ fn row_groups_are_cut_by_leaves_and_rows_are_read_across_them() {
         let mut at = rows.start;
         for chunk in reader {
             let chunk = chunk.unwrap();
-            let expected = table.slice(at..at + chunk.num_rows()).unwrap();
+            let expected = table.slice(at, chunk.num_rows()).unwrap();
             assert_eq!(chunk, expected);
             at += chunk.num_rows();
         }
@@ -105,7 +105,7 @@ fn row_groups_are_cut_by_leaves_and_rows_are_read_across_them() {
         rows: Some(5..9),
         ..Default::default()
     };
-    assert_eq!(io::read(&path, &one).unwrap(), table.slice(5..9).unwrap().select(&["x"]).unwrap());
+    assert_eq!(io::read(&path, &one).unwrap(), table.slice(5, 4).unwrap().select(&["x"]).unwrap());
 }
 
 #[test]

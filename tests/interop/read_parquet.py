@@ -1,6 +1,6 @@
 """Reads files that Serrate wrote with DuckDB, Polars and pyarrow, and compares what they see.
 
-    cargo run --no-default-features --features parquet --example write_formats -- DIR
+    cargo run --no-default-features --features generate,parquet --example write_formats -- DIR
     python tests/interop/read_parquet.py DIR
 
 DIR/table.parquet and DIR/table.arrow hold the same generated patients, DIR/table.json a few facts

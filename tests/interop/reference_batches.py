@@ -2,7 +2,7 @@
 
     python3 -m venv venv && venv/bin/pip install -r tests/interop/meds-torch-data.txt
     venv/bin/python tests/interop/reference_batches.py FOLDER
-    SERRATE_REFERENCE_BATCHES=FOLDER cargo test --no-default-features --features parquet --test loader reference
+    SERRATE_REFERENCE_BATCHES=FOLDER cargo test --no-default-features --features generate,parquet --test loader reference
 
 Configurations are drawn at random from a seed: both modes, the windows that draw nothing, all places of static
 facts, both sides, lengths from 1 on, all splits, with and without labels, batches of 1 to 8 items. Times are always

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array,
-    Int64Array, StringArray, TimestampMicrosecondArray, UInt8Array, new_null_array,
+    Int64Array, StringArray, TimestampMicrosecondArray, UInt8Array, UInt64Array, new_null_array,
 };
 use arrow::datatypes::{DataType, Float32Type, Int8Type, TimeUnit};
 use proptest::prelude::*;
@@ -13,11 +13,13 @@ use serrate::array::{Layout, Offsets, RaggedArray};
 use serrate::kernels::elementwise::{
     Op, Operand, OperandType, Types, binary, binary_owned, neg, not,
 };
+use serrate::kernels::select::common_type;
 
 use crate::cases;
 use crate::common::torture::{
     Node, Random, Spec, assert_alike, encode, meaning, one_of, plain, random, torture, tree,
 };
+use crate::support::{ints, row};
 
 const ALL: [Op; 13] = [
     Op::Add,
@@ -129,6 +131,65 @@ fn scalar(value: &Node, leaf: &DataType) -> ArrayRef {
     }
 }
 
+/// Asserts that the lists of one array share the buffers of the other.
+#[track_caller]
+fn shares_lists(a: &RaggedArray, b: &RaggedArray) {
+    for (x, y) in a.axes().iter().zip(b.axes()) {
+        match (x.layout(), y.layout()) {
+            (Layout::Ragged(x), Layout::Ragged(y)) => assert!(x.ptr_eq(y)),
+            (x, y) => assert!(!x.is_ragged() && !y.is_ragged()),
+        }
+        match (x.nulls(), y.nulls()) {
+            (Some(x), Some(y)) => assert!(x.inner().ptr_eq(y.inner())),
+            (x, y) => assert!(x.is_none() && y.is_none()),
+        }
+    }
+}
+
+/// Draws rows whose lists at one level of a row have the same length; axes in `ones` have size 1.
+fn repeated_rows(
+    lengths: &[Vec<usize>],
+    ones: &[bool],
+    levels: usize,
+    rng: &mut Random,
+) -> Vec<Node> {
+    fn list(row: &[usize], ones: &[bool], levels: usize, rng: &mut Random) -> Node {
+        if levels == 0 {
+            return match rng.random_range(0..7) {
+                0 => Node::Null,
+                _ => Node::Int(rng.random_range(-9..9)),
+            };
+        }
+        if rng.random_range(0..15) == 0 {
+            return Node::Null;
+        }
+        let n = if ones[0] { 1 } else { row[0] };
+        Node::List((0..n).map(|_| list(&row[1..], &ones[1..], levels - 1, rng)).collect())
+    }
+    lengths.iter().map(|row| list(row, ones, levels, rng)).collect()
+}
+
+fn together(a: &Node, b: &Node, left: usize, right: usize) -> Node {
+    match (left, right) {
+        (0, 0) => match (a, b) {
+            (Node::Int(a), Node::Int(b)) => Node::Int(a - b),
+            _ => Node::Null,
+        },
+        (0, _) if b.is_null() => Node::Null,
+        (0, _) => Node::List(b.children().iter().map(|b| together(a, b, 0, right - 1)).collect()),
+        (_, 0) if a.is_null() => Node::Null,
+        (_, 0) => Node::List(a.children().iter().map(|a| together(a, b, left - 1, 0)).collect()),
+        _ if a.is_null() || b.is_null() => Node::Null,
+        _ => {
+            let (x, y) = (a.children(), b.children());
+            let n = if x.len() == 1 { y.len() } else { x.len() };
+            let of = |v: &[Node], i: usize| v[if v.len() == 1 { 0 } else { i }].clone();
+            let pair = |i| together(&of(x, i), &of(y, i), left - 1, right - 1);
+            Node::List((0..n).map(pair).collect())
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(cases(300))]
 
@@ -219,24 +280,25 @@ proptest! {
     }
 }
 
-/// Asserts that the lists of one array share the buffers of the other.
-#[track_caller]
-fn shares_lists(a: &RaggedArray, b: &RaggedArray) {
-    for (x, y) in a.axes().iter().zip(b.axes()) {
-        match (x.layout(), y.layout()) {
-            (Layout::Ragged(x), Layout::Ragged(y)) => assert!(x.ptr_eq(y)),
-            (x, y) => assert!(!x.is_ragged() && !y.is_ragged()),
-        }
-        match (x.nulls(), y.nulls()) {
-            (Some(x), Some(y)) => assert!(x.inner().ptr_eq(y.inner())),
-            (x, y) => assert!(x.is_none() && y.is_none()),
-        }
-    }
-}
+proptest! {
+    #![proptest_config(cases(400))]
 
-fn row(leaves: ArrayRef) -> RaggedArray {
-    let axis = Offsets::from_lengths([leaves.len()]).unwrap().into();
-    RaggedArray::try_new(1, vec![axis], leaves).unwrap()
+    #[test]
+    fn axes_of_size_one_are_repeated(seed: u64, left in 0usize..4, right in 0usize..4) {
+        let mut rng = random(seed);
+        let lengths: Vec<Vec<usize>> = (0..rng.random_range(0..5))
+            .map(|_| (0..3).map(|_| rng.random_range(0..4)).collect()).collect();
+        let mut ones = || -> Vec<bool> { (0..3).map(|_| rng.random_range(0..3) == 0).collect() };
+        let (one_left, one_right) = (ones(), ones());
+        let a = repeated_rows(&lengths, &one_left, left, &mut rng);
+        let b = repeated_rows(&lengths, &one_right, right, &mut rng);
+        let x = plain(left, &DataType::Int64, &a);
+        let y = plain(right, &DataType::Int64, &b);
+        let found = binary(Op::Sub, Operand::Array(&x), Operand::Array(&y)).unwrap();
+        let expected: Vec<Node> =
+            a.iter().zip(&b).map(|(a, b)| together(a, b, left, right)).collect();
+        assert_alike(&meaning(&found), &expected);
+    }
 }
 
 #[test]
@@ -409,4 +471,77 @@ fn arithmetic_of_floats_from_either_side() {
         let found = binary(op, Operand::Array(&a), Operand::Array(&a)).unwrap();
         assert_eq!(meaning(&found), list(both), "{op:?}");
     }
+}
+
+#[test]
+fn lists_that_are_shared_stay_shared_through_an_outer_axis_of_one() {
+    // [[1, 2], [3]] on both sides: only the side with an axis of size 1 is repeated.
+    let axes = vec![Offsets::from_lengths([2, 1]).unwrap().into()];
+    let a = RaggedArray::try_new(2, axes, ints(&[1, 2, 3])).unwrap();
+    let one = vec![Layout::Uniform { size: 1, lists: 2 }.into()];
+    let b = RaggedArray::try_new(2, one, ints(&[10, 20])).unwrap();
+    for (x, y) in [(&a, &b), (&b, &a)] {
+        let sum = binary(Op::Add, Operand::Array(x), Operand::Array(y)).unwrap();
+        assert_eq!(sum.leaves().as_ref(), ints(&[11, 12, 23]).as_ref());
+        shares_lists(&sum, &a);
+    }
+    // Each list of one element is repeated, independently of its neighbours.
+    let axes = vec![Offsets::from_lengths([1, 2]).unwrap().into()];
+    let c = RaggedArray::try_new(2, axes, ints(&[1, 2, 3])).unwrap();
+    let sum = binary(Op::Add, Operand::Array(&a), Operand::Array(&c)).unwrap();
+    assert_eq!(sum.leaves().as_ref(), ints(&[2, 3, 5, 6]).as_ref());
+    assert_eq!(sum.lengths(1).unwrap(), [2, 2]);
+    let axes = vec![Offsets::from_lengths([3, 1]).unwrap().into()];
+    let d = RaggedArray::try_new(2, axes, ints(&[1, 2, 3, 4])).unwrap();
+    let e = binary(Op::Add, Operand::Array(&a), Operand::Array(&d)).unwrap_err().to_string();
+    assert!(e.contains("list 0 of axis 1 (row 0) has 2 element(s) on the left and 3"), "{e}");
+}
+
+#[test]
+fn powers_and_choices() {
+    let a = row(ints(&[2, -3, 0, -1]));
+    let of = |op, x: &RaggedArray, y: &ArrayRef| binary(op, Operand::Array(x), Operand::Scalar(y));
+    assert_eq!(of(Op::Pow, &a, &ints(&[3])).unwrap(), row(ints(&[8, -27, 0, -1])));
+    assert_eq!(
+        of(Op::Pow, &row(ints(&[1, 0, -1])), &ints(&[i64::MAX])).unwrap(),
+        row(ints(&[1, 0, -1]))
+    );
+    // The greatest unsigned integer is not -1.
+    let greatest = row(Arc::new(UInt64Array::from(vec![u64::MAX])));
+    let huge: ArrayRef = Arc::new(UInt64Array::from(vec![1u64 << 33]));
+    let e = of(Op::Pow, &greatest, &huge).unwrap_err().to_string();
+    assert!(e.contains("does not fit the integer type"), "{e}");
+    let e = of(Op::Pow, &a, &ints(&[-1])).unwrap_err().to_string();
+    assert!(e.contains("negative power"), "{e}");
+    assert!(of(Op::Pow, &a, &ints(&[64])).unwrap_err().to_string().contains("wider"));
+    let half: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
+    let roots = of(Op::Pow, &row(ints(&[4, 9])), &half).unwrap();
+    assert_eq!(roots, row(Arc::new(Float64Array::from(vec![2.0, 3.0]))));
+    assert_eq!(of(Op::Minimum, &a, &ints(&[-1])).unwrap(), row(ints(&[-1, -3, -1, -1])));
+    assert_eq!(of(Op::Maximum, &a, &ints(&[-1])).unwrap(), row(ints(&[2, -1, 0, -1])));
+    let null = arrow::array::new_null_array(&DataType::Int64, 1);
+    assert_eq!(of(Op::Maximum, &a, &null).unwrap().leaves().null_count(), 4);
+    assert_eq!(of(Op::Pow, &a, &null).unwrap().leaves().null_count(), 4);
+    let floats = row(Arc::new(Float32Array::from(vec![Some(f32::NAN), Some(2.0), None])));
+    let least = of(Op::Minimum, &floats, &ints(&[1])).unwrap();
+    let least = least.leaves().as_primitive::<Float32Type>();
+    assert!(least.value(0).is_nan() && least.value(1) == 1.0 && least.is_null(2));
+    let words: ArrayRef = Arc::new(arrow::array::StringArray::from(vec!["b"]));
+    let texts = row(Arc::new(arrow::array::StringArray::from(vec![Some("a"), None, Some("c")])));
+    let first = of(Op::Minimum, &texts, &words).unwrap();
+    let expected = arrow::array::StringArray::from(vec![Some("a"), None, Some("b")]);
+    assert_eq!(first.leaves().as_ref(), &expected as &dyn Array);
+    let e = Types::new(
+        Op::Pow,
+        OperandType::Leaves(&DataType::Utf8),
+        OperandType::Leaves(&DataType::Utf8),
+    );
+    assert!(e.is_err());
+    assert_eq!(
+        common_type(OperandType::Leaves(&DataType::UInt8), OperandType::Literal(&ints(&[300])))
+            .unwrap(),
+        DataType::UInt16
+    );
+    let e = common_type(OperandType::Leaves(&DataType::Utf8), OperandType::Leaves(&DataType::Int8));
+    assert!(e.unwrap_err().to_string().starts_with("a choice of two values"));
 }

@@ -305,8 +305,8 @@ fn errors_of_indices_say_where() {
 fn masks_and_new_axes() {
     let get = |text: &str| get(&nested(), &parse_index(text).unwrap()).unwrap();
     // [[[0, 1, 2], [3]], [[4, 5, 6]]]
-    assert_eq!(get("None").shape(), [2, 1, -1, -1]);
-    assert_eq!(get("..., None").shape(), [2, -1, -1, 1]);
+    assert_eq!(get("None").shape(), [Some(2), Some(1), None, None]);
+    assert_eq!(get("..., None").shape(), [Some(2), None, None, Some(1)]);
     assert_eq!(get("0, None").max_shape(), [2, 1, 3]);
     assert_eq!(get("None, :, None").max_shape(), [2, 1, 2, 1, 3]);
     let kept = mask(&get("0"), 1, &[true, false, true]).unwrap();

@@ -11,12 +11,15 @@ use arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int8Type, Int32Type, Int64Type, TimeUnit, UInt16Type,
 };
 use proptest::prelude::*;
+use rand::RngExt;
 use serrate::Error;
 use serrate::array::{Layout, Offsets, RaggedArray};
+use serrate::kernels::filter::filter;
 use serrate::kernels::reduce::{self, Reduction, reduce};
 
 use crate::cases;
 use crate::common::torture::{Node, Spec, assert_alike, meaning, one_of, random, torture};
+use crate::support::draw_mask;
 
 const ALL: [Reduction; 20] = [
     Reduction::Sum,
@@ -559,4 +562,43 @@ fn leaves_without_a_type_and_dictionaries_reduce() {
     assert_eq!(meaning(&reduce::sum(&a, None).unwrap()), [Node::Int(12), Node::Int(7)]);
     assert_eq!(meaning(&reduce::min(&a, None).unwrap()), [Node::Int(5), Node::Int(7)]);
     assert_eq!(reduce::min(&a, None).unwrap().leaf_type(), &DataType::Int64);
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn reducing_where_is_reducing_what_is_filtered(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let types = [DataType::Int16, DataType::Float32, DataType::Utf8, DataType::Boolean];
+        let leaf = one_of(&types, &mut rng).clone();
+        let mut spec = Spec::new(levels, leaf.clone());
+        spec.odd_floats = true;
+        let case = torture(&spec, &mut rng);
+        let a = case.ragged();
+        let mask = draw_mask(&case.rows, rng.random_range(1..=levels), &mut rng);
+        for how in [
+            Reduction::Sum, Reduction::Mean, Reduction::Max, Reduction::Count, Reduction::Size,
+            Reduction::Last, Reduction::Nunique, Reduction::Median, Reduction::Any,
+        ] {
+            if how.output_type(&leaf).is_err() {
+                continue;
+            }
+            // A mask of outer levels removes whole lists, and the results of reductions within
+            // them.
+            let axes = if mask.axes().len() == levels { vec![None, Some(-1)] } else { vec![None] };
+            for axis in axes {
+                let found = reduce::reduce_where(&a, &mask, how, axis).unwrap();
+                let expected = reduce(&filter(&a, &mask).unwrap(), how, axis).unwrap();
+                prop_assert_eq!(found.leaf_type(), expected.leaf_type());
+                assert_alike(&meaning(&found), &meaning(&expected));
+            }
+        }
+    }
+}
+
+#[test]
+fn masks_of_other_types_are_refused() {
+    let a = rows(&[2, 1], Arc::new(Int64Array::from(vec![1; 3])));
+    assert!(reduce::reduce_where(&a, &a, Reduction::Sum, None).is_err());
 }

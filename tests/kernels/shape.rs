@@ -1,41 +1,17 @@
-//! Lengths, counts, shapes, flattening.
+//! Lengths, counts, shapes.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
-use serrate::array::RaggedArray;
-use serrate::kernels::{reshape, shape};
+use serrate::kernels::shape;
 
 use crate::cases;
-use crate::common::torture::{
-    Node, Spec, alike, assert_alike, decode, meaning, one_of, random, torture,
-};
+use crate::common::torture::{Node, Spec, assert_alike, decode, meaning, one_of, random, torture};
 
 fn int(n: usize) -> Node {
     Node::Int(n as i64)
-}
-
-#[test]
-fn the_torture_array_means_what_it_says() {
-    let mut kinds = std::collections::HashSet::new();
-    let (mut sliced, mut hidden) = (0, 0);
-    for seed in 0..200 {
-        let mut rng = random(seed);
-        let leaf = one_of(&[DataType::Int32, DataType::Utf8, DataType::Boolean], &mut rng).clone();
-        let case = torture(&Spec::new(1 + (seed % 3) as usize, leaf), &mut rng);
-        assert_alike(&decode(&case.array), &case.rows);
-        assert_alike(&meaning(&case.ragged()), &case.rows);
-        kinds.extend(case.kinds.iter().map(std::mem::discriminant));
-        if let Some(list) = case.array.as_any().downcast_ref::<arrow::array::ListArray>() {
-            sliced += usize::from(list.value_offsets()[0] > 0);
-            hidden +=
-                usize::from((0..list.len()).any(|i| list.is_null(i) && list.value_length(i) > 0));
-        }
-    }
-    assert_eq!(kinds.len(), 3);
-    assert!(sliced > 10 && hidden > 10, "{sliced} sliced, {hidden} with hidden values");
 }
 
 fn extents(node: &Node, levels: usize) -> Vec<usize> {
@@ -86,41 +62,31 @@ proptest! {
         let sizes = a.shape();
         let expected = per_row(&|r| {
             let own = std::iter::once(int(r.children().len()));
-            own.chain(sizes[2..].iter().map(|s| Node::Int(*s))).collect()
+            own.chain(sizes[2..].iter().map(|s| s.map_or(Node::Int(-1), int))).collect()
         });
         assert_alike(&meaning(&shape::row_shapes(&a).unwrap()), &expected);
     }
-
-    #[test]
-    fn flattening(seed: u64, levels in 1usize..5) {
-        let mut rng = random(seed);
-        let mut spec = Spec::new(levels, DataType::Int16);
-        spec.longest = 3;
-        let case = torture(&spec, &mut rng);
-        let a = case.ragged();
-        for axis in 2..=levels {
-            let join = |n: &Node| match n {
-                Node::Null => Node::Null,
-                n => Node::List(n.children().iter().flat_map(|c| c.children().to_vec()).collect()),
-            };
-            let expected: Vec<Node> =
-                case.rows.iter().map(|r| r.map_at(axis - 2, &mut |n| join(n))).collect();
-            let found = reshape::flatten(&a, axis as i64).unwrap();
-            assert_alike(&meaning(&found), &expected);
-            prop_assert!(same_buffer(&found, &a));
-        }
-        let expected: Vec<Node> = case.rows.iter().map(|r| match r {
-            Node::Null => Node::Null,
-            r => Node::List(r.leaves_below(levels)),
-        }).collect();
-        let found = reshape::flatten_all(&a).unwrap();
-        assert!(meaning(&found).iter().zip(&expected).all(|(f, e)| alike(f, e)));
-        prop_assert!(same_buffer(&found, &a));
-    }
 }
 
-fn same_buffer(a: &RaggedArray, b: &RaggedArray) -> bool {
-    a.leaves().to_data().buffers()[0].as_ptr() == b.leaves().to_data().buffers()[0].as_ptr()
+#[test]
+fn the_torture_array_means_what_it_says() {
+    let mut kinds = std::collections::HashSet::new();
+    let (mut sliced, mut hidden) = (0, 0);
+    for seed in 0..200 {
+        let mut rng = random(seed);
+        let leaf = one_of(&[DataType::Int32, DataType::Utf8, DataType::Boolean], &mut rng).clone();
+        let case = torture(&Spec::new(1 + (seed % 3) as usize, leaf), &mut rng);
+        assert_alike(&decode(&case.array), &case.rows);
+        assert_alike(&meaning(&case.ragged()), &case.rows);
+        kinds.extend(case.kinds.iter().map(std::mem::discriminant));
+        if let Some(list) = case.array.as_any().downcast_ref::<arrow::array::ListArray>() {
+            sliced += usize::from(list.value_offsets()[0] > 0);
+            hidden +=
+                usize::from((0..list.len()).any(|i| list.is_null(i) && list.value_length(i) > 0));
+        }
+    }
+    assert_eq!(kinds.len(), 3);
+    assert!(sliced > 10 && hidden > 10, "{sliced} sliced, {hidden} with hidden values");
 }
 
 #[test]
@@ -131,6 +97,4 @@ fn axes_that_do_not_exist_are_named() {
     assert!(message(0).contains("axis 0 is the rows"), "{}", message(0));
     assert!(message(3).contains("no axis 3"), "{}", message(3));
     assert!(message(-4).contains("no axis -4"), "{}", message(-4));
-    let merged = reshape::flatten(&a, 1).unwrap_err().to_string();
-    assert!(merged.contains("would merge rows"), "{merged}");
 }

@@ -1,10 +1,8 @@
-//! String predicates and membership: dictionaries against plain strings, and both against `str`.
+//! String predicates: dictionaries against plain strings, and both against `str`.
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, PrimitiveArray, StringArray,
-};
+use arrow::array::{ArrayRef, AsArray, DictionaryArray, PrimitiveArray, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{
     ArrowDictionaryKeyType, DataType, Int8Type, Int64Type, UInt16Type, UInt32Type,
@@ -13,13 +11,13 @@ use proptest::prelude::*;
 use rand::RngExt;
 use serrate::array::RaggedArray;
 use serrate::kernels::elementwise::{Op, Operand, binary};
-use serrate::kernels::isin::isin;
 use serrate::kernels::text::{TextTest, test};
 
 use crate::cases;
 use crate::common::torture::{Node, Random, Spec, assert_alike, meaning, one_of, random, torture};
 
-const WORDS: [&str; 9] = ["", "a", "A", "ab", "LAB//1", "LAB//2", "lab//1", "a%b", "\u{e9}t\u{e9}"];
+pub(crate) const WORDS: [&str; 9] =
+    ["", "a", "A", "ab", "LAB//1", "LAB//2", "lab//1", "a%b", "\u{e9}t\u{e9}"];
 
 /// Encodes strings as a dictionary with values in any order, repeated, null or unused.
 fn dictionary<K: ArrowDictionaryKeyType>(texts: &ArrayRef, rng: &mut Random) -> ArrayRef
@@ -50,7 +48,7 @@ where
     Arc::new(DictionaryArray::<K>::try_new(keys, values).unwrap())
 }
 
-fn encoded(array: &RaggedArray, rng: &mut Random) -> RaggedArray {
+pub(crate) fn encoded(array: &RaggedArray, rng: &mut Random) -> RaggedArray {
     let texts = array.leaves();
     let leaves = match rng.random_range(0..6) {
         0 => dictionary::<Int8Type>(texts, rng),
@@ -64,7 +62,7 @@ fn encoded(array: &RaggedArray, rng: &mut Random) -> RaggedArray {
 }
 
 /// Draws strings of the words above, in lists from the torture generator.
-fn texts(seed: u64, levels: usize) -> (RaggedArray, Vec<Node>, Random) {
+pub(crate) fn texts(seed: u64, levels: usize) -> (RaggedArray, Vec<Node>, Random) {
     let mut rng = random(seed);
     let case = torture(&Spec::new(levels, DataType::Utf8), &mut rng);
     let array = case.ragged();
@@ -76,7 +74,11 @@ fn texts(seed: u64, levels: usize) -> (RaggedArray, Vec<Node>, Random) {
     (array, rows, rng)
 }
 
-fn expected(rows: &[Node], levels: usize, of: impl Fn(&str) -> Option<bool>) -> Vec<Node> {
+pub(crate) fn expected(
+    rows: &[Node],
+    levels: usize,
+    of: impl Fn(&str) -> Option<bool>,
+) -> Vec<Node> {
     let mut leaf = |node: &Node| match node {
         Node::Text(t) => of(t).map_or(Node::Null, Node::Bool),
         _ => Node::Null,
@@ -136,41 +138,5 @@ proptest! {
             let found = test(array, question).unwrap();
             assert_alike(&meaning(&found), &expected(&rows, levels, |t| Some(answer(t))));
         }
-    }
-
-    #[test]
-    fn membership_in_dictionaries_is_that_of_their_texts(seed: u64, levels in 1usize..4) {
-        let (plain, rows, mut rng) = texts(seed, levels);
-        let coded = encoded(&plain, &mut rng);
-        let wanted: Vec<Option<&str>> = (0..rng.random_range(0..5))
-            .map(|_| (rng.random_range(0..6) > 0).then(|| *one_of(&WORDS, &mut rng)))
-            .collect();
-        let values: ArrayRef = Arc::new(StringArray::from(wanted.clone()));
-        let answer = |t: &str| match wanted.contains(&Some(t)) {
-            true => Some(true),
-            false => (!wanted.contains(&None)).then_some(false),
-        };
-        for array in [&plain, &coded] {
-            let found = isin(array, &values).unwrap();
-            assert_alike(&meaning(&found), &expected(&rows, levels, answer));
-        }
-    }
-
-    #[test]
-    fn membership_of_numbers_is_equality_with_any(seed: u64, levels in 1usize..3) {
-        let mut rng = random(seed);
-        let leaf = one_of(&[DataType::Int16, DataType::UInt8, DataType::Float32], &mut rng).clone();
-        let array = torture(&Spec::new(levels, leaf), &mut rng).ragged();
-        let wanted: Vec<i64> =
-            (0..rng.random_range(1..9)).map(|_| rng.random_range(-3..9)).collect();
-        let values: ArrayRef = Arc::new(arrow::array::Int64Array::from(wanted));
-        let each = (0..values.len()).map(|i| {
-            let one = values.slice(i, 1);
-            binary(Op::Eq, Operand::Array(&array), Operand::Scalar(&one)).unwrap()
-        });
-        let any = each.reduce(|a, b| binary(Op::Or, Operand::Array(&a), Operand::Array(&b)).unwrap());
-        let found = isin(&array, &values).unwrap();
-        let bools = |a: &RaggedArray| -> BooleanArray { a.leaves().as_boolean().clone() };
-        prop_assert_eq!(bools(&found), bools(&any.unwrap()));
     }
 }

@@ -129,8 +129,8 @@ pub(crate) fn shard(part: &[Subject], i: usize) -> Subjects {
     let rows = all.len() - part.len()..all.len();
     Subjects {
         name: format!("train/{i}"),
-        events: table.slice(rows.clone()).unwrap(),
-        statics: Some(statics.slice(rows).unwrap()),
+        events: table.slice(rows.start, rows.len()).unwrap(),
+        statics: Some(statics.slice(rows.start, rows.len()).unwrap()),
     }
 }
 

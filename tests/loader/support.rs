@@ -72,7 +72,7 @@ pub(crate) fn shards(seed: u64, mixed: bool) -> Vec<RaggedTable> {
         .map(|i| table(seed + i as u64, (seed as usize / 3 + 5 * i) % 14, kinds[i]))
         .collect();
     let rows = all[0].num_rows();
-    all[0] = all[0].slice(rows / 3..rows).unwrap();
+    all[0] = all[0].slice(rows / 3, rows - rows / 3).unwrap();
     all
 }
 

@@ -43,7 +43,7 @@ fn a_point_read_touches_the_header_the_bounds_on_the_way_and_the_row() {
     let row = 1234;
     let (events, leaves) = (lengths[row].len() as u64, lengths[row].iter().sum::<usize>() as u64);
     let read = file.read(row..row + 1, None).unwrap();
-    assert_eq!(read, table.slice(row..row + 1).unwrap());
+    assert_eq!(read, table.slice(row, 1).unwrap());
     // Two bounds of axis 1, one more than events of axis 2; then id, time, code, flag, value.
     let bounds = 2 * 8 + (events + 1) * 8;
     let values = 8 + events * 8 + leaves * (2 + 1 + 4);
@@ -73,7 +73,7 @@ fn elements_of_a_row_are_the_rows_of_a_table() {
             assert_eq!(size, lengths[row].len());
             for within in [0..size, 0..size.min(1), size.min(2)..size, size..size] {
                 let whole = file.read(row..row + 1, Some(&columns)).unwrap();
-                let expected = whole.squeeze(0).unwrap().slice(within.clone()).unwrap();
+                let expected = whole.squeeze(0).unwrap().slice(within.start, within.len()).unwrap();
                 let elements = first + within.start..first + within.end;
                 assert_eq!(file.read_elements(elements, Some(&columns)).unwrap(), expected);
             }
@@ -334,9 +334,9 @@ proptest! {
         for file in [memory, mapped, plain, handle] {
             prop_assert_eq!(tensors(&file.table().unwrap()), tensors(&table));
             let part = file.read(a..b, None).unwrap();
-            prop_assert_eq!(tensors(&part), tensors(&table.slice(a..b).unwrap()));
+            prop_assert_eq!(tensors(&part), tensors(&table.slice(a, b - a).unwrap()));
             let some = file.read(a..b, Some(&["code", "subject_id"])).unwrap();
-            let expected = table.slice(a..b).unwrap().select(&["code", "subject_id"]).unwrap();
+            let expected = table.slice(a, b - a).unwrap().select(&["code", "subject_id"]).unwrap();
             prop_assert_eq!(some, expected);
             let time = file.read(a..b, Some(&["time"])).unwrap();
             prop_assert_eq!(time.ndim(), 2);

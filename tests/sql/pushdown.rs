@@ -421,7 +421,7 @@ async fn what_a_store_does_wrong_reaches_the_user() {
     let e = failure(&ctx, "SELECT code FROM t").await;
     assert!(e.contains("data/a.nrt") && e.contains("were requested"), "{e}");
     store.short.store(false, std::sync::atomic::Ordering::Relaxed);
-    store.replace("data/a.nrt", file_of(&table.slice(0..100).unwrap())).await;
+    store.replace("data/a.nrt", file_of(&table.slice(0, 100).unwrap())).await;
     assert_eq!(numbers(&ctx, "SELECT count(*) FROM t").await, [100]);
     store.remove("data/a.nrt").await;
     let e = failure(&ctx, "SELECT code FROM t").await;

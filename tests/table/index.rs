@@ -335,3 +335,16 @@ fn null_lists_give_null_and_stay_null() {
     let error = table(false).index(&[Index::ALL, 0.into()]).unwrap_err();
     assert!(matches!(error, Error::OutOfRangeIn { row: 0, axis: 1, index: 0, size: 0 }), "{error}");
 }
+
+#[test]
+fn arrays_are_indexed_as_columns_are() {
+    let (table, array) = (patients(), patients().array("code").unwrap());
+    for text in ["1", "::-1", "0, -2:", ":, 0", "[1, 0], [0, 0]", "None, 0", "..., 0"] {
+        let index = parse_index(text).unwrap();
+        let expected = table.index(&index).unwrap().array("code").unwrap();
+        assert_eq!(array.index(&index).unwrap(), expected, "{text}");
+    }
+    let one = array.index(&parse_index("0, 0, 0").unwrap()).unwrap();
+    assert_eq!((one.len(), one.ndim()), (1, 1));
+    assert!(array.index(&parse_index("9").unwrap()).unwrap_err().is_out_of_range());
+}

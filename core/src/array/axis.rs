@@ -180,6 +180,15 @@ impl Layout {
         }
     }
 
+    /// Returns the number of bytes of the offsets.
+    pub(crate) fn count_bytes(&self) -> usize {
+        match self {
+            Self::Ragged(Offsets::I32(o)) => o.len() * size_of::<i32>(),
+            Self::Ragged(Offsets::I64(o)) => o.len() * size_of::<i64>(),
+            Self::Uniform { .. } => 0,
+        }
+    }
+
     /// Converts to offsets; the offsets of uniform lists are multiples of the size.
     ///
     /// ```

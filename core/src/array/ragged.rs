@@ -129,7 +129,7 @@ impl From<Offsets> for ListAxis {
 /// // [[1, 2], [], [3]]
 /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
 /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
-/// assert_eq!(a.shape(), [3, -1]);
+/// assert_eq!(a.shape(), [Some(3), None]);
 /// assert_eq!(a.max_shape(), [3, 2]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -151,7 +151,7 @@ impl RaggedArray {
     /// // [[1, 2], [], [3]]
     /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
     /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
-    /// assert_eq!(a.shape(), [3, -1]);
+    /// assert_eq!(a.shape(), [Some(3), None]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -326,7 +326,7 @@ impl RaggedArray {
         if axis == 0 { Ok(self.rows) } else { Ok(self.axis(axis)?.layout.children()) }
     }
 
-    /// Returns the size of every axis; -1 for an axis that is stored as ragged.
+    /// Returns the size of every axis; `None` for an axis that is stored as ragged.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -336,15 +336,14 @@ impl RaggedArray {
     /// // [[1, 2], [], [3]]
     /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
     /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
-    /// assert_eq!(a.shape(), [3, -1]);
+    /// assert_eq!(a.shape(), [Some(3), None]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn shape(&self) -> Vec<i64> {
-        let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        std::iter::once(size(self.rows))
+    pub fn shape(&self) -> Vec<Option<usize>> {
+        std::iter::once(Some(self.rows))
             .chain(self.axes.iter().map(|a| match a.layout {
-                Layout::Ragged(_) => -1,
-                Layout::Uniform { size: n, .. } => size(n),
+                Layout::Ragged(_) => None,
+                Layout::Uniform { size, .. } => Some(size),
             }))
             .collect()
     }
@@ -364,6 +363,27 @@ impl RaggedArray {
     /// ```
     pub fn max_shape(&self) -> Vec<usize> {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
+    }
+
+    /// Returns the number of bytes of values, validity and offsets that this array uses.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert!(a.nbytes() >= 3 * 4 + 4 * 4); // 3 values and 4 offsets
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn nbytes(&self) -> usize {
+        let lists = self
+            .axes
+            .iter()
+            .map(|a| a.layout.count_bytes() + a.nulls.as_ref().map_or(0, |n| n.len().div_ceil(8)));
+        lists.sum::<usize>() + self.leaves.to_data().get_slice_memory_size().unwrap_or(0)
     }
 
     /// Returns the length of each list of `axis`, 0 for a null list. Negatives count from the end.

@@ -105,14 +105,14 @@ impl RaggedBatch {
     /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
     /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
     /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
-    /// let floats = batch.to_dtype(DType::F32)?;
+    /// let floats = batch.cast(DType::F32)?;
     /// assert_eq!(floats.tensor()?.to_string(), "float32[2, 2] [[1.0, 2.0], [3.0, 0.0]]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// If a value does not fit the type.
-    pub fn to_dtype(&self, dtype: DType) -> Result<Self> {
+    pub fn cast(&self, dtype: DType) -> Result<Self> {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
@@ -134,15 +134,15 @@ impl RaggedBatch {
     /// let mut batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
     /// assert_eq!(batch.sample(1)?.as_slice::<i32>()?, [3]);
     /// batch.set_padded_to(-1)?;
-    /// assert_eq!(batch.get(&parse_index("1")?)?.as_slice::<i32>()?, [3, -1]);
-    /// assert_eq!(batch.to_dtype(DType::F32)?.sample(0)?.as_slice::<f32>()?, [1.0, 2.0]);
+    /// assert_eq!(batch.index(&parse_index("1")?)?.as_slice::<i32>()?, [3, -1]);
+    /// assert_eq!(batch.cast(DType::F32)?.sample(0)?.as_slice::<f32>()?, [1.0, 2.0]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// If the sample does not exist.
     pub fn sample(&self, i: usize) -> Result<DenseTensor> {
-        let samples = self.total_num_samples_in_batch();
+        let samples = self.num_samples();
         if i >= samples {
             let index = i64::try_from(i).unwrap_or(i64::MAX);
             return Err(Error::OutOfRange { axis: 0, index, size: samples });
@@ -187,7 +187,7 @@ impl RaggedBatch {
     /// # Errors
     /// If axes before the non-uniform axis require a copy of the entries that exceeds the memory.
     pub fn split(&self) -> Result<Samples> {
-        let mut level: Vec<Samples> = (0..self.total_num_samples_in_batch())
+        let mut level: Vec<Samples> = (0..self.num_samples())
             .map(|i| self.sample(i).map(Samples::Tensor))
             .collect::<Result<_>>()?;
         for (axis, size) in self.batch_shape().iter().enumerate().skip(1).rev() {
@@ -211,13 +211,13 @@ impl RaggedBatch {
     /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
     /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
     /// // Sample 1 has no entry 1, so the result has its padding.
-    /// assert_eq!(batch.get(&parse_index(":, 1")?)?.to_string(), "int32[2] [2, 0]");
+    /// assert_eq!(batch.index(&parse_index(":, 1")?)?.to_string(), "int32[2] [2, 0]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// Same as [`DenseTensor::index`] and [`tensor`](Self::tensor).
-    pub fn get(&self, index: &[Index]) -> Result<DenseTensor> {
+    pub fn index(&self, index: &[Index]) -> Result<DenseTensor> {
         self.tensor()?.index(index)
     }
 

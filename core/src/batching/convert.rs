@@ -93,7 +93,7 @@ impl RaggedBatch {
     /// # Errors
     /// Never: the cumulative sizes are the offsets of the batch.
     pub fn to_packed(&self) -> Result<Packed> {
-        let samples = self.total_num_samples_in_batch();
+        let samples = self.num_samples();
         let (dtype, buffer) = match self.offsets() {
             Offsets::I32(o) => (DType::I32, o.inner().inner().clone()),
             Offsets::I64(o) => (DType::I64, o.inner().inner().clone()),
@@ -118,14 +118,14 @@ impl RaggedBatch {
     /// use serrate::batching::RaggedBatch;
     /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
     /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
-    /// let batch = RaggedBatch::from_ragged_array(&array)?;
+    /// let batch = RaggedBatch::from_ragged(&array)?;
     /// assert_eq!(batch.tensor()?.to_string(), "int32[2, 2] [[1, 2], [3, 0]]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// If the array has nulls or no lists, leaves are not numeric, or lists differ in length on several axes.
-    pub fn from_ragged_array(array: &RaggedArray) -> Result<Self> {
+    pub fn from_ragged(array: &RaggedArray) -> Result<Self> {
         let axes = array.axes();
         let lists: usize = axes.iter().filter_map(ListAxis::nulls).map(|n| n.null_count()).sum();
         let leaves = array.leaves().null_count();
@@ -185,24 +185,24 @@ impl RaggedBatch {
     /// use serrate::dense::DenseTensor;
     /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
     /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
-    /// let array = RaggedBatch::try_new(&t, None, Some(&sizes), None)?.to_ragged_array()?;
+    /// let array = RaggedBatch::try_new(&t, None, Some(&sizes), None)?.to_ragged()?;
     /// assert_eq!((array.len(), array.lengths(1)?), (2, vec![2, 1]));
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// If the length of an axis exceeds a `usize`, which can occur only in a batch without values.
-    pub fn to_ragged_array(&self) -> Result<RaggedArray> {
+    pub fn to_ragged(&self) -> Result<RaggedArray> {
         let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
         let (rows, rest) = self.batch_shape().split_first().map_or((0, &[][..]), |(r, b)| (*r, b));
-        let mut axes = Vec::with_capacity(self.dim() - 1);
+        let mut axes = Vec::with_capacity(self.ndim() - 1);
         let mut lists = rows;
         for size in rest {
             axes.push(uniform(*size, lists));
             lists *= size;
         }
         axes.push(self.offsets().clone().into());
-        let mut lists = self.total_num_entries();
+        let mut lists = self.num_entries();
         for size in self.entry_shape() {
             axes.push(uniform(*size, lists));
             lists = lists.saturating_mul(*size);
@@ -210,7 +210,7 @@ impl RaggedBatch {
         RaggedArray::try_new(rows, axes, self.values().to_flat()?)
     }
 
-    /// Creates a batch from a column of a table, like [`from_ragged_array`](Self::from_ragged_array):
+    /// Creates a batch from a column of a table, like [`from_ragged`](Self::from_ragged):
     /// empty lists become samples without entries, and nulls are an error.
     ///
     /// ```
@@ -230,13 +230,13 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Same as [`from_ragged_array`](Self::from_ragged_array); also if the column does not exist.
+    /// Same as [`from_ragged`](Self::from_ragged); also if the column does not exist.
     pub fn from_column(table: &RaggedTable, name: &str) -> Result<Self> {
-        Self::from_ragged_array(&table.array(name)?)
+        Self::from_ragged(&table.array(name)?)
     }
 
     /// Creates a table with one column per batch. All batches must have the same sample sizes; the columns
-    /// share their offsets and have the axes of [`to_ragged_array`](Self::to_ragged_array). The data axes of
+    /// share their offsets and have the axes of [`to_ragged`](Self::to_ragged). The data axes of
     /// each column must be a prefix of the data axes of the column with the most axes. A sample without entries
     /// becomes an empty list.
     ///
@@ -249,7 +249,7 @@ impl RaggedBatch {
     /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
     /// let table = RaggedBatch::to_table(&[("code", &batch)])?;
     /// assert_eq!(RaggedBatch::from_column(&table, "code")?, batch);
-    /// assert_eq!(batch.to_ragged_array()?.lengths(1)?, [2, 1]);
+    /// assert_eq!(batch.to_ragged()?.lengths(1)?, [2, 1]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -257,12 +257,12 @@ impl RaggedBatch {
     /// If there are no batches, sample sizes differ (the message names the sample), the data axes of
     /// a column are not a prefix of those of the longest column, or a name repeats.
     pub fn to_table(columns: &[(&str, &Self)]) -> Result<RaggedTable> {
-        let Some((_, first)) = columns.iter().rev().max_by_key(|(_, b)| b.dim()) else {
+        let Some((_, first)) = columns.iter().rev().max_by_key(|(_, b)| b.ndim()) else {
             return Err(Error::invalid(
                 "there are no batches to convert to a table; give at least one",
             ));
         };
-        let array = first.to_ragged_array()?;
+        let array = first.to_ragged()?;
         let mut builder = RaggedTable::builder().rows(array.len());
         for axis in array.axes() {
             builder = builder.layout(axis.layout().clone());
@@ -277,7 +277,7 @@ impl RaggedBatch {
                     first.entry_shape()
                 )));
             }
-            builder = builder.column(*name, batch.dim() - 1, batch.values().to_flat()?);
+            builder = builder.column(*name, batch.ndim() - 1, batch.values().to_flat()?);
         }
         builder.build()
     }
@@ -287,7 +287,7 @@ impl TryFrom<&RaggedArray> for RaggedBatch {
     type Error = Error;
 
     fn try_from(array: &RaggedArray) -> Result<Self> {
-        Self::from_ragged_array(array)
+        Self::from_ragged(array)
     }
 }
 
@@ -295,7 +295,7 @@ impl TryFrom<&RaggedBatch> for RaggedArray {
     type Error = Error;
 
     fn try_from(batch: &RaggedBatch) -> Result<Self> {
-        batch.to_ragged_array()
+        batch.to_ragged()
     }
 }
 
@@ -322,9 +322,9 @@ mod tests {
         assert!(Arc::ptr_eq(batch.structure(), other.structure()));
         let mask = batch.mask().unwrap().as_bytes().as_ptr();
         assert_eq!(other.mask().unwrap().as_bytes().as_ptr(), mask);
-        let array = batch.to_ragged_array().unwrap();
+        let array = batch.to_ragged().unwrap();
         assert!(batch.offsets().ptr_eq(&array.axes()[0].layout().to_offsets().unwrap()));
-        let back = RaggedBatch::from_ragged_array(&array).unwrap();
+        let back = RaggedBatch::from_ragged(&array).unwrap();
         assert_eq!(back.values().as_bytes().as_ptr(), batch.values().as_bytes().as_ptr());
         let packed = batch.to_packed().unwrap();
         assert_eq!(RaggedBatch::from_packed(packed.values, &packed.cu_seqlens).unwrap(), batch);

@@ -98,9 +98,7 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
 pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
     let mask = match mask.into() {
         AnyBatch::Dense(tensor) => AnyBatch::Dense(mask_to_bool(&tensor)?.into_owned()),
-        AnyBatch::Ragged(batch) if batch.num_batch_dims() == 1 => {
-            batch.to_dtype(DType::Bool)?.into()
-        }
+        AnyBatch::Ragged(batch) if batch.num_batch_dims() == 1 => batch.cast(DType::Bool)?.into(),
         AnyBatch::Ragged(batch) => {
             return Err(Error::invalid(format!(
                 "a mask of {} batch axes cannot be converted to indices; apply flatten_batch_dims first to get one batch axis",

@@ -43,7 +43,7 @@ fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor>
     let dtype = batch.dtype();
     if let Some(other) = options.dtype.filter(|d| *d != dtype) {
         return Err(Error::invalid(format!(
-            "padding cannot change the element type from {dtype} to {other}; convert the batch with to_dtype first"
+            "padding cannot change the element type from {dtype} to {other}; convert the batch before"
         )));
     }
     let filler = match options.fill {

@@ -35,7 +35,7 @@ use crate::error::{Error, Result};
 /// let padded = DenseTensor::from_vec([2, 2, 2], vec![1, 2, 3, 4, 5, 6, 0, 0])?;
 /// let mask = DenseTensor::from_bools([2, 2], [true, true, true, false])?;
 /// let batch = RaggedBatch::try_new(&padded, Some(&mask), None, None)?;
-/// assert_eq!((batch.shape(), batch.total_num_entries()), (vec![2, 2, 2], 3));
+/// assert_eq!((batch.shape(), batch.num_entries()), (vec![2, 2, 2], 3));
 /// assert_eq!(batch.values().to_string(), "int32[3, 2] [[1, 2], [3, 4], [5, 6]]");
 /// assert_eq!(batch.tensor()?, &padded);
 /// # Ok::<(), serrate::Error>(())
@@ -276,10 +276,10 @@ impl RaggedBatch {
     /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
     /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
     /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
-    /// assert_eq!(batch.total_num_samples_in_batch(), 2);
+    /// assert_eq!(batch.num_samples(), 2);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn total_num_samples_in_batch(&self) -> usize {
+    pub fn num_samples(&self) -> usize {
         self.offsets().lists()
     }
 
@@ -292,10 +292,10 @@ impl RaggedBatch {
     /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
     /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
     /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
-    /// assert_eq!((batch.total_num_entries(), batch.tensor()?.num_elements()), (3, 4));
+    /// assert_eq!((batch.num_entries(), batch.tensor()?.num_elements()), (3, 4));
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn total_num_entries(&self) -> usize {
+    pub fn num_entries(&self) -> usize {
         self.offsets().children()
     }
 
@@ -324,10 +324,10 @@ impl RaggedBatch {
     /// let padded = DenseTensor::from_vec([2, 2, 2], vec![1, 2, 3, 4, 5, 6, 0, 0])?;
     /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
     /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
-    /// assert_eq!((batch.shape(), batch.dim(), batch.size(-1)?), (vec![2, 2, 2], 3, 2));
+    /// assert_eq!((batch.shape(), batch.ndim()), (vec![2, 2, 2], 3));
     /// assert_eq!((batch.num_batch_dims(), batch.non_uniform_dim()), (1, 1));
     /// assert_eq!((batch.entry_shape(), batch.nbytes()), (&[2][..], 3 * 2 * 4));
-    /// assert_eq!((batch.total_num_samples_in_batch(), batch.max_sample_size()), (2, 2));
+    /// assert_eq!((batch.num_samples(), batch.max_sample_size()), (2, 2));
     /// assert_eq!((batch.sample_sizes()?, batch.offsets().length(1)), (&sizes, 1));
     /// assert_eq!((batch.padded(&DenseOptions::default())?, batch.dtype()), (padded, DType::I32));
     /// let copy = batch.as_self_with_cloned_data()?;
@@ -341,31 +341,6 @@ impl RaggedBatch {
         shape
     }
 
-    /// Returns the size of one axis of the padded tensor; negative axes count from the end.
-    ///
-    /// ```
-    /// # use serrate_core as serrate;
-    /// use serrate::batching::RaggedBatch;
-    /// use serrate::dense::DenseTensor;
-    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
-    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
-    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
-    /// assert_eq!((batch.size(0)?, batch.size(-1)?), (2, 3));
-    /// # Ok::<(), serrate::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If the axis does not exist.
-    pub fn size(&self, dim: i64) -> Result<usize> {
-        let shape = self.shape();
-        let axis = crate::index::resolve_position(dim, shape.len());
-        axis.map(|a| shape[a]).ok_or_else(|| Error::NoSuchAxis {
-            what: "the batch".into(),
-            axis: dim,
-            ndim: shape.len(),
-        })
-    }
-
     /// Returns the number of axes of the padded tensor.
     ///
     /// ```
@@ -375,10 +350,10 @@ impl RaggedBatch {
     /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
     /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
     /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
-    /// assert_eq!(batch.dim(), 2);
+    /// assert_eq!(batch.ndim(), 2);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn dim(&self) -> usize {
+    pub fn ndim(&self) -> usize {
         self.batch_shape().len() + self.values.ndim()
     }
 

@@ -87,7 +87,7 @@ fn reduce_samples<T: SumElement, R: Element>(
     make: impl Fn(T::Total, usize) -> Option<R> + Sync,
 ) -> Result<DenseTensor> {
     let values = batch.values().as_slice::<T>()?;
-    let samples = batch.total_num_samples_in_batch();
+    let samples = batch.num_samples();
     let entry = multiply_saturating(batch.entry_shape());
     let mut shape = batch.batch_shape().to_vec();
     shape.extend_from_slice(batch.entry_shape());

@@ -141,7 +141,7 @@ impl RaggedBatch {
     /// If the number of samples differs, there are no batch axes, more than one size is -1, the -1
     /// cannot be inferred, or another size is negative.
     pub fn reshape_batch_dims(&self, new_batch_shape: &[i64]) -> Result<Self> {
-        let samples = self.total_num_samples_in_batch();
+        let samples = self.num_samples();
         let refuse = || {
             Error::invalid(format!(
                 "{samples} samples do not fit batch axes of shape {new_batch_shape:?}; give sizes whose product is the number of samples (one size may be -1, to be inferred)"
@@ -184,7 +184,7 @@ impl RaggedBatch {
     /// # Errors
     /// Never: the new batch axis has one element per sample.
     pub fn flatten_batch_dims(&self) -> Result<Self> {
-        self.replace_batch_shape(vec![self.total_num_samples_in_batch()])
+        self.replace_batch_shape(vec![self.num_samples()])
     }
 
     /// Repeats the samples along batch axis `batch_dim` (by default the first) or along every batch
@@ -370,7 +370,7 @@ impl RaggedBatch {
     /// # Errors
     /// If the axis is among the batch axes or beyond the last axis.
     pub fn unsqueeze_data_dim(&self, dim: i64) -> Result<Self> {
-        let (batch, ndim) = (self.num_batch_dims(), self.dim());
+        let (batch, ndim) = (self.num_batch_dims(), self.ndim());
         let at = crate::index::resolve_position(dim, ndim + 1).filter(|d| *d >= batch);
         let at = at.ok_or_else(|| {
             Error::invalid(format!(
@@ -406,7 +406,7 @@ impl RaggedBatch {
     /// If `dim` is a batch axis or does not exist.
     pub fn get_non_uniform_dimension_transposed_to(&self, dim: usize) -> Result<Self> {
         let batch = self.num_batch_dims();
-        check_dim(dim, batch, self.dim())?;
+        check_dim(dim, batch, self.ndim())?;
         let own = self.non_uniform_dim();
         if dim == own {
             return Ok(self.clone());
@@ -431,8 +431,7 @@ impl RaggedBatch {
         let values = if between == 0 || a == 1 || b == 1 {
             self.values().reshape(made)?
         } else {
-            let blocks =
-                self.total_num_entries().saturating_mul(multiply_saturating(&shape[..low]));
+            let blocks = self.num_entries().saturating_mul(multiply_saturating(&shape[..low]));
             let run = multiply_saturating(&shape[high..]).saturating_mul(self.dtype().size());
             let buffer = swap_axes(self.values().as_bytes(), blocks, (a, b), run)?;
             DenseTensor::try_new_trusted(self.dtype(), made, buffer)?
@@ -466,7 +465,7 @@ pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyB
         AnyBatch::Ragged(batch) => {
             let (before, after) = batch.split_entry_shape();
             let gone = before.iter().filter(|n| **n == 1).count();
-            let mut shape = vec![batch.total_num_entries()];
+            let mut shape = vec![batch.num_entries()];
             shape.extend(before.iter().chain(after).filter(|n| **n != 1));
             let values = batch.values().reshape(shape)?;
             Ok(batch.replace_values(values, batch.non_uniform_dim() - gone)?.into())

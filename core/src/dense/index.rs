@@ -129,6 +129,7 @@ impl Selection {
     }
 
     /// Returns the index of every selected element, in the order of the result.
+    #[cfg(feature = "batching")]
     pub(crate) fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         self.ranges().flatten()
     }

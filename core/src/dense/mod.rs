@@ -18,6 +18,7 @@ pub use convert::tensor_field;
 pub(crate) use convert::unpack_bits;
 pub use display::DenseDisplay;
 pub use dtype::{DType, Element};
+#[cfg(feature = "batching")]
 pub(crate) use index::Selection;
 pub use options::{DenseOptions, Fill};
 pub use table_tensors::{DenseSpec, Size, TableDenseOptions};

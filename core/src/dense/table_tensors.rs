@@ -337,7 +337,9 @@ impl TablePlan {
             None => whole.clone(),
         };
         if let Some(rows) = &options.rows {
-            table = table.slice(rows.clone())?;
+            // Refuses a range that starts after its own end.
+            table.windows(rows.clone())?;
+            table = table.slice(rows.start, rows.len())?;
         }
         let sizes = table.resolve_sizes(&options.sizes)?;
         let mut shape = vec![table.num_rows()];

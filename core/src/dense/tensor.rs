@@ -210,6 +210,7 @@ impl DenseTensor {
         &self.buffer
     }
 
+    #[cfg(feature = "batching")]
     pub(crate) fn new_empty(dtype: DType) -> Self {
         Self { dtype, shape: vec![0], buffer: Buffer::from_vec(Vec::<u64>::new()) }
     }
@@ -362,6 +363,7 @@ impl DenseTensor {
         }
     }
 
+    #[cfg(feature = "het")]
     pub(crate) fn format_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.format_axis(f, 0, 0, &self.strides(), usize::MAX)
     }

@@ -48,7 +48,8 @@ impl HetTensor {
     ///     DenseTensor::from_vec([1, 3], vec![7, 8, 9])?.into(),
     /// ]))?;
     /// assert_eq!(z.dim_types(), [DimType::Het, DimType::Het, DimType::Batch]);
-    /// assert_eq!((z.shape(), z.uniform_shape()), (vec![-1, -1, 3], vec![2, -1, 3]));
+    /// assert_eq!(z.shape(), [None, None, Some(3)]);
+    /// assert_eq!(z.uniform_shape(), [Some(2), None, Some(3)]);
     /// assert_eq!(z.max_shape(), [2, 2, 3]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -72,7 +73,8 @@ impl HetTensor {
         types
     }
 
-    /// Returns the size of every dim, or -1 for a [`Het`](DimType::Het) dim, as in the library HetTensor.
+    /// Returns the size of every dim, or `None` for a [`Het`](DimType::Het) dim, for which the library
+    /// HetTensor has -1.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -80,16 +82,14 @@ impl HetTensor {
     /// use serrate::het::{HetTensor, Nested};
     /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
-    /// assert_eq!(x.shape(), [-1, -1]);
+    /// assert_eq!(x.shape(), [None, None]);
     /// let even = HetTensor::from_dense(&DenseTensor::from_vec([1, 2], vec![1, 2])?)?;
-    /// assert_eq!(even.shape(), [1, 2]);
+    /// assert_eq!(even.shape(), [Some(1), Some(2)]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn shape(&self) -> Vec<i64> {
-        let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        let sizes = self.max_shape().into_iter().map(size);
-        let types = self.dim_types();
-        sizes.zip(types).map(|(n, t)| if t == DimType::Het { -1 } else { n }).collect()
+    pub fn shape(&self) -> Vec<Option<usize>> {
+        let sizes = self.max_shape().into_iter().zip(self.dim_types());
+        sizes.map(|(size, kind)| (kind == DimType::Batch).then_some(size)).collect()
     }
 
     /// Returns the largest size of every dim, which is the shape of the padded tensor.
@@ -111,9 +111,9 @@ impl HetTensor {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim, or -1 if its lists differ in length or are null. Dim 0 is a
-    /// single list, so its size is always known; [`shape`](Self::shape) returns -1 for dim 0 if its
-    /// slices differ in shape.
+    /// Returns the size of every dim, or `None` if its lists differ in length or are null. Dim 0 is
+    /// a single list, so its size is always known; [`shape`](Self::shape) returns `None` for dim 0
+    /// if its slices differ in shape.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -125,13 +125,13 @@ impl HetTensor {
     /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
     /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
     /// let x = HetTensor::from_ragged(&array)?;
-    /// assert_eq!(x.uniform_shape(), [2, -1]);
+    /// assert_eq!(x.uniform_shape(), [Some(2), None]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn uniform_shape(&self) -> Vec<i64> {
+    pub fn uniform_shape(&self) -> Vec<Option<usize>> {
         let size = |axis: &ListAxis| match axis.layout() {
-            Layout::Ragged(_) => -1,
-            Layout::Uniform { size, .. } => i64::try_from(*size).unwrap_or(i64::MAX),
+            Layout::Ragged(_) => None,
+            Layout::Uniform { size, .. } => Some(*size),
         };
         self.array.axes().iter().map(size).collect()
     }

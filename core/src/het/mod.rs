@@ -56,7 +56,7 @@ pub use ops::{HetOperand, Number};
 ///     Nested::List(vec![row(&[1, 2])?, row(&[1])?, row(&[3, 4, 5])?]),
 ///     Nested::List(vec![row(&[1, 3, 4])?, row(&[2])?, row(&[1, 2])?]),
 /// ]))?;
-/// assert_eq!((x.shape(), x.max_shape()), (vec![-1, -1, -1], vec![2, 3, 3]));
+/// assert_eq!((x.shape(), x.max_shape()), (vec![None, None, None], vec![2, 3, 3]));
 /// assert_eq!(x.sum(Some(0))?.to_string(), "[tensor([2, 5, 4]), tensor([3]), tensor([4, 6, 5])]");
 /// let first = x.index(&[Index::ALL, Index::ALL, 0.into()])?;
 /// assert_eq!(first.to_string(), "tensor([[1, 1, 3], [1, 2, 1]])");
@@ -218,6 +218,20 @@ impl HetTensor {
     pub fn dtype(&self) -> DType {
         // The constructor checked that the leaf type has a `DType`, so the default is never used.
         DType::from_arrow(self.array.leaf_type()).unwrap_or(DType::F64)
+    }
+
+    /// Returns the number of bytes of values, validity and offsets that this tensor uses.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::HetTensor;
+    /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2], vec![1i32, 2])?)?;
+    /// assert!(x.nbytes() >= 2 * 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn nbytes(&self) -> usize {
+        self.array.nbytes()
     }
 
     /// Returns the number of values; holes (elements without a value) do not count.

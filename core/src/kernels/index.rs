@@ -389,8 +389,8 @@ fn take_positions(
 /// use serrate::kernels::index::new_axis;
 /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
-/// assert_eq!(a.shape(), [2, -1]);
-/// assert_eq!(new_axis(&a, 1)?.shape(), [2, 1, -1]);
+/// assert_eq!(a.shape(), [Some(2), None]);
+/// assert_eq!(new_axis(&a, 1)?.shape(), [Some(2), Some(1), None]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///

@@ -185,6 +185,7 @@ impl Loader {
     ///
     /// ```
     /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "generate")] {
     /// use serrate::generate::Patients;
     /// use serrate::loader::{Loader, LoaderOptions, Sampling};
     /// let dir = tempfile::tempdir()?;
@@ -202,6 +203,7 @@ impl Loader {
     ///         assert_eq!(batch.tensor("code")?.shape()[..2], batch.tensor("dim1/mask")?.shape()[..]);
     ///     }
     /// }
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open<P: AsRef<Path>>(
@@ -217,6 +219,7 @@ impl Loader {
     ///
     /// ```
     /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "generate")] {
     /// use serrate::io::nrt::{self, ReadOptions};
     /// use serrate::loader::{Loader, LoaderOptions};
     /// let table = serrate::generate::mimic_table(4, 1)?;
@@ -227,6 +230,7 @@ impl Loader {
     /// let loader = Loader::open_with([&path], LoaderOptions::new(2).seed(7), &read)?;
     /// assert_eq!((loader.num_rows(), loader.plan(0).num_batches()), (4, 2));
     /// assert!(format!("{:?}", loader.options()).contains('7'));
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

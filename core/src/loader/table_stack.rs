@@ -235,7 +235,7 @@ mod tests {
             table(&[]),
             table(&[&[1, 2, 3], &[]]),
             table(&[&[]]),
-            table(&[&[4], &[5, 6], &[7, 8]]).slice(1..3).unwrap(),
+            table(&[&[4], &[5, 6], &[7, 8]]).slice(1, 2).unwrap(),
             table(&[]),
         ];
         let stack = TableStack::new(&tables).unwrap().unwrap();

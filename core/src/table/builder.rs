@@ -132,7 +132,7 @@ impl RaggedTableBuilder {
     ///     .layout(Layout::Uniform { size: 2, lists: 1 })
     ///     .column("xy", 2, Arc::new(Int32Array::from(vec![3, 4])))
     ///     .build()?;
-    /// assert_eq!(table.array("xy")?.shape(), [2, -1, 2]);
+    /// assert_eq!(table.array("xy")?.shape(), [Some(2), None, Some(2)]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn layout(mut self, layout: Layout) -> Self {
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(make(RaggedTable::builder().offsets(offsets)), table);
         assert_eq!(make(RaggedTable::builder().bounds([3, 3, 5]).unwrap()), table);
         let uniform = RaggedTable::builder().layout(Layout::Uniform { size: 5, lists: 1 });
-        assert_eq!(make(uniform).array("x").unwrap().shape(), [1, 5]);
+        assert_eq!(make(uniform).array("x").unwrap().shape(), [Some(1), Some(5)]);
     }
 
     #[test]

@@ -730,7 +730,7 @@ impl RaggedTable {
         Ok(windows)
     }
 
-    /// Returns the rows `rows` as a table that shares all buffers; O(axes + columns).
+    /// Returns the `length` rows from row `offset` on, sharing all buffers; O(axes + columns).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -742,15 +742,15 @@ impl RaggedTable {
     ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
     ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
     ///     .build()?;
-    /// let second = table.slice(1..2)?;
+    /// let second = table.slice(1, 1)?;
     /// assert_eq!((second.num_rows(), second.axis_len(1)?), (1, 1));
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when the range exceeds the rows, or starts after its own end.
-    pub fn slice(&self, rows: Range<usize>) -> Result<Self> {
-        let windows = self.windows(rows)?;
+    /// [`Error::OutOfRange`] when the range exceeds the rows.
+    pub fn slice(&self, offset: usize, length: usize) -> Result<Self> {
+        let windows = self.windows(offset..offset.saturating_add(length))?;
         let axes = self
             .axes
             .iter()
@@ -830,15 +830,7 @@ impl RaggedTable {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn nbytes(&self) -> usize {
-        let offsets: usize = self
-            .axes
-            .iter()
-            .map(|a| match &a.layout {
-                Layout::Ragged(crate::array::Offsets::I32(o)) => o.len() * 4,
-                Layout::Ragged(crate::array::Offsets::I64(o)) => o.len() * 8,
-                Layout::Uniform { .. } => 0,
-            })
-            .sum();
+        let offsets: usize = self.axes.iter().map(|a| a.layout.count_bytes()).sum();
         let values: usize = self
             .columns
             .iter()

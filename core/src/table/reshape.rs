@@ -108,7 +108,7 @@ impl RaggedTable {
     ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
     ///     .build()?;
     /// let wide = table.unsqueeze(1)?;
-    /// assert_eq!(wide.array("code")?.shape(), [2, 1, -1]);
+    /// assert_eq!(wide.array("code")?.shape(), [Some(2), Some(1), None]);
     /// assert_eq!(wide.squeeze(1)?, table);
     /// # Ok::<(), serrate::Error>(())
     /// ```

@@ -236,7 +236,7 @@ impl<'a> Row<'a> {
     /// Never: the ranges of a view are within its table.
     pub fn to_table(&self) -> Result<RaggedTable> {
         let index = self.index();
-        let row = self.table.slice(index..index + 1)?;
+        let row = self.table.slice(index, 1)?;
         let whole = self.table.windows(index..index + 1)?;
         if whole == self.windows {
             return Ok(row);

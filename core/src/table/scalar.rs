@@ -182,7 +182,7 @@ impl RaggedTable {
     /// assert!(table.scalars().is_empty());
     /// let second = table.index(&[1.into()])?;
     /// assert_eq!(second.scalars()[0].name(), "age");
-    /// assert_eq!(second.unsqueeze(0)?, table.slice(1..2)?);
+    /// assert_eq!(second.unsqueeze(0)?, table.slice(1, 1)?);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn scalars(&self) -> &[Scalar] {

@@ -228,7 +228,7 @@ impl TableStats {
     ///     .lengths([2, 1])?
     ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
     ///     .build()?;
-    /// let stats = TableStats::of([&table, &table.slice(0..1)?])?;
+    /// let stats = TableStats::of([&table, &table.slice(0, 1)?])?;
     /// assert_eq!((stats.rows(), stats.columns()[0].values), (3, 5));
     /// # Ok::<(), serrate::Error>(())
     /// ```

@@ -60,10 +60,10 @@ pub fn run(data: &[u8]) {
         }
     }
     let dense = read_within(data, beyond, || s.dense.index(&items));
-    let sparse = read_within(data, beyond, || s.sparse.get(&items));
+    let sparse = read_within(data, beyond, || s.sparse.index(&items));
     if let (Ok(dense), Ok(sparse)) = (&dense, &sparse) {
         assert_eq!(dense, sparse, "dense and sparse");
     }
-    let _ = (s.sparse.get_orthogonal(&items), s.sparse.get_sparse(&items));
-    let _ = (read_within(data, beyond, || s.het.index(&items)), s.batch.get(&items));
+    let _ = (s.sparse.index_orthogonal(&items), s.sparse.index_sparse(&items));
+    let _ = (read_within(data, beyond, || s.het.index(&items)), s.batch.index(&items));
 }

@@ -66,20 +66,20 @@ fn check_pair(values: &DenseTensor, other: &DenseTensor) {
             assert_eq!(tensor.shape(), batch.shape());
         }
         let sizes = batch.sample_sizes().unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(sizes.num_elements(), batch.total_num_samples_in_batch());
+        assert_eq!(sizes.num_elements(), batch.num_samples());
         let _ = (batch.mask(), batch.split(), batch.get_existence_weights(DType::F32));
         if let Ok(packed) = batch.to_packed() {
             let back = RaggedBatch::from_packed(packed.values.clone(), &packed.cu_seqlens);
             let back = back.unwrap_or_else(|e| panic!("{e}"));
-            assert_eq!(back.total_num_entries(), batch.total_num_entries());
+            assert_eq!(back.num_entries(), batch.num_entries());
         }
-        if let Ok(array) = batch.to_ragged_array() {
+        if let Ok(array) = batch.to_ragged() {
             if let Ok(array) = array.to_arrow() {
                 check_array(&array);
             }
-            let _ = RaggedBatch::from_ragged_array(&array);
+            let _ = RaggedBatch::from_ragged(&array);
         }
-        for sample in 0..batch.total_num_samples_in_batch().min(4) {
+        for sample in 0..batch.num_samples().min(4) {
             batch.sample(sample).unwrap_or_else(|e| panic!("{e}"));
         }
     }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use serrate::dense::{DType, DenseTensor, Fill};
-use serrate::dok::{DokTensor as Dok, DokValue, DuplicateEntries, HashMap};
+use serrate::dok::{DokTensor as Dok, DokValue, DuplicateEntries, RowMap};
 
 use super::DokTensor;
 use crate::errors::{make_invalid_error, make_type_error};
@@ -114,7 +114,7 @@ pub(super) fn extract_shape(size: &[i64]) -> PyResult<Vec<usize>> {
 
 /// Creates a tensor from a map whose keys are coordinates.
 pub(super) fn make_tensor_from_map(
-    map: &HashMap,
+    map: &RowMap,
     shape: Option<Vec<usize>>,
 ) -> serrate::Result<Dok> {
     let (keys, values) = (map.keys()?, map.values()?);

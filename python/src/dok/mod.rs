@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use serrate::dense::{DType, DenseTensor};
-use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, HashMap, MapOptions};
+use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, MapOptions, RowMap};
 
 use self::inputs::{
     Value, as_coo, extract_coo, extract_operand, extract_reduced_axes, extract_required_axes,
@@ -224,9 +224,10 @@ impl DokTensor {
         self.library.device(py)
     }
 
+    /// Always True.
     #[getter]
     fn is_sparse(&self) -> bool {
-        self.inner.is_sparse()
+        true
     }
 
     /// Always False: gradients are not recorded.
@@ -300,7 +301,7 @@ impl DokTensor {
             let keys = (0..count).flat_map(|i| (0..ndim).map(move |a| by_axis[a * count + i]));
             let keys = DenseTensor::from_vec([count, ndim], keys.collect::<Vec<_>>())?;
             let values = coo.values.reshape([count, 1])?;
-            HashMap::from_rows(&keys, &values, MapOptions::default())
+            RowMap::from_rows(&keys, &values, MapOptions::default())
         })?;
         Ok(PyHashMap { inner, library: self.library })
     }
@@ -319,14 +320,14 @@ impl DokTensor {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let index = index_in(index)?;
-        let out = run_detached(py, || self.inner.get(&index)).map_err(as_index_error)?;
+        let out = run_detached(py, || self.inner.index(&index)).map_err(as_index_error)?;
         give_tensor(py, out, self.library)
     }
 
     /// Returns a copy of the elements at an index as a sparse tensor. Indexing follows numpy.
     fn get_sparse(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         let index = index_in(index)?;
-        self.map_inner(py, |t| t.get_sparse(&index)).map_err(as_index_error)
+        self.map_inner(py, |t| t.index_sparse(&index)).map_err(as_index_error)
     }
 
     /// Returns the elements at an index that is applied axis by axis: arrays and masks select a grid.
@@ -342,7 +343,8 @@ impl DokTensor {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let index = index_in(index)?;
-        let out = run_detached(py, || self.inner.get_orthogonal(&index)).map_err(as_index_error)?;
+        let out =
+            run_detached(py, || self.inner.index_orthogonal(&index)).map_err(as_index_error)?;
         give_tensor(py, out, self.library)
     }
 
@@ -752,8 +754,8 @@ impl DokTensor {
         let Some((side, library)) = extract_operand(value)? else { return Ok(py.NotImplemented()) };
         let out = self.map_inner(py, |t| match &side {
             Value::Number(by) => t.scale(*by),
-            Value::Dense(other) => t.multiply_dense(other),
-            Value::Sparse(other) => t.multiply(other),
+            Value::Dense(other) => t.mul_dense(other),
+            Value::Sparse(other) => t.mul(other),
         })?;
         Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
     }

@@ -385,8 +385,5 @@ pub(in crate::cli) fn split_table(
     let rows = table.num_rows();
     // An empty table yields one batch without rows, which has the columns.
     let starts = (0..rows.max(1)).step_by(BATCH_ROWS);
-    Ok(starts.map(move |start| {
-        let end = rows.min(start + BATCH_ROWS);
-        Ok(table.slice(start..end)?.to_batch()?)
-    }))
+    Ok(starts.map(move |start| Ok(table.slice(start, BATCH_ROWS.min(rows - start))?.to_batch()?)))
 }

@@ -79,7 +79,7 @@ pub(super) fn read_timelines(
             let Ok(table) = read_group(&batch, &group.columns, 0)? else { return Ok(timelines) };
             for row in 0..table.num_rows() {
                 let facts = list_facts(&batch.slice(row, 1), groups)?;
-                timelines.extend(plan.read_row(&table.slice(row..row + 1)?, seen + row, facts)?);
+                timelines.extend(plan.read_row(&table.slice(row, 1)?, seen + row, facts)?);
             }
             seen += batch.num_rows();
         }

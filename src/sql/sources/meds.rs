@@ -279,11 +279,11 @@ impl MedsSource {
         let mut start = 0;
         while start < rows {
             let most = start..rows.min(start.saturating_add(batch_size));
-            let end = start + rows_within(&whole.events, most, axis, leaves)?;
+            let count = rows_within(&whole.events, most, axis, leaves)?;
             let part = MedsShard {
                 name: String::new(),
-                events: whole.events.slice(start..end)?,
-                statics: whole.statics.slice(start..end)?,
+                events: whole.events.slice(start, count)?,
+                statics: whole.statics.slice(start, count)?,
             };
             let batch = part.to_batch()?;
             let columns = self
@@ -307,7 +307,7 @@ impl MedsSource {
                 columns,
                 &options,
             )?);
-            start = end;
+            start += count;
         }
         Ok((batches, charge))
     }

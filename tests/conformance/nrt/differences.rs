@@ -91,7 +91,7 @@ pub(super) fn meant(
             for item in from {
                 let item = if case.op == "vstack" { item.unsqueeze(0) } else { Ok(item.clone()) };
                 let item = item.map_err(|e| e.to_string())?;
-                let part = table.slice(row..row + item.num_rows()).map_err(|e| e.to_string())?;
+                let part = table.slice(row, item.num_rows()).map_err(|e| e.to_string())?;
                 if !part.equals(&item, true).map_err(|e| e.to_string())? {
                     return Err(format!("rows {row}.. are {part}, not {item}"));
                 }

@@ -1,6 +1,6 @@
 //! One column of a [`Dictionary`](super::Dictionary): its Arrow type and its stored values.
 
-use std::collections::HashMap as StdMap;
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder, UInt32Array, make_array};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// The distinct strings of a column, numbered in order of insertion; the dictionary stores these numbers.
 #[derive(Clone, Debug, Default)]
 struct StringVocabulary {
-    numbers: StdMap<Arc<str>, u32>,
+    numbers: HashMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
     /// The strings as an Arrow array, built on the first read after an insertion.
     array: OnceLock<ArrayRef>,
@@ -102,7 +102,7 @@ impl DictionaryColumn {
         }
     }
 
-    pub(crate) fn memory(&self) -> usize {
+    pub(crate) fn nbytes(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
             // Bytes per text: length, reference counts (16), `texts` (16), `numbers` entry (28).

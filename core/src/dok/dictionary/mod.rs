@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef, BooleanArray, new_empty_array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::FieldRef;
 
-use super::{HashMap, MapOptions, RowType};
+use super::{MapOptions, RowMap, RowType};
 use crate::dense::DType;
 use crate::error::{Error, Result};
 
@@ -17,7 +17,7 @@ use packed_keys::PackedRows;
 /// A dictionary from rows of key columns, such as a subject and a code, to one value column.
 ///
 /// Columns hold numbers, booleans, dates, times, timestamps, durations, or strings (each stored once, in a
-/// vocabulary per column). Keys compare as in [`HashMap`]: exactly, except that -0.0 equals 0.0 and all NaN
+/// vocabulary per column). Keys compare as in [`RowMap`]: exactly, except that -0.0 equals 0.0 and all NaN
 /// are equal. A key with NULL is never found; neither keys nor values can be set to NULL.
 ///
 /// ```
@@ -38,7 +38,7 @@ use packed_keys::PackedRows;
 /// assert!(dictionary.is_empty());
 /// dictionary.set(&[subject, code], &value)?;
 /// assert_eq!((dictionary.len(), dictionary.value_field().name().as_str()), (3, "value"));
-/// assert!(dictionary.memory() > 0);
+/// assert!(dictionary.nbytes() > 0);
 /// let subject: ArrayRef = Arc::new(Int64Array::from(vec![Some(8), Some(8), None]));
 /// let code: ArrayRef = Arc::new(StringArray::from(vec!["LAB//1", "LAB//2", "LAB//1"]));
 /// let found = dictionary.get(&[subject, code])?;
@@ -52,7 +52,7 @@ pub struct Dictionary {
     value: DictionaryColumn,
     /// Size in bytes of a packed key: the values of all key columns in one row, and padding.
     width: usize,
-    map: HashMap,
+    map: RowMap,
 }
 
 impl Dictionary {
@@ -95,7 +95,7 @@ impl Dictionary {
             }
         }
         let width = packed_keys::compute_padded_width(keys.iter().map(|k| k.dtype().size()).sum());
-        let map = HashMap::with_types(
+        let map = RowMap::with_types(
             RowType::new(DType::U8, [width])?,
             RowType::scalar(value.dtype()),
             options,
@@ -137,10 +137,10 @@ impl Dictionary {
     }
 
     /// Returns the memory of the dictionary in bytes, including the vocabularies of string columns.
-    pub fn memory(&self) -> usize {
+    pub fn nbytes(&self) -> usize {
         let texts =
-            self.keys.iter().chain([&self.value]).map(DictionaryColumn::memory).sum::<usize>();
-        self.map.memory() + texts
+            self.keys.iter().chain([&self.value]).map(DictionaryColumn::nbytes).sum::<usize>();
+        self.map.nbytes() + texts
     }
 
     /// Sets whether operations on large batches of keys may use several threads.
@@ -183,7 +183,7 @@ impl Dictionary {
         self.map.reserve(more)
     }
 
-    /// Sets the values of keys, and returns which rows added a key; see [`HashMap::set`].
+    /// Sets the values of keys, and returns which rows added a key; see [`RowMap::set`].
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -286,7 +286,7 @@ impl Dictionary {
         Ok(BooleanArray::new(found, None))
     }
 
-    /// Removes keys, and returns which of them were present; see [`HashMap::remove`].
+    /// Removes keys, and returns which of them were present; see [`RowMap::remove`].
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -467,7 +467,7 @@ impl Dictionary {
     /// assert_eq!((d.keys()?[0].len(), d.values()?.as_primitive::<Int64Type>().value(0)), (2, 71));
     /// assert_eq!(d.key_fields().next().unwrap().name(), "subject");
     /// assert_eq!((d.value_field().name().as_str(), d.schema().fields().len()), ("age", 2));
-    /// assert!(d.memory() > 0);
+    /// assert!(d.nbytes() > 0);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///

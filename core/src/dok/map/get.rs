@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::HashMap;
+use super::RowMap;
 #[cfg(target_arch = "x86_64")]
 use super::bucket_search::Avx2Probe;
 use super::bucket_search::{Candidate, NO_ROW, Probe, ScalarProbe};
@@ -42,7 +42,7 @@ const PART: usize = 1 << 14;
 
 pub(crate) const MISSING: u64 = u64::MAX;
 
-/// Result of [`HashMap::get`] for a batch of keys: their values, and whether each key was found.
+/// Result of [`RowMap::get`] for a batch of keys: their values, and whether each key was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetched {
     /// One value per key, in the order of the keys.
@@ -78,10 +78,10 @@ impl From<DenseTensor> for Fallback {
 impl Fallback {
     fn to_row(&self, of: &RowType) -> Result<Vec<u8>> {
         match self {
-            Self::Zero => Ok(vec![0; of.bytes()]),
+            Self::Zero => Ok(vec![0; of.nbytes()]),
             Self::Scalar(fill) => {
                 let one = fill.to_tensor(of.dtype())?;
-                Ok(one.as_bytes().repeat(of.bytes() / of.dtype().size()))
+                Ok(one.as_bytes().repeat(of.nbytes() / of.dtype().size()))
             }
             Self::Value(value) => {
                 if value.shape() != of.shape() {
@@ -397,14 +397,14 @@ impl LookupVisitor for RecordBuckets<'_> {
     }
 }
 
-impl HashMap {
+impl RowMap {
     /// Returns the values of keys, and which keys were found.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::dense::DenseTensor;
-    /// # use serrate::dok::{Fallback, HashMap, MapOptions};
-    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// # use serrate::dok::{Fallback, MapOptions, RowMap};
+    /// let mut map = RowMap::new(MapOptions::default())?;
     /// let keys = DenseTensor::from_vec([2], vec![1, 2])?;
     /// map.set(&keys, &DenseTensor::from_vec([2, 2], vec![10, 11, 20, 21])?)?;
     /// let other = Fallback::Value(DenseTensor::from_vec([2], vec![-1, -2])?);
@@ -419,11 +419,11 @@ impl HashMap {
     pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let of = &self.types()?.value;
-        let bytes = of.bytes().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
+        let bytes = of.nbytes().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!(
                 "{count} values of {} bytes exceed the address space; look up fewer keys at a time",
-                of.bytes()
+                of.nbytes()
             ))
         })?;
         let mut memory = TensorMemory::new_zeroed(bytes)?;
@@ -440,9 +440,9 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{Fallback, HashMap, MapOptions};
+    /// use serrate::dok::{Fallback, MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([2], vec![3i64, 5])?;
-    /// let map = HashMap::from_rows(&keys, &DenseTensor::from_vec([2], vec![1u8, 2])?, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &DenseTensor::from_vec([2], vec![1u8, 2])?, MapOptions::default())?;
     /// let queries = DenseTensor::from_vec([2], vec![5i64, 4])?;
     /// let (mut values, mut found) = ([0; 2], [false; 2]);
     /// map.get_into(&queries, &Fallback::from(9), &mut values, &mut found)?;
@@ -463,12 +463,12 @@ impl HashMap {
     ) -> Result<()> {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let of = &self.types()?.value;
-        if found.len() != count || Some(values.len()) != of.bytes().checked_mul(count) {
+        if found.len() != count || Some(values.len()) != of.nbytes().checked_mul(count) {
             return Err(Error::invalid(format!(
                 "the output slices have {} byte(s) for values and {} flag(s), but the result has {count} value(s) of {} byte(s) each and one flag per value; give slices of exactly these sizes",
                 values.len(),
                 found.len(),
-                of.bytes()
+                of.nbytes()
             )));
         }
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
@@ -485,8 +485,8 @@ impl HashMap {
     ) -> Result<()> {
         let types = self.types()?;
         let values = self.values.as_slice();
-        let value = types.value.bytes();
-        with_key_width!(types.key.bytes(), k => {
+        let value = types.value.nbytes();
+        with_key_width!(types.key.nbytes(), k => {
             let reader = self.make_reader(k);
             with_value_width!(value, v => {
                 let part = |queries: &[u8], out: &mut [u8], found: &mut [bool]| {
@@ -515,10 +515,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// let queries = DenseTensor::from_vec([2], vec![9i64, 6])?;
     /// assert_eq!(map.contains(&queries)?, [true, false]);
     /// # Ok::<(), serrate::Error>(())
@@ -529,7 +529,7 @@ impl HashMap {
     pub fn contains(&self, keys: &DenseTensor) -> Result<Vec<bool>> {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let mut found = vec![false; count];
-        with_key_width!(self.types()?.key.bytes(), k => {
+        with_key_width!(self.types()?.key.nbytes(), k => {
             let reader = self.make_reader(k);
             self.for_each_part(&queries, k.bytes(), &mut found, |queries, found| {
                 reader.visit_keys(queries, found.len(), &mut MarkFound(found));
@@ -544,10 +544,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// let queries = DenseTensor::from_vec([2], vec![9i64, 6])?;
     /// assert_eq!(map.find(&queries)?, [Some(2), None]);
     /// # Ok::<(), serrate::Error>(())
@@ -564,7 +564,7 @@ impl HashMap {
     /// Returns the row, or [`MISSING`], of each of `count` keys from `canonicalize_keys`.
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
-        with_key_width!(self.types()?.key.bytes(), k => {
+        with_key_width!(self.types()?.key.nbytes(), k => {
             let reader = self.make_reader(k);
             self.for_each_part(queries, k.bytes(), &mut rows, |queries, rows| {
                 reader.visit_keys(queries, rows.len(), &mut RecordRows(rows));
@@ -576,7 +576,7 @@ impl HashMap {
     /// Returns the bucket, or [`MISSING`], of each of `count` keys from `canonicalize_keys`.
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
-        with_key_width!(self.types()?.key.bytes(), k => {
+        with_key_width!(self.types()?.key.nbytes(), k => {
             let reader = self.make_reader(k);
             self.for_each_part(queries, k.bytes(), &mut buckets, |queries, buckets| {
                 reader.visit_keys(queries, buckets.len(), &mut RecordBuckets(buckets));

@@ -1,9 +1,9 @@
 use super::index_table::{IndexTable, compute_bucket_count};
 use super::row_types::with_key_width;
-use super::{HashMap, insert_parallel};
+use super::{RowMap, insert_parallel};
 use crate::error::{Error, Result};
 
-impl HashMap {
+impl RowMap {
     pub(super) fn max_rows(&self) -> usize {
         #[expect(
             clippy::cast_possible_truncation,
@@ -55,7 +55,7 @@ impl HashMap {
         let mut table = IndexTable::new(buckets)?;
         let (hashing, keys, len) = (self.hashing, self.keys.as_slice(), self.len);
         if let Some(types) = &self.types {
-            with_key_width!(types.key.bytes(), w => {
+            with_key_width!(types.key.nbytes(), w => {
                 if self.options.parallel && len >= insert_parallel::PARALLEL {
                     insert_parallel::fill_parallel(&mut table, hashing, w, keys, len);
                 } else {
@@ -72,10 +72,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let mut map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let mut map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// map.reserve(1000)?;
     /// assert!(map.n_buckets() > 1000);
     /// # Ok::<(), serrate::Error>(())
@@ -98,7 +98,7 @@ impl HashMap {
                     ))
                 })
             };
-            let (keys, values) = (bytes(types.key.bytes())?, bytes(types.value.bytes())?);
+            let (keys, values) = (bytes(types.key.nbytes())?, bytes(types.value.nbytes())?);
             self.keys.reserve(keys)?;
             self.values.reserve(values)?;
         }
@@ -110,8 +110,8 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::dense::DenseTensor;
-    /// # use serrate::dok::{HashMap, MapOptions};
-    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// # use serrate::dok::{MapOptions, RowMap};
+    /// let mut map = RowMap::new(MapOptions::default())?;
     /// let keys = DenseTensor::from_vec([3], vec![1, 2, 3])?;
     /// map.set(&keys, &DenseTensor::from_vec([3], vec![4, 5, 6])?)?;
     /// map.rehash(1000)?;
@@ -132,10 +132,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let mut map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let mut map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// map.reserve(1000)?;
     /// map.shrink()?;
     /// assert_eq!(map.len(), 3);
@@ -155,10 +155,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let mut map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let mut map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// map.clear();
     /// assert!(map.is_empty());
     /// # Ok::<(), serrate::Error>(())

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::HashMap;
+use super::RowMap;
 use super::hash::{Hashing, prefetch_value};
 use super::index_table::{
     AHEAD, EMPTY, IndexTable, LINE, find_home_bucket, hash_tag, match_row, next_bucket, pack_bucket,
@@ -150,7 +150,7 @@ pub(super) fn fill_parallel<W: Width>(
     }
 }
 
-impl HashMap {
+impl RowMap {
     /// Inserts at most [`STEP`] keys with several threads; the caller has ensured capacity for them.
     pub(super) fn put_parallel<W: Width>(
         &mut self,
@@ -164,7 +164,7 @@ impl HashMap {
             // The threads cannot reuse buckets of removed keys, so rebuild the table without such buckets.
             self.rehash(self.table.len())?;
         }
-        let (key, value) = (width.bytes(), self.types()?.value.bytes());
+        let (key, value) = (width.bytes(), self.types()?.value.nbytes());
         let (before, count) = (self.len, new.len());
         let hashes = hash_rows(self.hashing, width, keys, count);
         let known = KeyRows { width, stored: self.keys.as_slice(), rows: before, given: keys };

@@ -1,18 +1,18 @@
-use super::{HashMap, RowType};
+use super::{RowMap, RowType};
 use crate::dense::{DenseTensor, Element};
 use crate::error::{Error, Result};
 
-impl HashMap {
+impl RowMap {
     /// Returns the keys, one row each, in the order of [`values`](Self::values), without a copy.
     /// Later changes of the map do not affect the tensor; see also [`DenseTensor::to_arrow`].
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// assert_eq!(map.keys()?.as_slice::<i64>()?, [7, 8, 9]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -29,8 +29,8 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::dense::DenseTensor;
-    /// # use serrate::dok::{HashMap, MapOptions};
-    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// # use serrate::dok::{MapOptions, RowMap};
+    /// let mut map = RowMap::new(MapOptions::default())?;
     /// let keys = DenseTensor::from_vec([3], vec![7u16, 8, 9])?;
     /// map.set(&keys, &DenseTensor::from_vec([3], vec![0.5, 1.5, 2.5])?)?;
     /// let before = map.values()?;
@@ -57,8 +57,8 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
-    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// use serrate::dok::{MapOptions, RowMap};
+    /// let mut map = RowMap::new(MapOptions::default())?;
     /// let keys = DenseTensor::from_vec([2], vec![7u16, 8])?;
     /// map.set(&keys, &DenseTensor::from_vec([2], vec![0.5, 1.5])?)?;
     /// let rows: Vec<_> = map.rows::<u16, f64>()?.map(|(key, value)| (key[0], value[0])).collect();
@@ -74,8 +74,8 @@ impl HashMap {
         let types = self.types()?;
         let keys = view_elements::<K>(self.keys.as_slice(), &types.key, "keys")?;
         let values = view_elements::<V>(self.values.as_slice(), &types.value, "values")?;
-        let key = types.key.bytes() / size_of::<K>();
-        let value = types.value.bytes() / size_of::<V>();
+        let key = types.key.nbytes() / size_of::<K>();
+        let value = types.value.nbytes() / size_of::<V>();
         Ok((0..self.len).map(move |i| (&keys[i * key..][..key], &values[i * value..][..value])))
     }
 }

@@ -39,8 +39,8 @@ pub(crate) use row_types::canonicalize_keys;
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::dense::DenseTensor;
-/// use serrate::dok::{Fallback, HashMap, MapOptions};
-/// let mut map = HashMap::new(MapOptions::default())?;
+/// use serrate::dok::{Fallback, MapOptions, RowMap};
+/// let mut map = RowMap::new(MapOptions::default())?;
 /// let keys = DenseTensor::from_vec([2, 3], vec![0.5f32, 1.0, 2.0, 0.25, 0.0, 7.0])?;
 /// let values = DenseTensor::from_vec([2], vec![10i64, 20])?;
 /// assert_eq!(map.set(&keys, &values)?, [true, true]);
@@ -57,7 +57,7 @@ pub(crate) use row_types::canonicalize_keys;
 /// A lookup takes three memory accesses per key (bucket, key, value), which it prefetches for many
 /// keys at a time. Large batches use rayon's threads, unless [`MapOptions::parallel`] is off.
 #[derive(Debug)]
-pub struct HashMap {
+pub struct RowMap {
     options: MapOptions,
     seed: u64,
     hashing: Hashing,
@@ -74,16 +74,16 @@ struct RowTypes {
     value: RowType,
 }
 
-impl HashMap {
+impl RowMap {
     /// Creates a map whose types are determined by the first batch.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// let mut map = RowMap::new(MapOptions::default())?;
     /// assert_eq!(map.set(&keys, &values)?, [true, true, true]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -110,9 +110,9 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::{DType, DenseTensor};
-    /// use serrate::dok::{HashMap, MapOptions, RowType};
+    /// use serrate::dok::{MapOptions, RowMap, RowType};
     /// let (key, value) = (RowType::new(DType::I64, [2])?, RowType::scalar(DType::F32));
-    /// let mut map = HashMap::with_types(key.clone(), value, MapOptions::default())?;
+    /// let mut map = RowMap::with_types(key.clone(), value, MapOptions::default())?;
     /// assert_eq!((map.is_empty(), map.key_type()), (true, Some(&key)));
     /// assert_eq!(map.value_type().unwrap().dtype(), DType::F32);
     /// map.set_parallel(false);
@@ -125,7 +125,7 @@ impl HashMap {
     /// let copy = map.try_clone()?;
     /// map.clear();
     /// assert_eq!((map.len(), copy.len()), (0, 2));
-    /// assert!(copy.memory() > 0);
+    /// assert!(copy.nbytes() > 0);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -142,10 +142,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// assert_eq!(map.len(), 3);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -168,10 +168,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// assert_eq!(map.len(), 3);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -184,10 +184,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// assert!(!map.is_empty());
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -200,10 +200,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// assert!(map.n_buckets() > 3);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -216,10 +216,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// assert!(map.load_factor() > 0.0 && map.load_factor() <= 0.75);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -232,14 +232,14 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
-    /// assert!(map.memory() > 0);
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert!(map.nbytes() > 0);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn memory(&self) -> usize {
+    pub fn nbytes(&self) -> usize {
         self.table.bytes() + self.keys.capacity() + self.values.capacity()
     }
 
@@ -249,15 +249,15 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// assert!(map.longest_probe() >= 1);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn longest_probe(&self) -> usize {
-        let width = row_types::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.bytes()));
+        let width = row_types::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.nbytes()));
         let keys = self.keys.as_slice();
         let distance = |row: usize| {
             let hash = self.hashing.hash_row(width, row_types::Width::row(width, keys, row));
@@ -273,10 +273,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// assert_eq!(map.options(), &MapOptions::default());
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -288,8 +288,8 @@ impl HashMap {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::dok::{HashMap, MapOptions};
-    /// let map = HashMap::new(MapOptions { seed: Some(7), ..Default::default() })?;
+    /// use serrate::dok::{MapOptions, RowMap};
+    /// let map = RowMap::new(MapOptions { seed: Some(7), ..Default::default() })?;
     /// assert_eq!(map.seed(), 7);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -302,10 +302,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::{DType, DenseTensor};
-    /// use serrate::dok::{HashMap, MapOptions, RowType};
+    /// use serrate::dok::{MapOptions, RowMap, RowType};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// assert_eq!(map.key_type(), Some(&RowType::scalar(DType::I64)));
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -318,10 +318,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::{DType, DenseTensor};
-    /// use serrate::dok::{HashMap, MapOptions, RowType};
+    /// use serrate::dok::{MapOptions, RowMap, RowType};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// assert_eq!(map.value_type(), Some(&RowType::scalar(DType::F32)));
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -333,8 +333,8 @@ impl HashMap {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::dok::{HashMap, MapOptions};
-    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// use serrate::dok::{MapOptions, RowMap};
+    /// let mut map = RowMap::new(MapOptions::default())?;
     /// map.set_parallel(false);
     /// assert!(!map.options().parallel);
     /// # Ok::<(), serrate::Error>(())
@@ -356,10 +356,10 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{HashMap, MapOptions};
+    /// use serrate::dok::{MapOptions, RowMap};
     /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
     /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
-    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let map = RowMap::from_rows(&keys, &values, MapOptions::default())?;
     /// let mut copy = map.try_clone()?;
     /// copy.clear();
     /// assert_eq!((map.len(), copy.len()), (3, 0));

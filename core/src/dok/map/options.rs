@@ -1,13 +1,13 @@
 use crate::error::{Error, Result};
 
-/// Options of a [`HashMap`](super::HashMap).
+/// Options of a [`RowMap`](super::RowMap).
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::dok::{HashMap, MapOptions};
+/// use serrate::dok::{MapOptions, RowMap};
 /// let options = MapOptions { load_factor: 0.5, seed: Some(7), ..Default::default() };
-/// assert_eq!(HashMap::new(options)?.seed(), 7);
-/// assert!(HashMap::new(MapOptions { load_factor: 1.5, ..Default::default() }).is_err());
+/// assert_eq!(RowMap::new(options)?.seed(), 7);
+/// assert!(RowMap::new(MapOptions { load_factor: 1.5, ..Default::default() }).is_err());
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]

@@ -1,12 +1,12 @@
 //! Removal of keys: marks their buckets and moves the last rows into the gaps.
 
-use super::HashMap;
+use super::RowMap;
 use super::get::MISSING;
 use super::row_types::{Width, with_key_width};
 use crate::dense::DenseTensor;
 use crate::error::Result;
 
-impl HashMap {
+impl RowMap {
     /// Removes keys. Returns, for each row of the batch, whether its key was present before; every
     /// repeat of a key gives the same result. The last rows move into the gaps, in order, so that
     /// rows stay contiguous.
@@ -14,8 +14,8 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::dense::DenseTensor;
-    /// # use serrate::dok::{HashMap, MapOptions};
-    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// # use serrate::dok::{MapOptions, RowMap};
+    /// let mut map = RowMap::new(MapOptions::default())?;
     /// let keys = DenseTensor::from_vec([4], vec![1, 2, 3, 4])?;
     /// map.set(&keys, &keys)?;
     /// let gone = map.remove(&DenseTensor::from_vec([3], vec![2, 2, 9])?)?;
@@ -71,7 +71,7 @@ impl HashMap {
         let moves: Vec<(usize, usize)> = movers.zip(holes.iter().copied()).collect();
         let keys = self.keys.as_mut_slice()?;
         let values = self.values.as_mut_slice()?;
-        let (key, value) = (types.key.bytes(), types.value.bytes());
+        let (key, value) = (types.key.nbytes(), types.value.nbytes());
         with_key_width!(key, w => {
             for &(from, to) in &moves {
                 let hash = hashing.hash_row(w, w.row(keys, from));

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// use serrate::dense::DType;
 /// use serrate::dok::RowType;
 /// let point = RowType::new(DType::F32, [3])?;
-/// assert_eq!((point.dtype(), point.shape(), point.bytes()), (DType::F32, &[3][..], 12));
+/// assert_eq!((point.dtype(), point.shape(), point.nbytes()), (DType::F32, &[3][..], 12));
 /// assert_eq!(point.to_string(), "float32[3]");
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -35,7 +35,7 @@ impl RowType {
     /// use serrate::dense::DType;
     /// use serrate::dok::RowType;
     /// let matrix = RowType::new(DType::I16, [2, 3])?;
-    /// assert_eq!((matrix.dtype(), matrix.shape(), matrix.bytes()), (DType::I16, &[2, 3][..], 12));
+    /// assert_eq!((matrix.dtype(), matrix.shape(), matrix.nbytes()), (DType::I16, &[2, 3][..], 12));
     /// assert!(RowType::new(DType::I16, [usize::MAX, 2]).is_err());
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -62,7 +62,7 @@ impl RowType {
     /// use serrate::dok::RowType;
     /// let number = RowType::scalar(DType::F64);
     /// assert!(number.shape().is_empty());
-    /// assert_eq!((number.bytes(), number.to_string().as_str()), (8, "float64"));
+    /// assert_eq!((number.nbytes(), number.to_string().as_str()), (8, "float64"));
     /// ```
     pub fn scalar(dtype: DType) -> Self {
         Self { dtype, shape: Vec::new(), bytes: dtype.size() }
@@ -99,7 +99,7 @@ impl RowType {
     }
 
     /// Returns the number of bytes of one row.
-    pub fn bytes(&self) -> usize {
+    pub fn nbytes(&self) -> usize {
         self.bytes
     }
 

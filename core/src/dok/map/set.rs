@@ -9,7 +9,7 @@ use super::index_table::{
 };
 use super::insert_parallel;
 use super::row_types::{RowType, Width, copy_row, with_key_width};
-use super::{Fallback, Fetched, HashMap, RowTypes};
+use super::{Fallback, Fetched, RowMap, RowTypes};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
@@ -19,7 +19,7 @@ use crate::kernels::simd::for_avx2;
 /// Maximum number of keys between two checks of the capacity of the table.
 const STEP: usize = 4096;
 
-impl HashMap {
+impl RowMap {
     /// Replaces the values of existing keys and adds new keys. Returns, for each row, whether it added its
     /// key. If the batch repeats a key, its first row adds the key and its last row provides the value. The
     /// first batch determines the types of keys and values, unless the constructor did.
@@ -27,8 +27,8 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::dense::DenseTensor;
-    /// # use serrate::dok::{HashMap, MapOptions};
-    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// # use serrate::dok::{MapOptions, RowMap};
+    /// let mut map = RowMap::new(MapOptions::default())?;
     /// let keys = DenseTensor::from_vec([3, 2], vec![1, 2, 3, 4, 1, 2])?;
     /// let new = map.set(&keys, &DenseTensor::from_vec([3], vec![10.0, 20.0, 30.0])?)?;
     /// assert_eq!(new, [true, true, false]);
@@ -49,8 +49,8 @@ impl HashMap {
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::dense::DenseTensor;
-    /// # use serrate::dok::{HashMap, MapOptions};
-    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// # use serrate::dok::{MapOptions, RowMap};
+    /// let mut map = RowMap::new(MapOptions::default())?;
     /// let keys = DenseTensor::from_vec([3], vec![5, 5, 6])?;
     /// let fetched = map.get_or_insert(&keys, &DenseTensor::from_vec([3], vec![1, 2, 3])?)?;
     /// assert_eq!(fetched.values.as_slice::<i32>()?, [1, 1, 3]);
@@ -100,7 +100,7 @@ impl HashMap {
         replace: bool,
     ) -> Result<Vec<bool>> {
         let types = self.types()?;
-        let (key, value) = (types.key.bytes(), types.value.bytes());
+        let (key, value) = (types.key.nbytes(), types.value.nbytes());
         let mut new = vec![false; count];
         with_key_width!(key, w => {
             let mut first = 0;
@@ -140,7 +140,7 @@ impl HashMap {
         let (map, rows) = (self, (keys, values));
         for_avx2!(
             fn[W: Width](
-                map: &mut HashMap, width: W, rows: (&[u8], &[u8]), new: &mut [bool], replace: bool,
+                map: &mut RowMap, width: W, rows: (&[u8], &[u8]), new: &mut [bool], replace: bool,
             ) -> Result<()> = {
                 map.put_with_probe(Avx2Probe(Avx2::new()), width, rows, new, replace)
             },
@@ -157,7 +157,7 @@ impl HashMap {
         new: &mut [bool],
         replace: bool,
     ) -> Result<()> {
-        let value = self.types()?.value.bytes();
+        let value = self.types()?.value.nbytes();
         let (key, count, before) = (width.bytes(), new.len(), self.len);
         let hashing = self.hashing;
         let most = before + count;

@@ -120,14 +120,14 @@ impl DokTensor {
     /// use serrate::dok::DokTensor;
     /// let a = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![2, 3])?)?;
     /// let b = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![4, 0])?)?;
-    /// let product = a.multiply(&b)?;
+    /// let product = a.mul(&b)?;
     /// assert_eq!((product.nnz()?, product.to_dense()?.as_slice::<i32>()?), (1, &[8, 0][..]));
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// Same as [`add`](Self::add).
-    pub fn multiply(&self, other: &Self) -> Result<Self> {
+    pub fn mul(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Mul)
     }
 
@@ -278,8 +278,8 @@ impl DokTensor {
     /// let t = DokTensor::from_dense(&dense)?;
     /// let ones = DenseTensor::from_vec([2], vec![1.0, 1.0])?;
     /// assert_eq!(t.add_dense(&ones)?.as_slice::<f64>()?, [1.0, 4.0]);
-    /// assert_eq!(t.multiply_dense(&ones)?.to_dense()?, dense);
-    /// assert_eq!(t.multiply(&t)?.at(&[1])?.to_string(), "9");
+    /// assert_eq!(t.mul_dense(&ones)?.to_dense()?, dense);
+    /// assert_eq!(t.mul(&t)?.at(&[1])?.to_string(), "9");
     /// assert_eq!(t.scale(2.0)?.at(&[1])?.to_string(), "6");
     /// assert_eq!(t.sub(&t)?.at(&[1])?.to_string(), "0");
     /// # Ok::<(), serrate::Error>(())
@@ -287,7 +287,7 @@ impl DokTensor {
     ///
     /// # Errors
     /// If the shapes do not broadcast, or an integer result does not fit its type.
-    pub fn multiply_dense(&self, other: &DenseTensor) -> Result<Self> {
+    pub fn mul_dense(&self, other: &DenseTensor) -> Result<Self> {
         let entries = self.collect_entries()?;
         check_broadcast(other, &entries.shape, BinaryOp::Mul)?;
         let steps = broadcast_strides(other.shape(), &entries.shape);

@@ -202,7 +202,7 @@ impl DokTensor {
 
     pub(super) fn from_entries(entries: Entries) -> Result<Self> {
         let options = MapOptions::default();
-        let map = crate::dok::HashMap::from_rows(&entries.places, &entries.values, options)?;
+        let map = crate::dok::RowMap::from_rows(&entries.places, &entries.values, options)?;
         count_elements(&entries.shape)?;
         let strides = compute_strides(&entries.shape);
         Ok(Self::from_storage(Storage { shape: entries.shape, strides, map }))

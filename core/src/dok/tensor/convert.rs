@@ -24,7 +24,7 @@ impl DokTensor {
     /// # Errors
     /// [`Error::TooLarge`] if the tensor exceeds [`dense_limit`](Self::dense_limit), before allocation.
     pub fn to_dense(&self) -> Result<DenseTensor> {
-        self.get(&[Index::Rest])
+        self.index(&[Index::Rest])
     }
 
     /// Returns the coordinates and values in row-major order.

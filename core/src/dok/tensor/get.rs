@@ -31,7 +31,7 @@ impl DokTensor {
     /// use serrate::dok::DokTensor;
     /// use serrate::index::parse_index;
     /// let t = DokTensor::from_dense(&DenseTensor::from_vec([3, 4], (0..12).collect::<Vec<i32>>())?)?;
-    /// let part = t.get(&parse_index("::-2, [0, 3]")?)?;
+    /// let part = t.index(&parse_index("::-2, [0, 3]")?)?;
     /// assert_eq!(part, DenseTensor::from_vec([2, 2], vec![8, 11, 0, 3])?);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -40,7 +40,7 @@ impl DokTensor {
     /// [`Error::OutOfRange`] for an index outside its axis; [`Error::Invalid`] for an index of more axes than
     /// the tensor has, masks of another shape, and arrays that do not broadcast; [`Error::TooLarge`] for a
     /// result larger than [`dense_limit`](Self::dense_limit).
-    pub fn get(&self, index: &[Index]) -> Result<DenseTensor> {
+    pub fn index(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
         let selection = PlaceSelection::from_numpy_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
@@ -56,19 +56,19 @@ impl DokTensor {
     /// use serrate::index::parse_index;
     /// let t = DokTensor::new([13, 11, 7, 3], DType::F32)?;
     /// let index = parse_index("5, :4, [3, 5, 6], [true, false, true]")?;
-    /// assert_eq!(t.get_orthogonal(&index)?.shape(), [4, 3, 2]);
+    /// assert_eq!(t.index_orthogonal(&index)?.shape(), [4, 3, 2]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get).
-    pub fn get_orthogonal(&self, index: &[Index]) -> Result<DenseTensor> {
+    /// Same as [`index`](Self::index).
+    pub fn index_orthogonal(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
         let selection = PlaceSelection::from_orthogonal_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the elements that [`get`](Self::get) selects, as an independent sparse tensor. The shape of the
+    /// Returns the elements that [`index`](Self::index) selects, as an independent sparse tensor. The shape of the
     /// result has no limit, but [`dense_limit`](Self::dense_limit) applies to the entries that index arrays
     /// select, at 16 bytes each.
     ///
@@ -79,20 +79,20 @@ impl DokTensor {
     /// use serrate::index::parse_index;
     /// let mut t = DokTensor::new([1 << 30, 1 << 30], DType::F64)?;
     /// t.set_at(&[6, 1 << 20], 0.5)?;
-    /// let even = t.get_sparse(&parse_index("::2, :")?)?;
+    /// let even = t.index_sparse(&parse_index("::2, :")?)?;
     /// assert_eq!((even.shape(), even.nnz()?), (vec![1 << 29, 1 << 30], 1));
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get), with the limit above; also if the result has more than 2^63 elements.
-    pub fn get_sparse(&self, index: &[Index]) -> Result<Self> {
+    /// Same as [`index`](Self::index), with the limit above; also if the result has more than 2^63 elements.
+    pub fn index_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
         let selection = PlaceSelection::from_numpy_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
     }
 
-    /// Returns the selection of [`get_orthogonal`](Self::get_orthogonal) as a sparse tensor.
+    /// Returns the selection of [`index_orthogonal`](Self::index_orthogonal) as a sparse tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -101,15 +101,15 @@ impl DokTensor {
     /// use serrate::index::parse_index;
     /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![1, 2, 3, 4])?)?;
     /// let index = parse_index("[0, 1], [1]")?;
-    /// assert_eq!(t.get_orthogonal_sparse(&index)?.to_dense()?.as_slice::<i32>()?, [2, 4]);
+    /// assert_eq!(t.index_orthogonal_sparse(&index)?.to_dense()?.as_slice::<i32>()?, [2, 4]);
     /// t.set_orthogonal(&index, 9)?;
     /// assert_eq!(t.to_dense()?.as_slice::<i32>()?, [1, 9, 3, 9]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Same as [`get_sparse`](Self::get_sparse).
-    pub fn get_orthogonal_sparse(&self, index: &[Index]) -> Result<Self> {
+    /// Same as [`index_sparse`](Self::index_sparse).
+    pub fn index_orthogonal_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
         let selection = PlaceSelection::from_orthogonal_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
@@ -131,7 +131,7 @@ impl DokTensor {
     pub fn at(&self, coordinates: &[i64]) -> Result<DokScalar> {
         let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
         self.check_coordinates(coordinates)?;
-        self.get(&index).map(DokScalar)
+        self.index(&index).map(DokScalar)
     }
 
     /// Looks up elements, even millions, by their coordinates: an int64 tensor of shape `[n, ndim]` with

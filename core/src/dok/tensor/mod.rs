@@ -36,8 +36,8 @@ use storage::{SharedStorage, Storage};
 
 /// A sparse tensor: a dictionary from coordinates to values. Elements without an entry are zero.
 ///
-/// Reading or writing an element takes constant time. Indexing follows NumPy: [`get`](Self::get)
-/// returns a dense tensor, [`get_sparse`](Self::get_sparse) a sparse one; [`set`](Self::set) takes
+/// Reading or writing an element takes constant time. Indexing follows NumPy: [`index`](Self::index)
+/// returns a dense tensor, [`index_sparse`](Self::index_sparse) a sparse one; [`set`](Self::set) takes
 /// scalars, dense tensors that broadcast, and sparse tensors.
 ///
 /// * The key of an entry is its row-major index. A tensor may have up to 2^63 elements.
@@ -57,7 +57,7 @@ use storage::{SharedStorage, Storage};
 /// t.set(&parse_index("[3, 5], [4, -1]")?, 1.5)?;
 /// t.set_at(&[0, 0], 2.0)?;
 /// assert_eq!((t.nnz()?, t.at(&[5, -1])?.to_string().as_str()), (3, "1.5"));
-/// let corner = t.get(&parse_index("2:4, 3:5")?)?;
+/// let corner = t.index(&parse_index("2:4, 3:5")?)?;
 /// assert_eq!(corner, DenseTensor::from_vec([2, 2], vec![0f32, 0.0, 0.0, 1.5])?);
 /// assert!(t.to_dense().unwrap_err().to_string().contains("4000000000000 bytes"));
 /// # Ok::<(), serrate::Error>(())
@@ -126,12 +126,12 @@ impl DokTensor {
     /// use serrate::dok::DokTensor;
     /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 0])?)?;
     /// assert_eq!((t.ndim(), t.num_elements()?, t.sparsity()?), (2, 4, 0.75));
-    /// assert_eq!((t.is_sparse(), t.dtype()), (true, DType::I32));
+    /// assert_eq!(t.dtype(), DType::I32);
     /// assert_eq!(t.values()?.as_slice::<i32>()?, [5]);
     /// t.set_parallel(false);
     /// t.reserve(10)?;
     /// t.shrink()?;
-    /// assert!(t.memory() > 0);
+    /// assert!(t.nbytes() > 0);
     /// t.set_dense_limit(Some(8));
     /// assert_eq!(t.dense_limit(), Some(8));
     /// assert!(t.to_dense().is_err());
@@ -185,20 +185,6 @@ impl DokTensor {
         Ok(1.0 - self.nnz()? as f64 / elements as f64)
     }
 
-    /// Returns true for every tensor of this type.
-    ///
-    /// ```
-    /// # use serrate_core as serrate;
-    /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::DokTensor;
-    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
-    /// assert!(t.is_sparse());
-    /// # Ok::<(), serrate::Error>(())
-    /// ```
-    pub fn is_sparse(&self) -> bool {
-        true
-    }
-
     /// Returns the coordinates of all entries, int64 of shape `[ndim, nnz]`, in the order of
     /// [`values`](Self::values) and of insertion. [`to_coo`](Self::to_coo) sorts them.
     ///
@@ -242,11 +228,11 @@ impl DokTensor {
     /// use serrate::dense::DenseTensor;
     /// use serrate::dok::DokTensor;
     /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
-    /// assert!(t.memory() > 0);
+    /// assert!(t.nbytes() > 0);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn memory(&self) -> usize {
-        self.storage.read().map.memory()
+    pub fn nbytes(&self) -> usize {
+        self.storage.read().map.nbytes()
     }
 
     /// Returns the maximum number of bytes of a dense result; `None` for no limit.
@@ -339,7 +325,7 @@ impl DokTensor {
         options.check_bytes(
             bytes,
             || what.to_owned(),
-            || "select a part, keep the result sparse (`get_sparse`), or raise the limit".into(),
+            || "select a part, keep the result sparse, or raise the limit".into(),
         )
     }
 

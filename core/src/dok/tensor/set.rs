@@ -42,7 +42,7 @@ impl<'a> From<&'a DokTensor> for DokValue<'a> {
 }
 
 impl DokTensor {
-    /// Writes to the part that [`get`](Self::get) selects with the same index. Zeros remove entries. If an
+    /// Writes to the part that [`index`](Self::index) selects with the same index. Zeros remove entries. If an
     /// element is selected more than once, its last value wins. All views show the write.
     ///
     /// ```
@@ -53,13 +53,13 @@ impl DokTensor {
     /// let mut t = DokTensor::new([3, 4], DType::F32)?;
     /// t.set(&parse_index("[0, 1, 2], [0, 1, 2]")?, 1)?;
     /// t.set(&parse_index(":2, 2:")?, &DenseTensor::from_vec([2], vec![0.0, 7.0])?)?;
-    /// assert_eq!(t.get(&parse_index("1")?)?.as_slice::<f32>()?, [0.0, 1.0, 0.0, 7.0]);
+    /// assert_eq!(t.index(&parse_index("1")?)?.as_slice::<f32>()?, [0.0, 1.0, 0.0, 7.0]);
     /// assert_eq!(t.nnz()?, 5);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get); also if the value has an unsuitable shape or does not fit the
+    /// Same as [`index`](Self::index); also if the value has an unsuitable shape or does not fit the
     /// type. `dense_limit` applies to scalars and dense tensors, because a write of them takes
     /// memory for each selected element. For a sparse tensor, it limits only entries that index
     /// arrays select.
@@ -67,7 +67,7 @@ impl DokTensor {
         self.write_part(index, value.into(), PlaceSelection::from_numpy_index)
     }
 
-    /// Writes like [`set`](Self::set), but selects like [`get_orthogonal`](Self::get_orthogonal).
+    /// Writes like [`set`](Self::set), but selects like [`index_orthogonal`](Self::index_orthogonal).
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -3,7 +3,7 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::dense::{DType, DenseTensor};
-use crate::dok::{HashMap, MapOptions, RowType};
+use crate::dok::{MapOptions, RowMap, RowType};
 use crate::error::{Error, Result};
 
 pub(super) fn count_elements(shape: &[usize]) -> Result<u64> {
@@ -66,14 +66,14 @@ pub(super) fn unravel_place(mut linear: u64, strides: &[u64], out: &mut [u64]) {
 pub(super) struct Storage {
     pub(super) shape: Vec<usize>,
     pub(super) strides: Vec<u64>,
-    pub(super) map: HashMap,
+    pub(super) map: RowMap,
 }
 
 impl Storage {
     pub(super) fn new(shape: Vec<usize>, dtype: DType, options: MapOptions) -> Result<Self> {
         count_elements(&shape)?;
         let key = RowType::scalar(DType::I64);
-        let map = HashMap::with_types(key, RowType::scalar(dtype), options)?;
+        let map = RowMap::with_types(key, RowType::scalar(dtype), options)?;
         Ok(Self { strides: compute_strides(&shape), shape, map })
     }
 
@@ -86,7 +86,7 @@ impl Storage {
     ) -> Result<Self> {
         count_elements(&shape)?;
         let keys = DenseTensor::from_vec([places.len()], places)?;
-        let map = HashMap::from_rows(&keys, values, options)?;
+        let map = RowMap::from_rows(&keys, values, options)?;
         Ok(Self { strides: compute_strides(&shape), shape, map })
     }
 

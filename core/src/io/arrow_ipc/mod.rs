@@ -25,12 +25,14 @@ use crate::table::RaggedTable;
 ///
 /// ```
 /// # use serrate_core as serrate;
+/// # #[cfg(feature = "generate")] {
 /// use serrate::io::arrow_ipc;
 /// let table = serrate::generate::mimic_table(2, 1)?;
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.arrow");
 /// arrow_ipc::write(&path, &table, &Default::default())?;
 /// assert_eq!(arrow_ipc::read(&path, &Default::default())?, table);
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &IpcWriteOptions) -> Result<()> {
@@ -43,6 +45,7 @@ pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &IpcWriteOpti
 ///
 /// ```
 /// # use serrate_core as serrate;
+/// # #[cfg(feature = "generate")] {
 /// use serrate::io::arrow_ipc::{self, IpcReadOptions};
 /// let table = serrate::generate::mimic_table(2, 1)?;
 /// let dir = tempfile::tempdir()?;
@@ -52,6 +55,7 @@ pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &IpcWriteOpti
 /// let codes = arrow_ipc::read(&path, &options)?;
 /// assert_eq!(codes.names().collect::<Vec<_>>(), ["code"]);
 /// assert_eq!(codes.array("code")?, table.array("code")?);
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

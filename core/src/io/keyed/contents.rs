@@ -189,15 +189,15 @@ impl Contents {
     }
 
     /// Returns the size in memory in bytes.
-    pub fn num_bytes(&self) -> usize {
+    pub fn nbytes(&self) -> usize {
         match self {
             Self::Keys(keys) => {
                 let columns = keys.columns.iter().map(|c| c.get_array_memory_size());
-                columns.fold(keys.dictionary.memory(), usize::saturating_add)
+                columns.fold(keys.dictionary.nbytes(), usize::saturating_add)
             }
             Self::Tensor(t) => {
                 let table = t.tensor.get().and_then(|made| made.as_ref().ok());
-                let table = table.map_or(0, DokTensor::memory);
+                let table = table.map_or(0, DokTensor::nbytes);
                 t.indices.nbytes().saturating_add(t.values.nbytes()).saturating_add(table)
             }
         }

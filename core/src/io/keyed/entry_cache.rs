@@ -36,7 +36,7 @@ impl Version {
     /// Creates the version of a file that has been read.
     fn from_file(path: PathBuf, stamp: String, contents: Contents) -> Result<Arc<Self>> {
         let what = format!("the sparse tensor or dictionary {}", path.display());
-        let bytes = contents.num_bytes();
+        let bytes = contents.nbytes();
         let charge = Charge::take(&what, bytes).or_else(|_| {
             // Release the cached files that nothing uses, then try again.
             lock_mutex(&RECENT).clear();
@@ -47,7 +47,7 @@ impl Version {
 
     /// Creates the version of a file just written. Charges its memory even above the memory limit.
     fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
-        let charge = Charge::hold(contents.num_bytes());
+        let charge = Charge::hold(contents.nbytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
     }
 }
@@ -114,7 +114,7 @@ fn keep_recent(version: &Arc<Version>) {
     let mut recent = lock_mutex(&RECENT);
     recent.retain(|v| v.path != version.path);
     recent.push(Arc::clone(version));
-    trim_recent(&mut recent, |v| v.contents.num_bytes());
+    trim_recent(&mut recent, |v| v.contents.nbytes());
 }
 
 fn trim_recent<T>(recent: &mut Vec<T>, bytes: impl Fn(&T) -> usize) {

@@ -184,7 +184,7 @@ impl AsOf {
     pub fn statics(&self, label: usize) -> Result<RaggedTable> {
         let place = self.find_label_position(label)?;
         let row = place.row as usize;
-        self.shards[place.shard as usize].statics.slice(row..row + 1)
+        self.shards[place.shard as usize].statics.slice(row, 1)
     }
 
     fn find_label_position(&self, label: usize) -> Result<HistoryPosition> {

@@ -5,6 +5,7 @@
 //! finds the history known at the time of each label.
 
 mod asof;
+#[cfg_attr(not(feature = "audit"), allow(dead_code, reason = "the audit uses the rest"))]
 mod chunk;
 mod dataset;
 pub(crate) mod file;
@@ -14,6 +15,7 @@ pub(crate) mod list_view;
 pub(crate) mod plain_types;
 pub(crate) mod shard;
 mod sources;
+#[cfg_attr(not(feature = "audit"), allow(dead_code, reason = "the audit uses the rest"))]
 mod splits;
 mod summary;
 mod vocabulary;

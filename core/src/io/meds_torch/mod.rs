@@ -27,6 +27,7 @@ mod tensorized_cohort;
 pub use folder::MedsFolder;
 pub(crate) use tables::tensorize_in_memory;
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
+#[cfg(feature = "audit")]
 pub(crate) use tensorized_cohort::Mismatch;
 pub use tensorized_cohort::{CohortShard, CohortTables, TensorizedCohort};
 

@@ -156,7 +156,7 @@ impl NrtWriter {
     /// let schema = NrtSchema::of_table(&table);
     /// let mut writer = NrtWriter::create(&path, &schema, &Default::default())?;
     /// writer.write(&table)?;
-    /// writer.write(&table.slice(0..1)?)?;
+    /// writer.write(&table.slice(0, 1)?)?;
     /// assert_eq!(writer.num_rows(), 3);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -24,12 +24,14 @@ use crate::table::RaggedTable;
 ///
 /// ```
 /// # use serrate_core as serrate;
+/// # #[cfg(feature = "generate")] {
 /// use serrate::io::parquet;
 /// let table = serrate::generate::mimic_table(2, 1)?;
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.parquet");
 /// parquet::write(&path, &table, &Default::default())?;
 /// assert_eq!(parquet::read(&path, &Default::default())?, table);
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write(
@@ -46,6 +48,7 @@ pub fn write(
 ///
 /// ```
 /// # use serrate_core as serrate;
+/// # #[cfg(feature = "generate")] {
 /// use serrate::io::parquet::{self, ParquetReadOptions};
 /// let table = serrate::generate::mimic_table(3, 1)?;
 /// let dir = tempfile::tempdir()?;
@@ -55,7 +58,8 @@ pub fn write(
 /// let options = ParquetReadOptions { columns, rows: Some(1..3), ..Default::default() };
 /// let codes = parquet::read(&path, &options)?;
 /// assert_eq!((codes.num_rows(), codes.columns().len()), (2, 1));
-/// assert_eq!(codes.array("code")?, table.slice(1..3)?.array("code")?);
+/// assert_eq!(codes.array("code")?, table.slice(1, 2)?.array("code")?);
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

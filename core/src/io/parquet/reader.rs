@@ -49,6 +49,7 @@ impl ParquetReadOptions {
 ///
 /// ```
 /// # use serrate_core as serrate;
+/// # #[cfg(feature = "generate")] {
 /// use serrate::io::parquet::{self, ParquetReadOptions, ParquetTableReader};
 /// let table = serrate::generate::mimic_table(9, 1)?;
 /// let dir = tempfile::tempdir()?;
@@ -67,6 +68,7 @@ impl ParquetReadOptions {
 ///     rows += chunk?.num_rows();
 /// }
 /// assert_eq!(rows, 4);
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -32,7 +32,9 @@ use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
 pub use operand_types::{OperandType, Types};
-pub(crate) use pair::{Pair, for_each_length, pair_arrays, pair_dims, repeat_values};
+#[cfg(feature = "het")]
+pub(crate) use pair::pair_dims;
+pub(crate) use pair::{Pair, for_each_length, pair_arrays, repeat_values};
 
 /// A binary operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -37,6 +37,7 @@ pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pai
 
 /// Broadcasts like [`pair_arrays`], but lists that differ in length are an error unless all lists
 /// of the axis in one array have one element, because a named dimension has only one size.
+#[cfg(feature = "het")]
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }
@@ -46,6 +47,7 @@ enum Repeat {
     /// Repeats the element of any list that has only one element.
     Lists,
     /// Repeats elements only if all lists of the axis have one element.
+    #[cfg(feature = "het")]
     Axes,
 }
 

@@ -224,7 +224,7 @@ impl Reduction {
 /// assert_eq!(values(None)?, [16.]);
 /// assert_eq!(values(Some(-1))?, [6., 10.]);
 /// assert_eq!(values(Some(1))?, [11., 2., 3.]);
-/// assert_eq!(reduce(&a, Reduction::Count, Some(0))?.shape(), [2, -1]);
+/// assert_eq!(reduce(&a, Reduction::Count, Some(0))?.shape(), [Some(2), None]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///

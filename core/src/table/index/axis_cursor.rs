@@ -75,7 +75,7 @@ impl IndexCursor {
         if self.at == 0 {
             let span = AxisSpan::new(start, stop, step, self.table.num_rows());
             self.table = match span.range() {
-                Some(rows) => self.table.slice(rows)?,
+                Some(rows) => self.table.slice(rows.start, rows.len())?,
                 None => self.table.gather_rows(span.positions().map(|p| p..p + 1))?,
             };
             self.set_origin(RowOrigin::Span(span));
@@ -113,7 +113,7 @@ impl IndexCursor {
     fn take_row(&mut self, pick: &Pick) -> Result<()> {
         let size = self.table.num_rows();
         let row = self.resolve_position(pick, 0, size, || 0, 0)?.unwrap_or(0);
-        self.table = self.table.slice(row..row + 1)?.into_row()?;
+        self.table = self.table.slice(row, 1)?.into_row()?;
         self.rows = RowOrigin::One(self.find_original_row(row));
         self.axis += 1;
         Ok(())

@@ -3,7 +3,8 @@ mod axis_items;
 
 use self::axis_cursor::IndexCursor;
 use self::axis_items::{Arrangement, AxisItem, prepare_items};
-use super::RaggedTable;
+use super::{Column, RaggedTable};
+use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::index::Index;
 
@@ -91,7 +92,7 @@ impl RaggedTable {
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // The result has no rows. To find its axes and types, index a table of zero rows.
-                let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
+                let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0, 0)?);
                 let mut below = vec![AxisItem::Slice(None)];
                 below.extend(items.iter().map(|i| i.select_element(0)));
                 cursor.apply_items(&below, false)?;
@@ -101,5 +102,42 @@ impl RaggedTable {
         };
         out.scalars.clone_from(&self.scalars);
         Ok(out)
+    }
+}
+
+impl RaggedArray {
+    /// Indexes the array like brackets in NumPy: the first item applies to axis 0 (the rows), the
+    /// next to axis 1, and so on. The items are those of [`RaggedTable::index`].
+    ///
+    /// A scalar becomes an array of one row, because an array has at least one axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::index::parse_index;
+    /// // [[1, 2, 3], [4]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+    /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+    /// let last_two = a.index(&parse_index("0, -2:")?)?;
+    /// assert_eq!(last_two.leaves().as_ref(), &Int32Array::from(vec![2, 3]));
+    /// assert_eq!(a.index(&parse_index("::-1")?)?.lengths(1)?, [1, 3]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`RaggedTable::index`].
+    pub fn index(&self, index: &[Index]) -> Result<Self> {
+        const NAME: &str = "values";
+        let axes = self.axes().iter().map(|axis| (None, axis.layout().clone())).collect();
+        let nulls = self.axes().iter().map(|axis| axis.nulls().cloned()).collect();
+        let column = Column::new(NAME, self.ndim() - 1, self.leaves().clone());
+        let column = column.with_list_nulls(nulls);
+        let table = RaggedTable::try_new(self.len(), None, axes, vec![column])?.index(index)?;
+        match table.scalars() {
+            [value, ..] => Self::try_new(1, Vec::new(), value.value().clone()),
+            [] => table.array(NAME),
+        }
     }
 }

@@ -60,6 +60,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 ///
 /// ```
 /// # use serrate_core as serrate;
+/// # #[cfg(feature = "generate")] {
 /// use std::{fs::File, path::Path, sync::Arc};
 /// use arrow::array::Array;
 /// use parquet::arrow::arrow_reader::ArrowReaderMetadata;
@@ -78,6 +79,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// assert!(supported(metadata.metadata(), root, field));
 /// let lists = read_column(&source, 0, root, field, 2..7, DecodedParts::Lists)?;
 /// assert_eq!((lists.len(), lists.data_type()), (5, field.data_type()));
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -100,6 +100,7 @@ pub fn indexed(metadata: &ParquetMetaData, group: usize, root: usize) -> bool {
     })
 }
 
+#[cfg(feature = "generate")]
 #[cfg(test)]
 mod tests {
     use std::path::Path;

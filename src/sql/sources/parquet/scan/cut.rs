@@ -191,6 +191,7 @@ fn merge_ranges(files: &[&PartitionedFile]) -> Option<Vec<PartitionedFile>> {
     open.is_none().then_some(out)
 }
 
+#[cfg(feature = "generate")]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -60,7 +60,7 @@ proptest! {
         }
         batch.set_padded_to(1).unwrap();
         prop_assert_eq!(batch.tensor().unwrap(), &slow.padded(|| 1));
-        let flat = batch.flatten_batch_dims().unwrap().to_dtype(DType::F64).unwrap();
+        let flat = batch.flatten_batch_dims().unwrap().cast(DType::F64).unwrap();
         prop_assert_eq!(numbers(flat.tensor().unwrap()), numbers(&slow.padded(|| 1)));
         let weights = batch.get_existence_weights(DType::F32).unwrap();
         let zeros = Slow { dtype: DType::F32, ..slow.clone() };
@@ -148,14 +148,14 @@ proptest! {
             prop_assert_eq!(numbers(more.tensor().unwrap()), numbers(batch.tensor().unwrap()));
             prop_assert_eq!(&more.squeeze_batch_dim(dim).unwrap(), &batch);
         }
-        for dim in slow.batch_shape.len()..=batch.dim() {
+        for dim in slow.batch_shape.len()..=batch.ndim() {
             let more = batch.unsqueeze_data_dim(dim as i64).unwrap();
             let mut shape = slow.shape();
             shape.insert(dim, 1);
             prop_assert_eq!(more.shape(), shape);
             prop_assert_eq!(more.non_uniform_dim(), slow.dim() + usize::from(dim <= slow.dim()));
             prop_assert_eq!(numbers(more.tensor().unwrap()), numbers(batch.tensor().unwrap()));
-            let negative = dim as i64 - batch.dim() as i64 - 1;
+            let negative = dim as i64 - batch.ndim() as i64 - 1;
             prop_assert_eq!(&batch.unsqueeze_data_dim(negative).unwrap(), &more);
             let less = squeeze_except_batch_and_sample(&more).unwrap();
             let expected = squeeze_except_batch_and_sample(&batch).unwrap();
@@ -222,7 +222,7 @@ proptest! {
             index.push(mask.into());
         }
         let padded = slow.padded(|| 0);
-        prop_assert_eq!(batch.get(&index).unwrap(), padded.index(&index).unwrap());
+        prop_assert_eq!(batch.index(&index).unwrap(), padded.index(&index).unwrap());
         // The slots written to, found by reading a tensor of all positions.
         let all = DenseTensor::from_vec(shape.clone(), (0..count(&shape) as i64).collect()).unwrap();
         let taken = all.index(&index).unwrap();
@@ -287,7 +287,7 @@ fn combined_samples_have_the_type_of_the_first() {
     assert_eq!(both.sample_sizes().unwrap().to_string(), "int64[2] [0, 3]");
     // If no sample has elements, the batch has their sizes.
     let all = combine_data(&list(&[&odd, &odd]), None, true).unwrap();
-    assert_eq!((all.shape(), all.total_num_entries()), (vec![2, 4, 0], 8));
+    assert_eq!((all.shape(), all.num_entries()), (vec![2, 4, 0], 8));
     let nested: Samples = vec![vec![none.clone()], vec![none]].into();
     assert_eq!(combine_data(&nested, None, false).unwrap().shape(), [2, 1, 0]);
 }

@@ -1,0 +1,59 @@
+//! Elements whose sorted sibling lies between bounds.
+
+use arrow::array::Int64Array;
+use arrow::datatypes::DataType;
+use proptest::prelude::*;
+use rand::RngExt;
+use serrate::kernels::between::{Closure, between};
+
+use crate::cases;
+use crate::common::torture::{Node, Spec, assert_alike, meaning, plain, random, torture};
+use crate::support::{int_lists, some_leaf};
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn ranges_of_time(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let case = torture(&Spec::new(levels, some_leaf(&mut rng)), &mut rng);
+        let times: Vec<Node> = case.rows.iter().map(|r| {
+            let mut list: Vec<i64> =
+                (0..r.children().len()).map(|_| rng.random_range(0..6)).collect();
+            list.sort_unstable();
+            if r.is_null() { Node::Null } else { Node::List(list.into_iter().map(Node::Int).collect()) }
+        }).collect();
+        let beside = plain(1, &DataType::Int32, &times);
+        let mut bound = || -> Vec<Option<i64>> {
+            case.rows.iter().map(|_| (rng.random_range(0..5) > 0).then(|| rng.random_range(-1..7))).collect()
+        };
+        let (low, high) = (bound(), bound());
+        let (lows, highs) = (Int64Array::from(low.clone()), Int64Array::from(high.clone()));
+        for text in ["[]", "[)", "(]", "()"] {
+            let closure: Closure = text.parse().unwrap();
+            let found =
+                between(&case.ragged(), &beside, Some(&lows), Some(&highs), closure).unwrap();
+            let expected: Vec<Node> = case.rows.iter().enumerate().map(|(r, row)| {
+                let Node::List(list) = row else { return Node::Null };
+                let keep = |t: i64| {
+                    low[r].is_none_or(|l| if text.starts_with('[') { t >= l } else { t > l })
+                        && high[r].is_none_or(|h| if text.ends_with(']') { t <= h } else { t < h })
+                };
+                let pairs = list.iter().zip(times[r].children());
+                Node::List(pairs.filter(|(_, t)| keep(t.int().unwrap())).map(|(x, _)| x.clone()).collect())
+            }).collect();
+            assert_alike(&meaning(&found), &expected);
+        }
+    }
+}
+
+#[test]
+fn closures_have_names_and_open_bounds_keep_all() {
+    let a = int_lists(&[4, 6], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    assert!("(,]".parse::<Closure>().is_err() && "Right".parse::<Closure>().is_err());
+    for (name, ends) in [("both", "[]"), ("left", "[)"), ("right", "(]"), ("none", "()")] {
+        assert_eq!(name.parse::<Closure>().unwrap(), ends.parse::<Closure>().unwrap());
+    }
+    let open = between(&a, &a, None, None, Closure::Both).unwrap();
+    assert_eq!(open, a);
+}

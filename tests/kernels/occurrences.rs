@@ -1,0 +1,50 @@
+//! Occurrences of values.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use proptest::prelude::*;
+use rand::RngExt;
+use serrate::kernels::isin::isin;
+use serrate::kernels::occurrences::{any_value, count_values};
+use serrate::kernels::reduce::{Reduction, reduce};
+
+use crate::cases;
+use crate::common::torture::{Spec, meaning, one_of, random, torture};
+use crate::support::dictionary;
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn occurrences_are_those_of_a_mask(seed: u64, levels in 0usize..4) {
+        let mut rng = random(seed);
+        let types = [
+            DataType::Int8, DataType::UInt16, DataType::UInt32, DataType::Int64, DataType::Utf8,
+            DataType::Float32,
+        ];
+        let leaf = one_of(&types, &mut rng).clone();
+        let spec = Spec { reach: 3, longest: 9, ..Spec::new(levels, leaf.clone()) };
+        let case = torture(&spec, &mut rng);
+        let mut a = case.ragged();
+        if leaf == DataType::Utf8 && seed % 2 == 0 {
+            let keys = one_of(&[DataType::Int8, DataType::UInt32], &mut rng).clone();
+            a = a.with_leaves(cast(a.leaves(), &dictionary(keys)).unwrap()).unwrap();
+        }
+        let wanted: ArrayRef = match leaf {
+            DataType::Utf8 => Arc::new(StringArray::from(vec![*one_of(&["", "ab", "none"], &mut rng)])),
+            _ => Arc::new(Int64Array::from(vec![rng.random_range(-4i64..400) % 5])),
+        };
+        let found = isin(&a, &wanted).unwrap();
+        for axis in (0..=levels).map(|a| Some(a as i64)).chain([None]) {
+            let counts = count_values(&a, &wanted, axis).unwrap();
+            let expected = reduce(&found, Reduction::Sum, axis).unwrap();
+            prop_assert_eq!(meaning(&counts), meaning(&expected));
+            let any = any_value(&a, &wanted, axis).unwrap();
+            let expected = reduce(&found, Reduction::Any, axis).unwrap();
+            prop_assert_eq!(meaning(&any), meaning(&expected));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Repeated elements.
+
+use arrow::datatypes::DataType;
+use proptest::prelude::*;
+use rand::RngExt;
+use serrate::kernels::Count;
+use serrate::kernels::repeat::repeat;
+
+use crate::cases;
+use crate::common::torture::{Node, Spec, assert_alike, meaning, plain, random, torture};
+use crate::support::some_leaf;
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn repeats(seed: u64, levels in 1usize..4, axis in 1usize..4, of in 0usize..4) {
+        let mut rng = random(seed);
+        let (axis, of) = (axis.min(levels), of.min(axis.min(levels)));
+        let case = torture(&Spec::new(levels, some_leaf(&mut rng)), &mut rng);
+        let a = case.ragged();
+        let k = i64::try_from(axis).unwrap();
+        let counts: Vec<Node> = case.rows.iter()
+            .map(|r| r.map_at(of, &mut |_| match rng.random_range(0..5) {
+                0 => Node::Null,
+                n => Node::Int(n - 1),
+            })).collect();
+        fn times(row: &Node, count: &Node, axis: usize, of: usize) -> Node {
+            if row.is_null() {
+                return Node::Null;
+            }
+            let count_of = |i: usize| if of == 0 { count.clone() } else { count.children()[i].clone() };
+            let each = row.children().iter().enumerate();
+            Node::List(if axis == 1 {
+                each.flat_map(|(i, c)| {
+                    let n = count_of(i).int().unwrap_or(0);
+                    vec![c.clone(); usize::try_from(n).unwrap()]
+                }).collect()
+            } else {
+                each.map(|(i, c)| times(c, &count_of(i), axis - 1, of.saturating_sub(1))).collect()
+            })
+        }
+        let numbers = plain(of, &DataType::Int32, &counts);
+        let found = repeat(&a, k, Count::Each(&numbers)).unwrap();
+        let expected: Vec<Node> =
+            case.rows.iter().zip(&counts).map(|(r, c)| times(r, c, axis, of)).collect();
+        assert_alike(&meaning(&found), &expected);
+        let twice: Vec<Node> = case.rows.iter().map(|r| times(r, &Node::Int(2), axis, 0)).collect();
+        assert_alike(&meaning(&repeat(&a, k, Count::All(2)).unwrap()), &twice);
+    }
+}

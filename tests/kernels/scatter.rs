@@ -1,0 +1,96 @@
+//! Elements written to indices.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int32Array, Int64Array};
+use proptest::prelude::*;
+use serrate::Error;
+use serrate::array::{ListKind, RaggedArray};
+use serrate::kernels::Count;
+use serrate::kernels::indices::mask_from_indices;
+use serrate::kernels::repeat::repeat;
+use serrate::kernels::reshape::reshape;
+use serrate::kernels::scatter::{Duplicates, scatter, scatter_new};
+
+use crate::cases;
+use crate::common::torture::{Node, Spec, assert_alike, encode, meaning, random, tree};
+use crate::support::{at, beside, int_lists, some_leaf, zipped};
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn scatter_is_the_last_write(seed: u64, levels in 1usize..4, axis in 1usize..4) {
+        let mut rng = random(seed);
+        let b = beside(some_leaf(&mut rng), levels, axis, &mut rng);
+        let spec = Spec::new(b.levels, b.array.leaf_type().clone());
+        let below = &b.case.kinds[b.axis..];
+        let values: Vec<Node> = b.rows.iter().map(|r| {
+            r.map_at(b.axis, &mut |_| tree(&spec, below, &mut rng))
+        }).collect();
+        let mut kinds = vec![ListKind::List; b.axis];
+        kinds.extend_from_slice(below);
+        let given = RaggedArray::try_from_arrow(&encode(&spec, &kinds, &values, &mut rng)).unwrap();
+        let mut twice = false;
+        let mut expected = Vec::new();
+        for ((x, i), v) in b.case.rows.iter().zip(&b.rows).zip(&values) {
+            // Combines indices and values as pairs.
+            let pairs = zipped(i, v, b.axis - 1, &mut |i, v| match (i, v) {
+                (Node::Null, _) | (_, Node::Null) => Node::Null,
+                _ => Node::List(i.children().iter().zip(v.children())
+                    .map(|(i, v)| Node::List(vec![i.clone(), v.clone()])).collect()),
+            });
+            expected.push(zipped(x, &pairs, b.axis - 1, &mut |x, pairs| {
+                let Node::List(list) = x else { return Node::Null };
+                let mut list = list.clone();
+                let mut seen = std::collections::HashSet::new();
+                for pair in pairs.children() {
+                    let [i, v] = pair.children() else { unreachable!() };
+                    let Node::Int(i) = i else { continue };
+                    let place = at(&list, *i);
+                    twice |= !seen.insert(place);
+                    list[place] = v.clone();
+                }
+                Node::List(list)
+            }));
+        }
+        let found = scatter(&b.array, &b.at, &given, Duplicates::Last).unwrap();
+        assert_alike(&meaning(&found), &expected);
+        let strict = scatter(&b.array, &b.at, &given, Duplicates::Refuse);
+        match strict {
+            Ok(found) => {
+                prop_assert!(!twice);
+                assert_alike(&meaning(&found), &expected);
+            }
+            Err(e) => prop_assert!(twice && e.to_string().contains("occurs twice"), "{}", e),
+        }
+    }
+}
+
+#[test]
+fn new_lists_by_size() {
+    let at = int_lists(&[2, 1], &[2, 0, 1]);
+    let values = int_lists(&[2, 1], &[7, 8, 9]);
+    let fill: ArrayRef = Arc::new(Int64Array::from(vec![-1]));
+    let out = scatter_new(&at, &values, Count::All(3), Some(&fill), Duplicates::Last).unwrap();
+    assert_eq!(out, int_lists(&[3, 3], &[8, -1, 7, -1, 9, -1]));
+    let sizes: ArrayRef = Arc::new(Int32Array::from(vec![Some(3), None]));
+    let sizes = RaggedArray::try_new(2, vec![], sizes).unwrap();
+    let out = scatter_new(&at, &values, Count::Each(&sizes), None, Duplicates::Last).unwrap();
+    assert!(out.axes()[0].nulls().unwrap().is_null(1) && out.leaves().is_null(1));
+    let wide: ArrayRef = Arc::new(Int64Array::from(vec![1 << 40]));
+    assert!(scatter_new(&at, &values, Count::All(3), Some(&wide), Duplicates::Last).is_err());
+    // The result would not fit memory.
+    for many in [usize::MAX, 1 << 50] {
+        let refused = |e: Error| matches!(e, Error::TooLarge { .. } | Error::Offsets { .. });
+        let out = scatter_new(&at, &values, Count::All(many), None, Duplicates::Last);
+        assert!(refused(out.unwrap_err()));
+        assert!(refused(mask_from_indices(&at, Count::All(many)).unwrap_err()));
+        assert!(refused(repeat(&at, 1, Count::All(many)).unwrap_err()));
+    }
+    let none = int_lists(&[0, 0, 0, 0], &[]);
+    assert!(reshape(&none, 1, &[1 << 62, 0]).is_err());
+    let less = RaggedArray::try_new(2, vec![], Arc::new(Int32Array::from(vec![3, -1]))).unwrap();
+    assert!(scatter_new(&at, &values, Count::Each(&less), None, Duplicates::Last).is_err());
+    assert!(repeat(&at, 1, Count::Each(&less)).is_err());
+}

@@ -1,0 +1,160 @@
+//! Arrays, masks and indices that tests of several kernels use.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int32Array, Int64Array};
+use arrow::datatypes::DataType;
+use rand::RngExt;
+use serrate::array::{Layout, ListKind, Offsets, RaggedArray};
+
+use crate::common::torture::{Node, Random, Spec, Torture, encode, one_of, plain, torture};
+
+pub(crate) fn any_leaf(rng: &mut Random) -> DataType {
+    let types = [
+        DataType::Int8,
+        DataType::Float64,
+        DataType::Utf8,
+        DataType::Boolean,
+        DataType::UInt32,
+        DataType::Float16,
+    ];
+    one_of(&types, rng).clone()
+}
+
+pub(crate) fn dictionary(keys: DataType) -> DataType {
+    DataType::Dictionary(Box::new(keys), Box::new(DataType::Utf8))
+}
+
+/// Builds leaves with `levels` of the levels of `row`; some lists are null.
+pub(crate) fn like(row: &Node, levels: usize, leaf: &mut dyn FnMut() -> Node, nulls: bool) -> Node {
+    match (levels, row) {
+        (0, _) => leaf(),
+        (_, Node::Null) => Node::Null,
+        (n, row) => {
+            let children: Vec<Node> =
+                row.children().iter().map(|c| like(c, n - 1, leaf, nulls)).collect();
+            if nulls && children.len() == 1 { Node::Null } else { Node::List(children) }
+        }
+    }
+}
+
+pub(crate) fn draw_mask(rows: &[Node], levels: usize, rng: &mut Random) -> RaggedArray {
+    let mut leaf = || match rng.random_range(0..6) {
+        0 => Node::Null,
+        n => Node::Bool(n % 2 == 0),
+    };
+    let rows: Vec<Node> = rows.iter().map(|r| like(r, levels, &mut leaf, true)).collect();
+    plain(levels, &DataType::Boolean, &rows)
+}
+
+pub(crate) fn row(leaves: ArrayRef) -> RaggedArray {
+    let axis = Offsets::from_lengths([leaves.len()]).unwrap().into();
+    RaggedArray::try_new(1, vec![axis], leaves).unwrap()
+}
+
+pub(crate) fn ints(values: &[i64]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+/// Asserts that the lists of one array share the offsets of the other.
+#[track_caller]
+pub(crate) fn shares_lists(a: &RaggedArray, b: &RaggedArray) {
+    for (x, y) in a.axes().iter().zip(b.axes()) {
+        match (x.layout(), y.layout()) {
+            (Layout::Ragged(x), Layout::Ragged(y)) => assert!(x.ptr_eq(y)),
+            (x, y) => assert!(!x.is_ragged() && !y.is_ragged()),
+        }
+    }
+}
+
+pub(crate) fn lists(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
+    let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
+    RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
+}
+
+pub(crate) fn int_lists(lengths: &[usize], values: &[i32]) -> RaggedArray {
+    lists(lengths, Arc::new(Int32Array::from(values.to_vec())))
+}
+
+pub(crate) fn some_leaf(rng: &mut Random) -> DataType {
+    one_of(&[DataType::Int32, DataType::Float32, DataType::Utf8, DataType::Boolean], rng).clone()
+}
+
+/// Draws indices for the lists of axis `axis` below `row`.
+fn draw_indices(row: &Node, axis: usize, rng: &mut Random) -> Node {
+    if axis > 1 {
+        return match row {
+            Node::Null if rng.random() => Node::Null,
+            Node::Null => Node::List(vec![draw_indices(&Node::Null, axis - 1, rng)]),
+            row => {
+                Node::List(row.children().iter().map(|c| draw_indices(c, axis - 1, rng)).collect())
+            }
+        };
+    }
+    if rng.random_range(0..10) == 0 {
+        return Node::Null;
+    }
+    let n = i64::try_from(row.children().len()).unwrap();
+    let many = if row.is_null() { rng.random_range(0..3) } else { rng.random_range(0..6) };
+    let any = |rng: &mut Random| match rng.random_range(0..8) {
+        0 => Node::Null,
+        _ if n == 0 => Node::Int(rng.random_range(-5..5)),
+        _ => Node::Int(rng.random_range(-n..n)),
+    };
+    if n == 0 && !row.is_null() {
+        return Node::List(vec![Node::Null; many]);
+    }
+    Node::List((0..many).map(|_| any(rng)).collect())
+}
+
+pub(crate) fn encoded(
+    levels: usize,
+    leaf: &DataType,
+    rows: &[Node],
+    rng: &mut Random,
+) -> RaggedArray {
+    let kinds: Vec<ListKind> =
+        (0..levels).map(|_| *one_of(&[ListKind::List, ListKind::LargeList], rng)).collect();
+    let array = encode(&Spec::new(levels, leaf.clone()), &kinds, rows, rng);
+    RaggedArray::try_from_arrow(&array).unwrap()
+}
+
+pub(crate) fn at(list: &[Node], index: i64) -> usize {
+    let n = i64::try_from(list.len()).unwrap();
+    usize::try_from(if index < 0 { index + n } else { index }).unwrap()
+}
+
+/// Combines the lists `depth` levels down in pairs; null where either is null.
+pub(crate) fn zipped(
+    a: &Node,
+    b: &Node,
+    depth: usize,
+    f: &mut dyn FnMut(&Node, &Node) -> Node,
+) -> Node {
+    if a.is_null() || b.is_null() {
+        return if depth == 0 { f(a, b) } else { Node::Null };
+    }
+    if depth == 0 {
+        return f(a, b);
+    }
+    let pairs = a.children().iter().zip(b.children());
+    Node::List(pairs.map(|(a, b)| zipped(a, b, depth - 1, f)).collect())
+}
+
+pub(crate) struct Beside {
+    pub case: Torture,
+    pub levels: usize,
+    pub axis: usize,
+    pub rows: Vec<Node>,
+    pub array: RaggedArray,
+    pub at: RaggedArray,
+}
+
+pub(crate) fn beside(leaf: DataType, levels: usize, axis: usize, rng: &mut Random) -> Beside {
+    let axis = axis.min(levels);
+    let case = torture(&Spec::new(levels, leaf), rng);
+    let rows: Vec<Node> = case.rows.iter().map(|r| draw_indices(r, axis, rng)).collect();
+    let kind = one_of(&[DataType::Int64, DataType::Int16, DataType::Int32], rng).clone();
+    let at = encoded(axis, &kind, &rows, rng);
+    Beside { array: case.ragged(), case, levels, axis, rows, at }
+}

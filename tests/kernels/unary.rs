@@ -1,0 +1,81 @@
+//! Functions of one value.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, Float64Array, UInt8Array};
+use arrow::datatypes::DataType;
+use proptest::prelude::*;
+use serrate::kernels::unary::{Unary, round, unary};
+
+use crate::cases;
+use crate::common::torture::{Node, Spec, assert_alike, meaning, one_of, random, torture};
+use crate::support::{ints, row, shares_lists};
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn functions_of_one_number(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let leaf = one_of(&[DataType::Int16, DataType::Float32, DataType::Float64], &mut rng);
+        let spec = Spec { odd_floats: true, ..Spec::new(levels, leaf.clone()) };
+        let case = torture(&spec, &mut rng);
+        let a = case.ragged();
+        type Reference = fn(f64) -> f64;
+        let all: [(Unary, Reference, bool); 11] = [
+            (Unary::Neg, |x| -x, true),
+            (Unary::Abs, f64::abs, true),
+            (Unary::Sign, |x| if x == 0.0 || x.is_nan() { x } else { x.signum() }, true),
+            (Unary::Ceil, f64::ceil, true),
+            (Unary::Floor, f64::floor, true),
+            (Unary::Round(0), f64::round_ties_even, true),
+            (Unary::Sqrt, f64::sqrt, false),
+            (Unary::Exp, f64::exp, false),
+            (Unary::Ln, f64::ln, false),
+            (Unary::Log2, f64::log2, false),
+            (Unary::Log10, f64::log10, false),
+        ];
+        for (function, reference, keeps) in all {
+            let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels, &mut |l| {
+                let Some(x) = l.float() else { return Node::Null };
+                let y = reference(x);
+                if keeps && leaf.is_integer() { Node::Int(y as i64) } else { Node::Float(y) }
+            })).collect();
+            assert_alike(&meaning(&unary(function, &a).unwrap()), &expected);
+            let out = unary(function, &a).unwrap();
+            prop_assert_eq!(out.leaf_type(), &function.output_type(leaf).unwrap());
+            shares_lists(&out, &a);
+        }
+        let nulls: Vec<Node> = case.rows.iter()
+            .map(|r| r.map_at(levels, &mut |l| Node::Bool(l.is_null()))).collect();
+        assert_alike(&meaning(&unary(Unary::IsNull, &a).unwrap()), &nulls);
+        let nans: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels, &mut |l| match l {
+            Node::Null => Node::Null,
+            l => Node::Bool(l.float().unwrap().is_nan()),
+        })).collect();
+        assert_alike(&meaning(&unary(Unary::IsNan, &a).unwrap()), &nans);
+    }
+}
+
+#[test]
+fn rounding_is_numpys() {
+    let of = |v: Vec<f64>, d| {
+        let out = round(&row(Arc::new(Float64Array::from(v))), d).unwrap();
+        out.leaves().as_primitive::<arrow::datatypes::Float64Type>().values().to_vec()
+    };
+    assert_eq!(of(vec![0.5, 1.5, -2.5, 2.4], 0), [0.0, 2.0, -2.0, 2.0]);
+    assert_eq!(of(vec![1.25, -0.125, 1e300], 1), [1.2, -0.1, 1e300]);
+    assert_eq!(of(vec![125.0, 135.0, -149.0], -1), [120.0, 140.0, -150.0]);
+    assert_eq!(of(vec![1.5], 400), [1.5]);
+    let whole = |v: &[i64], d| round(&row(ints(v)), d).unwrap();
+    assert_eq!(whole(&[125, 135, -149, 7], -1), row(ints(&[120, 140, -150, 10])));
+    assert_eq!(whole(&[125, i64::MAX], -30), row(ints(&[0, 0])));
+    assert_eq!(whole(&[125], 3), row(ints(&[125])));
+    let bytes = row(Arc::new(UInt8Array::from(vec![255])));
+    assert!(round(&bytes, -1).unwrap_err().to_string().contains("wider"));
+    assert!(unary(Unary::Abs, &row(ints(&[i64::MIN]))).is_err());
+    assert!(unary(Unary::Neg, &bytes).is_err());
+    assert!(
+        unary(Unary::Sqrt, &row(Arc::new(arrow::array::StringArray::from(vec!["x"])))).is_err()
+    );
+}

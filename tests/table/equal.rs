@@ -1,0 +1,98 @@
+//! Equality of tables.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, Int8Array, Int32Array,
+    Int64Array, StringArray, UInt64Array,
+};
+use arrow::datatypes::{DataType, Int64Type};
+use proptest::prelude::*;
+use serrate::table::RaggedTable;
+
+use crate::common::torture::{Draw, random};
+use crate::model::models;
+
+fn flat(values: ArrayRef) -> RaggedTable {
+    RaggedTable::builder().column("x", 0, values).build().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn equality_sees_every_change((model, seed) in models(), dirt: bool) {
+        let table = model.table(seed, dirt);
+        // Another layout, with columns in reverse order.
+        let mut columns = model.table(seed ^ 5, !dirt);
+        let names: Vec<String> = columns.names().map(str::to_owned).collect();
+        let turned: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+        columns = columns.select(&turned).unwrap();
+        prop_assert!(table.equals(&columns, false).unwrap());
+        prop_assert_eq!(table == columns, names.len() == 1);
+        // One value, one null, one name or one row differs.
+        for (i, column) in table.columns().iter().enumerate() {
+            let n = column.values().len();
+            let with = |values: ArrayRef| {
+                let mut all = table.columns().to_vec();
+                let nulls = column.list_nulls().to_vec();
+                all[i] = serrate::table::Column::new(column.name(), column.axis(), values)
+                    .with_list_nulls(nulls);
+                table.with_columns(all).unwrap()
+            };
+            let values: Vec<Option<i64>> =
+                column.values().as_primitive::<Int64Type>().iter().collect();
+            let as_floats = Float64Array::from_iter(values.iter().map(|v| v.map(|v| f64::from(i32::try_from(v).unwrap()))));
+            prop_assert!(table.equals(&with(Arc::new(as_floats)), false).unwrap());
+            if n > 0 {
+                let mut dice = random(seed ^ 32);
+                let at = dice.below(n);
+                let mut other = values.clone();
+                other[at] = Some(values[at].unwrap_or(-1) + 1);
+                prop_assert!(!table.equals(&with(Arc::new(Int64Array::from(other))), true).unwrap());
+                let mut missing = values.clone();
+                missing[at] = if values[at].is_some() { None } else { Some(0) };
+                prop_assert!(!table.equals(&with(Arc::new(Int64Array::from(missing))), true).unwrap());
+            }
+            let mut all = table.columns().to_vec();
+            all[i] = column.clone().renamed("other");
+            prop_assert!(!table.equals(&table.with_columns(all).unwrap(), true).unwrap());
+        }
+        if model.rows > 0 {
+            prop_assert!(!table.equals(&table.slice(1, model.rows - 1).unwrap(), true).unwrap());
+        }
+    }
+}
+
+#[test]
+fn numbers_are_equal_by_value() {
+    let pairs: [(ArrayRef, ArrayRef, bool); 8] = [
+        (Arc::new(Int8Array::from(vec![1])), Arc::new(UInt64Array::from(vec![1])), true),
+        (Arc::new(Int8Array::from(vec![-1])), Arc::new(UInt64Array::from(vec![u64::MAX])), false),
+        (Arc::new(BooleanArray::from(vec![true])), Arc::new(Int32Array::from(vec![1])), true),
+        (Arc::new(BooleanArray::from(vec![true])), Arc::new(Float32Array::from(vec![1.0])), true),
+        (Arc::new(Float32Array::from(vec![0.0])), Arc::new(Float32Array::from(vec![-0.0])), true),
+        (Arc::new(Float32Array::from(vec![0.1])), Arc::new(Float64Array::from(vec![0.1])), false),
+        (
+            Arc::new(Int64Array::from(vec![(1 << 62) + 1])),
+            Arc::new(UInt64Array::from(vec![1 << 62])),
+            false,
+        ),
+        (Arc::new(StringArray::from(vec!["1"])), Arc::new(Int32Array::from(vec![1])), false),
+    ];
+    for (a, b, same) in pairs {
+        assert_eq!(flat(a.clone()).equals(&flat(b.clone()), false).unwrap(), same, "{a:?} {b:?}");
+        assert_eq!(flat(b).equals(&flat(a), false).unwrap(), same);
+    }
+    // Longer than one chunk.
+    let long = |last: i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..70_000).chain([last])))
+    };
+    let narrow = arrow::compute::cast(&long(7), &DataType::Int32).unwrap();
+    assert!(flat(long(7)).equals(&flat(narrow.clone()), false).unwrap());
+    assert!(!flat(long(8)).equals(&flat(narrow), false).unwrap());
+    // A table with one more axis differs, even if no column is on it.
+    let deeper = RaggedTable::builder().lengths([0]).unwrap();
+    let deeper = deeper.column("x", 0, Arc::new(Int32Array::from(vec![1]))).build().unwrap();
+    assert!(!deeper.equals(&flat(Arc::new(Int32Array::from(vec![1]))), false).unwrap());
+}
