@@ -13,15 +13,10 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
-use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::optimizer::AnalyzerRule;
 
-use function_rule::{FunctionRule, WrappedRule};
+use function_rule::{FunctionRule, LogicalRule, PhysicalRule, TypeRule, WrappedRule};
 use rule_list::{RULES, RemovalCondition, RuleStep, SessionRule};
-
-pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
-pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
-pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Returns a rule of the list as a rule of DataFusion that calls `function`.
 fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {

@@ -10,8 +10,11 @@ use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, Optimizer
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::{LogicalRule, PhysicalRule};
 use crate::config::SerrateOptions;
+
+pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
+pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
+pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 pub(super) type AnalyzeFn = fn(LogicalPlan) -> Result<LogicalPlan>;
 pub(super) type RewriteFn =
