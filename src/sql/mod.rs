@@ -14,6 +14,7 @@
 //! # }
 //! ```
 
+mod base;
 mod exec;
 mod order;
 mod pushdown;

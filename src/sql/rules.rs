@@ -12,8 +12,8 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
 use function_rule::{FunctionRule, LogicalRule, PhysicalRule, TypeRule, WrappedRule};
 use rule_list::{RULES, RemovalCondition, RuleStep, SessionRule};

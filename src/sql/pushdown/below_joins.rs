@@ -11,7 +11,7 @@ use datafusion::optimizer::OptimizerConfig;
 
 use crate::array::list_depth;
 use crate::functions::{cannot_fail, find_facts, is_fixed_slice, is_ours};
-use crate::sql::workarounds::expression_parts::map_named;
+use crate::sql::base::expression_parts::map_named;
 
 const PREFIX: &str = "__serrate_below_join";
 

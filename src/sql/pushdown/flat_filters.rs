@@ -7,7 +7,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
 use datafusion::optimizer::OptimizerConfig;
 
 use crate::functions::{find_facts, find_scalar};
-use crate::sql::workarounds::expression_parts::map_named;
+use crate::sql::base::expression_parts::map_named;
 
 /// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only
 /// reductions over whole rows use the result, in the same expression or in the plan above.

@@ -1,7 +1,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
 use datafusion::common::Column;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -11,14 +10,14 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
 use datafusion::optimizer::OptimizerConfig;
-use datafusion::physical_expr::expressions::{Column as PhysicalColumn, Literal};
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
-use crate::array::{leaf_type, list_depth};
+use crate::array::list_depth;
 use crate::functions::{Reads, never_fails, reads_of_lists};
+use crate::sql::base::measured_lists::{lengths_only, reads_of};
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table_provider::{RaggedTableProvider, TableSource};
 
@@ -136,63 +135,6 @@ fn replan_projection(
         })
         .collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(ProjectionExec::try_new(expressions, scan)?))
-}
-
-/// Returns the names of the list columns whose values no expression reads. If `nan_is_null` is true, a count
-/// of non-NULL floats reads their values, too.
-pub(in crate::sql) fn lengths_only<'a>(
-    expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
-    schema: &Schema,
-    nan_is_null: bool,
-) -> Vec<String> {
-    let mut looked_at: HashSet<String> = HashSet::new();
-    for expression in expressions {
-        // The closure always returns `Ok`, so the result can be ignored.
-        let _ = expression.expr.apply(|e| {
-            if let Some(column) = e.downcast_ref::<PhysicalColumn>() {
-                looked_at.insert(column.name().to_owned());
-            }
-            let Some((what, column)) = find_measured_list(e) else {
-                return Ok(TreeNodeRecursion::Continue);
-            };
-            let field = schema.field_with_name(column.name()).ok();
-            let field = field.filter(|f| list_depth(f.data_type()) > 0);
-            let Some(field) = field else { return Ok(TreeNodeRecursion::Continue) };
-            let may_miss = nan_is_null && leaf_type(field.data_type()).is_floating();
-            Ok(match what == Reads::LengthsAndNulls && may_miss {
-                true => TreeNodeRecursion::Continue,
-                false => TreeNodeRecursion::Jump,
-            })
-        });
-    }
-    let names = schema.fields().iter().filter(|f| list_depth(f.data_type()) > 0);
-    names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
-}
-
-/// Returns the list column if an expression reads only its lengths, or also its NULLs ([`Reads`]).
-pub(in crate::sql) fn find_measured_list(
-    e: &Arc<dyn PhysicalExpr>,
-) -> Option<(Reads, &PhysicalColumn)> {
-    let what = reads_of(e);
-    if !what.is_length() {
-        return None;
-    }
-    let mut list = e.children()[0];
-    while reads_of(list) == Reads::Structure {
-        list = list.children()[0];
-    }
-    list.downcast_ref::<PhysicalColumn>().map(|column| (what, column))
-}
-
-/// Returns what a call reads of the lists in its first argument, for example only their lengths. If
-/// another argument is not a literal, the call reads the values.
-fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
-    let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return Reads::Values };
-    let [_, rest @ ..] = call.args() else { return Reads::Values };
-    match rest.iter().all(|e| e.downcast_ref::<Literal>().is_some()) {
-        true => reads_of_lists(call.fun()),
-        false => Reads::Values,
-    }
 }
 
 fn reads_lengths(e: &Expr) -> bool {

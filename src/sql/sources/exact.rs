@@ -28,7 +28,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
 use serrate_core::internal::times::complete_time;
 
-use crate::sql::statement::intervals::spell_out;
+use crate::sql::base::interval_texts::spell_out;
 
 #[derive(Debug)]
 pub(in crate::sql) enum InexactConversion {

@@ -17,13 +17,13 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::from::{split_argument, unquote_text};
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::functions::find_local_codes;
 use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
 use crate::io::meds::{Labels, Vocabulary};
 use crate::io::meds_torch::MedsFolder;
 use crate::kernels::between::Closure;
+use crate::sql::base::syntax::{split_argument, unquote_text};
 use crate::sql::sources::{describe_table, select_columns, to_local_path};
 
 pub(in crate::sql) const NAME: &str = "meds_features";

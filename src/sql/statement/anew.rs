@@ -32,8 +32,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::plan_here;
+use crate::sql::base::deep_stack::run_deep;
 use crate::sql::rules::coerce_types;
-use crate::sql::statement::depth::run_deep;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::workarounds::shared_rows::copy_shared_rows;
 

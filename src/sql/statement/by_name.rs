@@ -13,7 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::plan_here;
-use crate::sql::statement::depth::run_deep;
+use crate::sql::base::deep_stack::run_deep;
 use crate::sql::statement::forms::BY_NAME;
 use crate::sql::statement::position_columns::to_table_reference;
 

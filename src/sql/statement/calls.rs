@@ -10,7 +10,8 @@ use datafusion::logical_expr::Documentation;
 use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visit, Visitor};
 use datafusion::sql::parser::{CopyToSource, Statement};
 
-use crate::sql::sources::from::{is_table_function, to_plain_name};
+use crate::sql::base::syntax::to_plain_name;
+use crate::sql::sources::from::is_table_function;
 use crate::sql::statement::counterparts::{LIST_PREFIXES, find_counterpart};
 use crate::sql::statement::hints::split_top_level;
 use crate::sql::statement::shorthands::{list_shorthand_arities, list_shorthand_names};

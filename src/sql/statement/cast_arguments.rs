@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::functions;
-use crate::sql::sources::from::to_plain_name;
+use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::coalesce_of;
 use crate::sql::statement::set_names::{add_identifiers, find_unused_name, is_name, remove_casts};

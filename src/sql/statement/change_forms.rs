@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::prelude::SessionContext;
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::lateral_tables::table_name;
 use crate::sql::statement::position_columns::to_table_reference;
 

@@ -11,9 +11,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, Select, SelectItem, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use crate::sql::statement::set_names::{
-    add_identifiers, find_unused_name, has_query, is_name, name_of,
-};
+use crate::sql::base::syntax::has_query;
+use crate::sql::statement::set_names::{add_identifiers, find_unused_name, is_name, name_of};
 use crate::sql::statement::unnamed_queries::UNNAMED;
 
 /// Whether a SELECT of a statement has a computed column without an alias next to other columns.

@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use regex::Regex;
 
-use crate::sql::sources::from::{parse_query, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::join_constraints::is_merging;
 use crate::sql::statement::lateral_tables::table_name;

@@ -8,7 +8,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     WindowType, visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::cast_arguments::is_aggregate;
 
 /// Rewrites a constant HAVING without GROUP BY, and removes constants from PARTITION BY.

@@ -12,11 +12,11 @@ use datafusion::logical_expr::sqlparser::ast::{
     SetExpr, TableFactor, Value, WindowSpec, WindowType, visit_expressions, visit_expressions_mut,
 };
 
+use crate::sql::base::syntax::has_query;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::order_aliases::{fold_names, may_differ};
 use crate::sql::statement::predicates::call_function;
 use crate::sql::statement::select_names::find_expression_at;
-use crate::sql::statement::set_names::has_query;
 use crate::sql::statement::unnest_names::is_unnest;
 
 /// # Errors

@@ -14,7 +14,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, find_table_argument, list_parameter_names};
-use crate::sql::sources::from::{find_query_text, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
+use crate::sql::sources::from::find_query_text;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::predicates::call_function;
 use crate::sql::statement::windows::multiply_bounds_of;
@@ -429,7 +430,7 @@ fn append_table(call: &mut Function) -> Result<()> {
         quoted(&value),
         find_query_text(from)
     );
-    let query = match crate::sql::sources::from::parse_query(&pairs) {
+    let query = match parse_query(&pairs) {
         Ok(query) => query,
         Err(e) => {
             return plan_err!(

@@ -5,6 +5,8 @@
 
 use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, Interval, Value};
 
+use crate::sql::base::interval_texts::spell_out;
+
 /// Rewrites `INTERVAL (n) DAY` to `(n | 0) * INTERVAL '1' DAY`, and `INTERVAL 2 DAY` to `INTERVAL '2' DAY`, which
 /// DataFusion also accepts in the frames of windows. Other expressions stay unchanged.
 pub(in crate::sql) fn write_interval(expr: &mut Expr) {
@@ -68,86 +70,6 @@ pub(in crate::sql) fn multiply_interval(expr: &Expr) -> Option<Expr> {
     let text = words.collect::<Option<Vec<_>>>()?.join(" ");
     let value = Box::new(Expr::value(Value::SingleQuotedString(text)));
     Some(Expr::Interval(Interval { value, ..interval.clone() }))
-}
-
-/// Short and full names of units. Casts of intervals to strings write the short names (`1y 2mo`).
-const SHORT_UNITS: [(&str, &str); 7] = [
-    ("y", "years"),
-    ("mo", "months"),
-    ("w", "weeks"),
-    ("d", "days"),
-    ("h", "hours"),
-    ("m", "minutes"),
-    ("s", "seconds"),
-];
-
-/// Splits `3d` into the number and the name of the unit.
-fn split_unit(word: &str) -> Option<[&str; 2]> {
-    let at = word.find(|c: char| c.is_ascii_alphabetic()).filter(|at| *at > 0)?;
-    let (number, short) = word.split_at(at);
-    let is_unit = |(name, _): &&(&str, &str)| name.eq_ignore_ascii_case(short);
-    let (_, unit) = SHORT_UNITS.iter().find(is_unit)?;
-    number.parse::<f64>().is_ok().then_some([number, unit])
-}
-
-/// Spells out times of day, quarters, short units and `ago` in an interval: `1 day 01:30:00`
-/// becomes `1 day 01 hours 30 minutes 00 seconds`. A number without a unit at the end counts
-/// seconds, as in PostgreSQL; in casts, Arrow would read months. Returns `None` if nothing changes.
-pub(in crate::sql) fn spell_out(text: &str) -> Option<String> {
-    let written: Vec<&str> = text.split_whitespace().collect();
-    let mut words: Vec<&str> = Vec::with_capacity(written.len());
-    for word in &written {
-        match split_unit(word) {
-            Some(parts) => words.extend(parts),
-            None => words.push(word),
-        }
-    }
-    let has_short_units = words.len() > written.len();
-    let is_quarter =
-        |word: &&str| ["quarter", "quarters"].iter().any(|q| q.eq_ignore_ascii_case(word));
-    let ago = words.last().is_some_and(|word| word.eq_ignore_ascii_case("ago"));
-    if ago {
-        words.pop();
-    }
-    let is_number =
-        |word: &&str| word.ends_with(|c: char| c.is_ascii_digit()) && word.parse::<f64>().is_ok();
-    let needs_change = |word: &&str| word.contains(':') || is_quarter(word);
-    let lacks_unit = words.last().is_some_and(is_number);
-    if !ago && !has_short_units && !lacks_unit && !words.iter().any(needs_change) {
-        return None;
-    }
-    let mut parts: Vec<(String, String)> = Vec::new();
-    let mut words = words.into_iter();
-    while let Some(word) = words.next() {
-        if word.contains(':') {
-            let (sign, digits) = match word.strip_prefix('-') {
-                Some(digits) => ("-", digits),
-                None => ("", word.strip_prefix('+').unwrap_or(word)),
-            };
-            let fields: Vec<&str> = digits.split(':').collect();
-            if fields.len() > 3 || fields.iter().any(|field| field.parse::<f64>().is_err()) {
-                return None;
-            }
-            for (field, unit) in fields.iter().zip(["hours", "minutes", "seconds"]) {
-                parts.push((format!("{sign}{field}"), unit.to_owned()));
-            }
-            continue;
-        }
-        let unit = words.next().or_else(|| is_number(&word).then_some("seconds"))?;
-        match is_quarter(&unit) {
-            true => {
-                let months = word.parse::<i64>().ok()?.checked_mul(3)?;
-                parts.push((months.to_string(), "months".to_owned()));
-            }
-            false => parts.push((word.to_owned(), unit.to_owned())),
-        }
-    }
-    let written = parts.into_iter().map(|(number, unit)| match (ago, number.strip_prefix('-')) {
-        (true, Some(positive)) => format!("{positive} {unit}"),
-        (true, None) => format!("-{} {unit}", number.trim_start_matches('+')),
-        (false, _) => format!("{number} {unit}"),
-    });
-    Some(written.collect::<Vec<_>>().join(" "))
 }
 
 fn computes_value(interval: &Interval) -> bool {

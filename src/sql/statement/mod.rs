@@ -111,6 +111,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
 
+use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
 use crate::sql::rules::coerce_types;
 use crate::sql::sources::from::{check_distinct_names, summarize_text};
 use crate::sql::sources::partition_folders::unquote_partitions;
@@ -132,7 +133,7 @@ use crate::sql::statement::copy_options::{
 };
 use crate::sql::statement::copy_targets::{check_extension, check_format, keep_existing};
 use crate::sql::statement::created_tables::{CreatedFromQuery, compute_rows, drop_temporary};
-use crate::sql::statement::depth::{call_on_deep_stack, check_depth, run_deep};
+use crate::sql::statement::depth::check_depth;
 use crate::sql::statement::dialect::find_parser_dialect;
 use crate::sql::statement::errors::convert_internal_error;
 use crate::sql::statement::forms::rewrite_known_forms;

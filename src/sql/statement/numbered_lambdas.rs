@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::sources::from::to_plain_name;
+use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::order_aliases::may_differ;
 use crate::sql::statement::predicates::call_function;

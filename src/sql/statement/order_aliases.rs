@@ -9,7 +9,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Select, SelectItem, SetExpr, TableFactor, Value, visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::set_names::{add_identifiers, name_columns, remove_casts};

@@ -2,7 +2,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, TableFactor, Value,
 };
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 
 /// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion also plans for expressions. A query that
 /// selects `*` stays unchanged, because the columns of `*` are unknown before planning. If it selects expressions, too,

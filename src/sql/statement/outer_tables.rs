@@ -20,7 +20,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr as PlannedExpr, ExprSchemable, LogicalPlan};
 
 use crate::array::leaf_type;
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::outer_fields::{OUTER, OwnFields, Relation, access_fields, split_name};
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};

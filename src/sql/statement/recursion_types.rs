@@ -16,7 +16,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::clauses::reads_table;
 use crate::sql::statement::planned_parts::{add_ctes, plan_alone};
 use crate::sql::statement::scopes::Scopes;

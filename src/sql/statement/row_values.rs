@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::prelude::SessionContext;
 
-use crate::sql::sources::from::to_plain_name;
+use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::position_columns::to_table_reference;
 use crate::sql::statement::predicates::call_function;

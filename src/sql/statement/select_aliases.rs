@@ -23,13 +23,13 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::prelude::SessionContext;
 
 use super::plan_rewritten_names;
-use crate::sql::sources::from::{parse_query, to_plain_name};
+use crate::sql::base::syntax::{has_query, parse_query, to_plain_name};
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::lateral_tables::is_lateral_query;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::{Scopes, track_scopes};
-use crate::sql::statement::set_names::{add_identifiers, find_unused_name, has_query, name_of};
+use crate::sql::statement::set_names::{add_identifiers, find_unused_name, name_of};
 
 /// Columns that `*` omits, although FROM may have them.
 const HIDDEN: [&str; 2] = ["_file", "_row"];

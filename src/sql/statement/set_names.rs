@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Visit, visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::sources::from::to_plain_name;
+use crate::sql::base::syntax::{has_query, to_plain_name};
 use crate::sql::statement::expr_rewrites::complete_slices;
 
 /// Maximum number of bytes in the name of an expression that is copied. Copying a very deep
@@ -249,18 +249,6 @@ fn take_inner_of_cast(e: &mut Expr) -> Option<Expr> {
 
 pub(super) fn is_name(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
-}
-
-pub(super) fn has_query(expr: &Expr) -> bool {
-    let mut found = false;
-    let _ = visit_expressions(expr, |e| {
-        found |= matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. });
-        match found {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    });
-    found
 }
 
 pub(super) fn name_of(expr: &Expr) -> String {

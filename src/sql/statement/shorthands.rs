@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
-use crate::sql::sources::from::to_plain_name;
+use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::intervals::computes_interval;
 use crate::sql::statement::numbered_lambdas::has_position;
 use crate::sql::statement::predicates::call_function;

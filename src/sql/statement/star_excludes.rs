@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitorMut,
 };
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::join_constraints::is_merging;
 use crate::sql::statement::merged::list_excluded_names;

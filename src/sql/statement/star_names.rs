@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{add_identifiers, find_unused_name};

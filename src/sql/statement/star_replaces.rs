@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Cte, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::{Scopes, track_scopes};

@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitMut, Visitor, VisitorMut,
 };
 
-use crate::sql::sources::from::to_plain_name;
+use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::predicates::call_function;
 
 /// Rewrites `string_agg(x, ',' ORDER BY k)` to `array_to_string(array_agg(x ORDER BY k), ',')` over

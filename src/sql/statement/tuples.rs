@@ -6,7 +6,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     GroupByExpr, Ident, ObjectName, Query, SelectItem, SetExpr, TableFactor, Value,
 };
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::predicates::call_function;
 use crate::sql::workarounds::rows_in::ROW_FIELD;
 

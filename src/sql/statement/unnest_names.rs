@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Distinct, Expr, Function, Ident, Select, SelectItem, SetExpr, TableFactor, Visit, Visitor,
 };
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 
 /// Wraps a SELECT with `unnest` in another if one of its aliases has the name of a column that it uses.
 pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {

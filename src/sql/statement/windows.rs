@@ -14,9 +14,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::sources::from::to_plain_name;
+use crate::sql::base::syntax::{has_query, to_plain_name};
 use crate::sql::statement::intervals::multiply_interval;
-use crate::sql::statement::set_names::has_query;
 
 /// Replaces each reference to a named window of the query's SELECT with the definition of the window.
 ///

@@ -4,7 +4,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, lit};
 
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule: rewrites `CAST(i AS BOOLEAN)` of an integer to `i <> 0`, and casts a boolean to a decimal by way of
 /// an integer, because Arrow has no such cast.

@@ -7,14 +7,12 @@ use async_trait::async_trait;
 use datafusion::catalog::default_table_source::{DefaultTableSource, source_as_provider};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, plan_err};
+use datafusion::common::{Column, plan_err};
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
-use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
     DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScanBuilder, TableType, WriteOp,
 };
-use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::sql::exec::change_query::{ChangeQuery, NumberedRows, ROW};
@@ -97,31 +95,6 @@ fn plan_truncate(change: DmlStatement) -> Result<DmlStatement> {
     let name = change.table_name.clone();
     let scan = LogicalPlanBuilder::scan(name, Arc::clone(&change.target), None)?.build()?;
     capture_change(DmlStatement { op: WriteOp::Delete, input: Arc::new(scan), ..change })
-}
-
-/// Removes the table qualifiers of columns, because a table provider expects unqualified names.
-pub(in crate::sql) fn remove_qualifiers(expr: Expr) -> Result<Expr> {
-    let expr = expr.transform(|e| match e {
-        Expr::Column(column) if column.relation.is_some() => {
-            Ok(Transformed::yes(Expr::Column(Column::new_unqualified(column.name))))
-        }
-        e => Ok(Transformed::no(e)),
-    })?;
-    Ok(expr.data)
-}
-
-/// Simplifies an expression as the optimizer does: folds constants, evaluates `now()`, binds named arguments.
-pub(in crate::sql) fn simplify_expr(
-    state: &dyn Session,
-    expr: Expr,
-    schema: &DFSchema,
-) -> Result<Expr> {
-    let context = SimplifyContext::builder()
-        .with_schema(Arc::new(schema.clone()))
-        .with_config_options(Arc::new(state.config_options().clone()))
-        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
-        .build();
-    ExprSimplifier::new(context).simplify(expr)
 }
 
 /// The target table of DELETE or UPDATE, and the plan of the statement before any rule changed it.

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 use serrate_core::internal::times::per_unit;
 
 use crate::functions::{StockFact, call_on_arrays, declare, has_fact};
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
 
 static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
     [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond]

@@ -3,7 +3,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
 
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule, after type coercion: rewrites `x IN (a, CASE ..)` to `x = a OR x = CASE ..`.
 ///

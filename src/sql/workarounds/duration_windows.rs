@@ -7,7 +7,7 @@ use datafusion::logical_expr::{
     Cast, Expr, ExprSchemable, LogicalPlan, WindowFrameBound, WindowFrameUnits,
 };
 
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule, before type coercion: casts durations and TIME in window ORDER BY to integers.
 ///

@@ -14,10 +14,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::OptimizerConfig;
 
+use crate::sql::base::expression_parts::{has_part, map_named, rewrite_node};
+
 use crate::functions::{
     StockFact, call_on_arrays, declare, find_aggregate_facts, has_fact, is_row_based, take_first,
 };
-use crate::sql::workarounds::expression_parts::{has_part, map_named, rewrite_node};
 use serrate_core::internal::{holds_float, to_canonical_floats};
 
 /// Logical optimizer rule: makes -0.0 equal 0.0, and all NaN equal, in comparisons, sorts, groups

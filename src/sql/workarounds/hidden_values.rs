@@ -11,8 +11,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Unn
 use datafusion::optimizer::OptimizerConfig;
 
 use crate::functions::{mask_fields, remove_hidden_values, stock_field};
+use crate::sql::base::expression_parts::{find_columns_below, has_part, map_named};
 use crate::sql::sources::listing::FilesTable;
-use crate::sql::workarounds::expression_parts::{find_columns_below, has_part, map_named};
 
 /// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that return the
 /// values below a NULL struct or list, and masks the structs that `unnest` divides into columns.

@@ -7,7 +7,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::workarounds::expression_parts::{SavedNames, map_columns};
+use crate::sql::base::expression_parts::{SavedNames, map_columns};
 
 /// Prefix of the aliases that keep IN lists apart while the simplifier runs.
 const APART: &str = "__serrate_apart_";

@@ -26,9 +26,9 @@ use datafusion::physical_plan::joins::{
 };
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use crate::sql::base::expression_parts::{has_part, rewrite_node};
 use crate::sql::statement::predicates::make_array;
 use crate::sql::statement::set_names::add_identifiers;
-use crate::sql::workarounds::expression_parts::{has_part, rewrite_node};
 
 /// Rewrites the lambda bodies of a statement to a form that DataFusion can plan, or returns an error:
 ///

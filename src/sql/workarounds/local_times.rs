@@ -13,7 +13,7 @@ use datafusion::scalar::ScalarValue;
 use super::coarser_times::is_named_cast;
 use crate::functions::{declare, to_columnar};
 use crate::kernels::zones::{add_intervals, local_to_instants, may_change};
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
 
 static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
     [ZonedTime::Cast, ZonedTime::TryCast, ZonedTime::Add, ZonedTime::Subtract]

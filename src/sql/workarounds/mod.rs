@@ -21,7 +21,6 @@ pub(in crate::sql) mod distinct_recursions;
 pub(in crate::sql) mod duration_windows;
 pub(in crate::sql) mod empty_queries;
 pub(in crate::sql) mod equations;
-pub(in crate::sql) mod expression_parts;
 pub(in crate::sql) mod failing_rules;
 pub(in crate::sql) mod failing_statistics;
 pub(in crate::sql) mod filtered_aggregates;

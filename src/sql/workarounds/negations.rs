@@ -3,7 +3,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule: rewrites `-x` of a signed integer to `0 - x`.
 ///

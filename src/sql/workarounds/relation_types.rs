@@ -13,8 +13,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use crate::functions::{StockFact, has_fact};
+use crate::sql::base::expression_parts::find_columns_below;
 use crate::sql::rules::coerce_types;
-use crate::sql::workarounds::expression_parts::find_columns_below;
 
 /// Returns a plan that has the same rows, and columns of the types in which they will be evaluated.
 pub(super) fn set_final_types(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {

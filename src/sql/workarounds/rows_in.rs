@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
     Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, exists, lit, when,
 };
 
-use crate::sql::workarounds::expression_parts::map_named;
+use crate::sql::base::expression_parts::map_named;
 use crate::sql::workarounds::shared_rows::share_rows;
 
 /// Prefix of the struct field names that `sql::statement::tuples` gives the values of a row in front of IN.

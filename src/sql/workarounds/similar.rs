@@ -4,7 +4,7 @@ use datafusion::common::{ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, lit};
 
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule: makes `x SIMILAR TO pattern` match the whole string, with `%` and `_` as in LIKE.
 ///

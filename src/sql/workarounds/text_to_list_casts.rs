@@ -15,7 +15,7 @@ use serrate_core::internal::parse_lists;
 
 use crate::array::list_depth;
 use crate::functions::{declare, take_first, to_columnar};
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
 
 static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> = LazyLock::new(|| {
     [false, true].map(|safe| Arc::new(ScalarUDF::new_from_impl(TextList { safe })))

@@ -17,8 +17,8 @@ use serrate_core::internal::times::{complete_times, has_texts};
 use super::coarser_times::is_named_cast;
 use crate::array::{RaggedArray, leaf_type};
 use crate::functions::{StockFact, call_on_arrays, declare, has_fact};
-use crate::sql::statement::intervals::spell_out;
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
+use crate::sql::base::interval_texts::spell_out;
 
 static TIMES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| complete_function(TextForm::Time));
 static INTERVALS: LazyLock<Arc<ScalarUDF>> =

@@ -4,7 +4,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule, before type coercion: casts the pattern of LIKE to the value type of a dictionary operand.
 ///

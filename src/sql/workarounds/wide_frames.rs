@@ -7,7 +7,7 @@ use datafusion::logical_expr::{
     Cast, Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
 };
 
-use crate::sql::workarounds::expression_parts::{find_columns_below, rewrite_node};
+use crate::sql::base::expression_parts::{find_columns_below, rewrite_node};
 
 /// A decimal type that holds the sum of a 64-bit integer and any offset of up to [`FARTHEST`].
 const WIDEST: DataType = DataType::Decimal128(38, 0);

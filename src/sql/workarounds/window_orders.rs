@@ -6,7 +6,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::keep_window_order;
-use crate::sql::workarounds::expression_parts::map_named;
+use crate::sql::base::expression_parts::map_named;
 
 /// Analyzer rule: marks the sliding frames of aggregates as non-causal, that is as dependent on later rows.
 ///

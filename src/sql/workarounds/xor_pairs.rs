@@ -7,7 +7,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit,
 };
 
-use crate::sql::workarounds::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule: rewrites two equal operands `x` of `^`, as in `x ^ 5 ^ x`, to `x & 0`.
 ///

@@ -22,6 +22,8 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::sql::base::expression_parts::{remove_qualifiers, simplify_expr};
+
 pub(crate) use factory::DokTableFactory;
 pub(crate) use format::DokFormatFactory;
 pub(crate) use table_names::register_dok_names;
@@ -34,7 +36,6 @@ use crate::sql::exec::change_query::ChangeQuery;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::describe_table;
 use crate::sql::sources::memory_tables::column_indices;
-use crate::sql::workarounds::changes::{remove_qualifiers, simplify_expr};
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 
 /// A sparse tensor or a dictionary in a safetensors file as a SQL table.

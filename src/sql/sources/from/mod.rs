@@ -24,17 +24,18 @@ use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr as SqlExpr, FunctionArg, FunctionArgExpr, Query, TableFactor, Value,
+    Expr as SqlExpr, FunctionArg, Query, TableFactor, Value,
 };
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use super::{cohort, features};
+use crate::sql::base::syntax::{split_argument, to_plain_name, unquote_text};
 use derived::{Derived, DerivedTable};
 
 pub(crate) use explode::ExplodeExec;
 pub(crate) use nest_exec::NestExec;
 pub(in crate::sql) use read_functions::find_read_table;
-pub(in crate::sql) use rewrite::{find_query_text, parse_query, rewrite_factor, to_plain_name};
+pub(in crate::sql) use rewrite::{find_query_text, rewrite_factor};
 pub(in crate::sql) use text_rewrites::rewrite_summarize as summarize_text;
 pub(crate) use vocab::VocabFunction;
 
@@ -256,31 +257,6 @@ fn find_example_call(function: &str) -> &'static str {
         }
         "ragged_axes" => "ragged_axes('patients'), ragged_axes('patients.nrt')",
         _ => "SUMMARIZE patients, FROM summarize('patients')",
-    }
-}
-
-/// Returns the name of an argument of a table function in lower case, if it has a name, and its value. Returns `None`
-/// for an argument without a value, such as `*`.
-pub(in crate::sql) fn split_argument(arg: &FunctionArg) -> Option<(Option<String>, &SqlExpr)> {
-    match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some((None, value)),
-        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. }
-        | FunctionArg::ExprNamed {
-            name: SqlExpr::Identifier(name),
-            arg: FunctionArgExpr::Expr(value),
-            ..
-        } => Some((Some(name.value.to_ascii_lowercase()), value)),
-        _ => None,
-    }
-}
-
-pub(in crate::sql) fn unquote_text(value: &SqlExpr) -> Option<&str> {
-    match value {
-        SqlExpr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Some(text),
-            _ => None,
-        },
-        _ => None,
     }
 }
 

@@ -10,7 +10,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{Array, Expr, FunctionArg, UnaryOperator, Value};
 
-use super::{split_argument, unquote_text};
+use crate::sql::base::syntax::{split_argument, unquote_text};
 use crate::sql::sources::listing::{FileSet, find_named_kind};
 use crate::sql::sources::urls::{list_table, make_missing_file_error, parse_path};
 

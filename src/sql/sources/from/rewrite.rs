@@ -5,19 +5,10 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, LimitClause, ObjectName, Query, TableAlias,
     TableFactor, Value,
 };
-use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
-use datafusion::logical_expr::sqlparser::parser::Parser;
 
+use super::OVER_QUERIES;
 use super::read_functions::{self, FORMATS};
-use super::{OVER_QUERIES, unquote_text};
-
-/// Returns an unqualified name in lower case, or `None` for a qualified name.
-pub(crate) fn to_plain_name(name: &ObjectName) -> Option<String> {
-    match name.0.as_slice() {
-        [part] => part.as_ident().map(|i| i.value.to_ascii_lowercase()),
-        _ => None,
-    }
-}
+use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
 
 /// Replaces the first argument of `ragged_nest('query', ..)`, a query string or a name, by a
 /// subquery, and a call such as `read_parquet('file')` by a table name. Invalid queries are errors.
@@ -115,18 +106,6 @@ fn from_name(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "''"))
-}
-
-pub(crate) fn parse_query(text: &str) -> Result<Query> {
-    let parse = || {
-        let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text)?;
-        let query = parser.parse_query()?;
-        parser.expect_token(&datafusion::logical_expr::sqlparser::tokenizer::Token::EOF)?;
-        Ok(*query)
-    };
-    parse().map_err(|e: datafusion::logical_expr::sqlparser::parser::ParserError| {
-        DataFusionError::SQL(Box::new(e), None)
-    })
 }
 
 pub(crate) fn build_largest_limit() -> Option<LimitClause> {

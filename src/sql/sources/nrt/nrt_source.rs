@@ -29,7 +29,7 @@ use super::position_fields::{FILE, ROW, file_name};
 use super::scan::{NrtScan, ReadMetrics, file_meets};
 use super::scan_columns::ScanColumns;
 use crate::config::{NrtNan, SerrateOptions};
-use crate::sql::pushdown::lengths::lengths_only;
+use crate::sql::base::measured_lists::lengths_only;
 
 /// A scan of `.nrt` files, with its columns, its conditions, and the settings of the session at planning.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::sql::parser::Statement;
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::join_constraints::{has_using, list_using_columns};
 use crate::sql::statement::merged::names::{find_last_ident, is_same_ident};
 use crate::sql::statement::merged::stars::is_bare;

@@ -26,7 +26,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::join_constraints::{has_using, is_merging, list_using_columns};
 use crate::sql::statement::lateral_tables::is_lateral_query;

@@ -8,7 +8,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitMut, VisitorMut,
 };
 
-use crate::sql::sources::from::parse_query;
+use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::join_constraints::{find_constraint_mut, join_constraint};
 use crate::sql::statement::merged::merge_columns;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};

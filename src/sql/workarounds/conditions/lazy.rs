@@ -23,7 +23,7 @@ use super::held::{
     HeldConditions, correlate_held, defer_constant, is_free, is_held, join_conditions, make_case,
 };
 use crate::functions::cannot_fail;
-use crate::sql::workarounds::expression_parts::map_named;
+use crate::sql::base::expression_parts::map_named;
 
 /// Logical optimizer rule, before all others: makes AND and OR evaluate their right side only for rows that
 /// the left side does not decide, and CASE evaluate a branch only for rows that take it. It moves

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use super::checks::{find_outer_columns, has_grouping_sets, has_outer};
 use super::lateral_joins::{find_subquery_of_lateral, join_lateral_rows};
 use super::{NewNames, keep_name};
-use crate::sql::workarounds::expression_parts::map_named;
+use crate::sql::base::expression_parts::map_named;
 use crate::sql::workarounds::query_values::{project_values, rewrite_filter};
 use crate::sql::workarounds::subqueries::has_query;
 

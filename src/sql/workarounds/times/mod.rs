@@ -18,7 +18,8 @@ use datafusion::logical_expr::{
     WriteOp,
 };
 
-use crate::sql::workarounds::expression_parts::{find_columns_below, has_part, rewrite_node};
+use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
+
 use expressions::{holds_interval, rewrite_expr};
 use functions::ComparableForm;
 use unify::{make_interval_key, unify_compared_pairs};

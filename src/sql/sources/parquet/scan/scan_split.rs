@@ -16,7 +16,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
 use parquet::arrow::RowNumber;
 
 use crate::io::parquet::lists::DecodedParts;
-use crate::sql::pushdown::lengths::find_measured_list;
+use crate::sql::base::measured_lists::find_measured_list;
 
 const ROW: &str = "__serrate_row";
 

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::common::{Column, DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::{NamePreserver, SavedName};
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 /// Returns the columns that a node's expressions may name: those of its inputs or, for a scan, of
 /// its table.
@@ -135,4 +138,29 @@ impl SavedNames {
             })
         })
     }
+}
+
+/// Removes the table qualifiers of columns, because a table provider expects unqualified names.
+pub(in crate::sql) fn remove_qualifiers(expr: Expr) -> Result<Expr> {
+    let expr = expr.transform(|e| match e {
+        Expr::Column(column) if column.relation.is_some() => {
+            Ok(Transformed::yes(Expr::Column(Column::new_unqualified(column.name))))
+        }
+        e => Ok(Transformed::no(e)),
+    })?;
+    Ok(expr.data)
+}
+
+/// Simplifies an expression as the optimizer does: folds constants, evaluates `now()`, binds named arguments.
+pub(in crate::sql) fn simplify_expr(
+    state: &dyn Session,
+    expr: Expr,
+    schema: &DFSchema,
+) -> Result<Expr> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::new(state.config_options().clone()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    ExprSimplifier::new(context).simplify(expr)
 }

@@ -1,0 +1,7 @@
+//! Helpers that read and rewrite plans, expressions and syntax trees, below all other parts of `sql`.
+
+pub(in crate::sql) mod deep_stack;
+pub(in crate::sql) mod expression_parts;
+pub(in crate::sql) mod interval_texts;
+pub(in crate::sql) mod measured_lists;
+pub(in crate::sql) mod syntax;

@@ -1,0 +1,67 @@
+//! Reads and builds parts of syntax trees: names, texts, arguments and queries.
+
+use std::ops::ControlFlow;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, ObjectName, Query, Value, visit_expressions,
+};
+use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
+use datafusion::logical_expr::sqlparser::parser::Parser;
+
+/// Returns the name of an argument of a table function in lower case, if it has a name, and its value. Returns `None`
+/// for an argument without a value, such as `*`.
+pub(in crate::sql) fn split_argument(arg: &FunctionArg) -> Option<(Option<String>, &Expr)> {
+    match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some((None, value)),
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. }
+        | FunctionArg::ExprNamed {
+            name: Expr::Identifier(name),
+            arg: FunctionArgExpr::Expr(value),
+            ..
+        } => Some((Some(name.value.to_ascii_lowercase()), value)),
+        _ => None,
+    }
+}
+
+pub(in crate::sql) fn unquote_text(value: &Expr) -> Option<&str> {
+    match value {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns an unqualified name in lower case, or `None` for a qualified name.
+pub(crate) fn to_plain_name(name: &ObjectName) -> Option<String> {
+    match name.0.as_slice() {
+        [part] => part.as_ident().map(|i| i.value.to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+pub(crate) fn parse_query(text: &str) -> Result<Query> {
+    let parse = || {
+        let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text)?;
+        let query = parser.parse_query()?;
+        parser.expect_token(&datafusion::logical_expr::sqlparser::tokenizer::Token::EOF)?;
+        Ok(*query)
+    };
+    parse().map_err(|e: datafusion::logical_expr::sqlparser::parser::ParserError| {
+        DataFusionError::SQL(Box::new(e), None)
+    })
+}
+
+pub(in crate::sql) fn has_query(expr: &Expr) -> bool {
+    let mut found = false;
+    let _ = visit_expressions(expr, |e| {
+        found |= matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. });
+        match found {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    found
+}
