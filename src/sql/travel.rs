@@ -21,7 +21,6 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanP
 
 use crate::config::SerrateOptions;
 use crate::functions::{build_masked_fields, build_span_operations, get_precision_check};
-use crate::sql::exec::guard::GuardedSource;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::plain_order::PlainOrderExec;
 use crate::sql::exec::stack::DeepStackExec;
@@ -31,6 +30,7 @@ use crate::sql::pushdown::leaf_limit::BatchSizeExec;
 use crate::sql::sources::arrow_scan::ArrowScan;
 use crate::sql::sources::csv_scan::CsvScan;
 use crate::sql::sources::exact_file_casts::ExactCasts;
+use crate::sql::sources::guard::GuardedSource;
 use crate::sql::sources::json_scan::JsonScan;
 use crate::sql::sources::meds::MedsSource;
 use crate::sql::sources::nrt::NrtSource;

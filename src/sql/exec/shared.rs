@@ -1,10 +1,22 @@
+//! Rows that are computed once and read several times: the logical node [`SharedRows`] and its plan, [`SharedExec`].
+
+use std::any::Any;
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::{DFSchemaRef, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{
+    Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+};
 use datafusion::physical_expr::{Distribution, EquivalenceProperties};
 use datafusion::physical_expr_common::sort_expr::OrderingRequirements;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -13,10 +25,11 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
     InputDistributionRequirements, Partitioning, PlanProperties, execute_stream,
 };
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::lock::Mutex;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 
-use crate::sql::exec::one_input;
+use crate::sql::exec::{find_logical_node, one_input};
 
 /// The rows that several [`SharedExec`] nodes return; `None` until the first one has computed them.
 #[derive(Debug, Default)]
@@ -131,5 +144,109 @@ impl ExecutionPlan for SharedExec {
             Ok::<_, DataFusionError>(iter(batches))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten())))
+    }
+}
+
+/// The rows of a plan, which all nodes with the same `id` in a statement share.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct SharedRows {
+    pub(in crate::sql) id: u64,
+    /// The result that all nodes with this `id` share; `None` until
+    /// [`share_results`](crate::sql::workarounds::shared_rows::share_results) sets it.
+    pub(in crate::sql) result: Option<Arc<SharedResult>>,
+    pub(in crate::sql) input: LogicalPlan,
+}
+
+impl SharedRows {
+    pub(in crate::sql) fn plan(input: LogicalPlan, id: u64) -> LogicalPlan {
+        let node = Arc::new(Self { id, result: None, input });
+        LogicalPlan::Extension(Extension { node })
+    }
+
+    pub(in crate::sql) fn from_plan(plan: &LogicalPlan) -> Option<&Self> {
+        find_logical_node(plan)
+    }
+}
+
+impl PartialEq for SharedRows {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id && self.input == other.input
+    }
+}
+
+impl Eq for SharedRows {}
+
+impl Hash for SharedRows {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+        self.input.hash(state);
+    }
+}
+
+impl PartialOrd for SharedRows {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        match self.id.cmp(&other.id) {
+            Ordering::Equal => self.input.partial_cmp(&other.input),
+            order => Some(order),
+        }
+    }
+}
+
+impl UserDefinedLogicalNodeCore for SharedRows {
+    fn name(&self) -> &str {
+        "SharedRows"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.input.schema()
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        Vec::new()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedRows")
+    }
+
+    fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
+        match <[LogicalPlan; 1]>::try_from(inputs) {
+            Ok([input]) => Ok(Self { id: self.id, result: self.result.clone(), input }),
+            Err(inputs) => plan_err!(
+                "internal error: SharedRows has one input, not {}; please report it",
+                inputs.len()
+            ),
+        }
+    }
+}
+
+pub(in crate::sql) fn is_shared(plan: &LogicalPlan) -> bool {
+    SharedRows::from_plan(plan).is_some()
+}
+
+#[derive(Debug)]
+pub(in crate::sql) struct SharedPlanner;
+
+#[async_trait]
+impl ExtensionPlanner for SharedPlanner {
+    async fn plan_extension(
+        &self,
+        _planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        _logical_inputs: &[&LogicalPlan],
+        physical_inputs: &[Arc<dyn ExecutionPlan>],
+        _session: &dyn Session,
+        _context: &PhysicalPlanningContext,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let node: &dyn Any = node.as_any();
+        let (Some(shared), [input]) = (node.downcast_ref::<SharedRows>(), physical_inputs) else {
+            return Ok(None);
+        };
+        let result = shared.result.clone().unwrap_or_default();
+        Ok(Some(Arc::new(SharedExec::new(Arc::clone(input), result))))
     }
 }

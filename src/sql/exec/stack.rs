@@ -25,9 +25,9 @@ use futures::Stream;
 use futures::stream::StreamExt;
 
 use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
+use crate::sql::exec::shared::{SharedPlanner, is_shared};
 use crate::sql::exec::table_rows::{TableRows, TableRowsPlanner};
 use crate::sql::exec::{pass_through, same_statistics};
-use crate::sql::workarounds::shared_rows::{SharedPlanner, is_shared};
 
 /// Maximum depth of expressions on the current stack. Debug builds use kilobytes per level.
 const SHALLOW: usize = 64;

@@ -6,14 +6,13 @@
 //! round-robin. [`in_source_order`] rewrites a plan to source order, or names what prevents it.
 
 mod fixed_source;
-mod offset;
+pub(in crate::sql) mod order_rules;
 mod ordered_sink;
 mod sorted_input;
 mod source_order;
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::plan_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::listing::PartitionedFile;
@@ -24,7 +23,6 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr::{Distribution, LexRequirement};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -37,13 +35,11 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-use crate::sql::exec::table_rows::TableRowsExec;
-use crate::sql::sources::from::{ExplodeExec, NestExec};
 use serrate_core::internal::natural;
 
+use crate::sql::exec::explode::ExplodeExec;
+
 pub(in crate::sql) use self::fixed_source::FixedSource;
-pub(in crate::sql) use self::offset::push_offsets;
-pub(crate) use self::ordered_sink::OrderedSinkExec;
 pub(in crate::sql) use self::ordered_sink::ordered_sink;
 #[cfg(feature = "cli")]
 pub(crate) use self::ordered_sink::sum_counts;
@@ -288,92 +284,6 @@ fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionErr
     DataFusionError::Plan(format!(
         "a {format} file identifies rows by their position, but this query returns rows in no defined order because of {operator}; end the query with ORDER BY{or_id}"
     ))
-}
-
-/// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, windows without keys, CREATE TABLE
-/// AS and Serrate's sinks.
-pub(crate) fn keep_source_order(
-    plan: Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    // To evaluate a projection in parallel, the optimizer may insert a repartition above the
-    // limit, which loses the order. Then the nodes above the limit are rewritten, too.
-    let plan = match limit_reaches_output(&plan) {
-        true => rewrite_plan(&plan)?.unwrap_or(plan),
-        false => plan,
-    };
-    let plan = plan.transform_down(|node| {
-        if let Some(sink) = node.downcast_ref::<OrderedSinkExec>() {
-            return Ok(match sink.to_ordered()? {
-                Some(sink) => Transformed::yes(Arc::new(sink) as Arc<dyn ExecutionPlan>),
-                None => Transformed::no(node),
-            });
-        }
-        if node.is::<NestExec>() || (is_window(&node) && !has_window_keys(&node)) {
-            return order_input(node);
-        }
-        // The optimizer may have repartitioned the input of an existing `SourceOrderExec`.
-        let is_concat = node.is::<SourceOrderExec>();
-        let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
-            Some(coalesce) => coalesce.fetch().is_some(),
-            None => node.downcast_ref::<GlobalLimitExec>().is_some_and(|l| l.skip() > 0),
-        };
-        if !limits && !is_concat && !node.is::<TableRowsExec>() {
-            return Ok(Transformed::no(node));
-        }
-        Ok(match rewrite_plan(&node)? {
-            Ok(ordered) => Transformed::yes(ordered),
-            Err(_) => Transformed::no(node),
-        })
-    })?;
-    Ok(plan.data)
-}
-
-/// Puts the only input of a node into source order and one partition, if it has a source order.
-fn order_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    let [input] = node.children()[..] else { return Ok(Transformed::no(node)) };
-    let Ok(mut input) = rewrite_plan(input)? else { return Ok(Transformed::no(node)) };
-    if input.output_partitioning().partition_count() > 1 {
-        input = Arc::new(SourceOrderExec::new(input, None));
-    }
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    Ok(Transformed::yes(node.replace_children(vec![input], options)?))
-}
-
-/// Whether a plan has a limit below a round-robin repartition, and all nodes above the limit have one input.
-fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let mut node = plan;
-    let mut dealt_out = false;
-    loop {
-        if node.is::<GlobalLimitExec>() || node.is::<SourceOrderExec>() || node.fetch().is_some() {
-            return dealt_out;
-        }
-        dealt_out |= node
-            .downcast_ref::<RepartitionExec>()
-            .is_some_and(|dealt| matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)));
-        match node.children()[..] {
-            [child] => node = child,
-            [main, ..] if node.is::<ScalarSubqueryExec>() => node = main,
-            _ => return false,
-        }
-    }
-}
-
-/// Physical optimizer rule, before DataFusion's rules: makes LIMIT over tables in memory return the
-/// first rows.
-pub(crate) fn keep_memory_order(
-    plan: Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let plan = plan.transform_down(|node| {
-        // `fix_memory` also changes tables below further limits, so these are not visited.
-        if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
-            let fixed = fix_memory(node)?;
-            return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));
-        }
-        Ok(Transformed::no(node))
-    })?;
-    Ok(plan.data)
 }
 
 fn requires_order(order: Option<&LexRequirement>) -> bool {

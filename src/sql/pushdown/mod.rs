@@ -5,4 +5,5 @@ pub(in crate::sql) mod contains;
 pub(in crate::sql) mod flat_filters;
 pub(in crate::sql) mod leaf_limit;
 pub(in crate::sql) mod lengths;
+pub(in crate::sql) mod offset;
 pub(in crate::sql) mod partitions;

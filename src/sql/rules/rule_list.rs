@@ -4,10 +4,12 @@ use datafusion::optimizer::ApplyOrder;
 
 use self::UpstreamIssue::{Arrow, DataFusion};
 use super::function_rule::{AnalyzeFn, OptimizeAroundFn, OptimizeFn, RewriteAroundFn, RewriteFn};
-use crate::sql::exec::{guard, stack, yielding};
-use crate::sql::order;
-use crate::sql::pushdown::{below_joins, contains, flat_filters, leaf_limit, lengths, partitions};
-use crate::sql::sources::{asof, parquet};
+use crate::sql::exec::{stack, yielding};
+use crate::sql::order::order_rules;
+use crate::sql::pushdown::{
+    below_joins, contains, flat_filters, leaf_limit, lengths, offset, partitions,
+};
+use crate::sql::sources::{asof, guard, parquet};
 use crate::sql::statement::{from_alone, hints};
 use crate::sql::workarounds::{
     boolean_casts, cast_groups, cast_statistics, changes, coarser_times, compared_casts,
@@ -605,7 +607,7 @@ pub(super) static RULES: &[SessionRule] = &[
     SessionRule {
         name: "serrate_memory_order",
         // Must run before the batches of tables in memory are distributed among partitions.
-        step: RuleStep::FirstPhysical(order::keep_memory_order),
+        step: RuleStep::FirstPhysical(order_rules::keep_memory_order),
         without: "LIMIT over tables in memory does not return the first rows",
         upstream: Upstream::Ours,
         until: RemovalCondition::Feature,
@@ -746,14 +748,14 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_source_order",
-        step: RuleStep::LastPhysical(order::keep_source_order),
+        step: RuleStep::LastPhysical(order_rules::keep_source_order),
         without: "LIMIT and files that identify rows by position do not get rows in source order",
         upstream: Upstream::Ours,
         until: RemovalCondition::Feature,
     },
     SessionRule {
         name: "serrate_offset_into_scan",
-        step: RuleStep::LastPhysical(order::push_offsets),
+        step: RuleStep::LastPhysical(offset::push_offsets),
         without: "scans read the rows that OFFSET skips",
         upstream: Upstream::Ours,
         until: RemovalCondition::Speed,

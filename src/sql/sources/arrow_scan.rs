@@ -15,9 +15,9 @@ use futures::{StreamExt, stream};
 use object_store::path::Path;
 use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
 
-use crate::sql::exec::guard::catch_panics;
 use crate::sql::sources::adapt::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
+use crate::sql::sources::guard::catch_panics;
 use crate::sql::sources::urls::format_location;
 
 /// A scan of Arrow files and streams that finds columns by name. DataFusion's source reads all files of a

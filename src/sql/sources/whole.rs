@@ -32,8 +32,9 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::stream::{AbortHandle, StreamExt, TryStreamExt, abortable};
 use object_store::{ObjectMeta, ObjectStore};
 
+use crate::sql::sources::guard::infer_guarded;
+
 use crate::access;
-use crate::sql::exec::guard::infer_guarded;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan, infer_objects};

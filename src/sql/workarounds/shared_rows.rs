@@ -5,117 +5,30 @@
 //! over groups do, the copies have different rows. `stock_ctes_are_still_computed_twice` in
 //! `tests/sql/shared_rows.rs` fails once DataFusion computes such a CTE once.
 
-use std::any::Any;
-use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
-use datafusion::catalog::Session;
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DFSchemaRef, TableReference, not_impl_err, plan_err};
+use datafusion::common::{DFSchema, DFSchemaRef, TableReference, not_impl_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::WindowFunction;
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{
-    Distinct, Expr, Extension, FetchType, LogicalPlan, SkipType, SubqueryAlias,
-    UserDefinedLogicalNode, UserDefinedLogicalNodeCore, Window, WindowFrameUnits,
-    WindowFunctionDefinition,
+    Distinct, Expr, Extension, FetchType, LogicalPlan, SkipType, SubqueryAlias, Window,
+    WindowFrameUnits, WindowFunctionDefinition,
 };
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use crate::functions::find_aggregate_facts;
-use crate::sql::exec::find_logical_node;
-use crate::sql::exec::shared::{SharedExec, SharedResult};
+use crate::sql::exec::shared::{SharedResult, SharedRows};
 use crate::sql::workarounds::correlated::{find_outer_columns, is_only_row};
 use crate::sql::workarounds::multisets::numbers_copies;
 use crate::sql::workarounds::subqueries::has_one_row;
 
 static IDS: AtomicU64 = AtomicU64::new(0);
-
-/// The rows of a plan, which all nodes with the same `id` in a statement share.
-#[derive(Clone, Debug)]
-struct SharedRows {
-    id: u64,
-    /// The result that all nodes with this `id` share; `None` until [`share_results`] sets it.
-    result: Option<Arc<SharedResult>>,
-    input: LogicalPlan,
-}
-
-impl SharedRows {
-    fn plan(input: LogicalPlan, id: u64) -> LogicalPlan {
-        let node = Arc::new(Self { id, result: None, input });
-        LogicalPlan::Extension(Extension { node })
-    }
-
-    fn from_plan(plan: &LogicalPlan) -> Option<&Self> {
-        find_logical_node(plan)
-    }
-}
-
-impl PartialEq for SharedRows {
-    fn eq(&self, other: &Self) -> bool {
-        self.id == other.id && self.input == other.input
-    }
-}
-
-impl Eq for SharedRows {}
-
-impl Hash for SharedRows {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.id.hash(state);
-        self.input.hash(state);
-    }
-}
-
-impl PartialOrd for SharedRows {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        match self.id.cmp(&other.id) {
-            Ordering::Equal => self.input.partial_cmp(&other.input),
-            order => Some(order),
-        }
-    }
-}
-
-impl UserDefinedLogicalNodeCore for SharedRows {
-    fn name(&self) -> &str {
-        "SharedRows"
-    }
-
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
-    }
-
-    fn schema(&self) -> &DFSchemaRef {
-        self.input.schema()
-    }
-
-    fn expressions(&self) -> Vec<Expr> {
-        Vec::new()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedRows")
-    }
-
-    fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
-        match <[LogicalPlan; 1]>::try_from(inputs) {
-            Ok([input]) => Ok(Self { id: self.id, result: self.result.clone(), input }),
-            Err(inputs) => plan_err!(
-                "internal error: SharedRows has one input, not {}; please report it",
-                inputs.len()
-            ),
-        }
-    }
-}
 
 /// Returns a plan whose copies all have the same rows: the plan itself, or a [`SharedRows`] of it. Returns
 /// `None` if the rows depend on an outer query or on a step of a recursive query.
@@ -199,10 +112,6 @@ pub(in crate::sql) fn copy_shared_rows(plan: LogicalPlan) -> Result<LogicalPlan>
         Ok(Transformed::yes(LogicalPlan::SubqueryAlias(alias)))
     })?;
     Ok(plan.data)
-}
-
-pub(in crate::sql) fn is_shared(plan: &LogicalPlan) -> bool {
-    SharedRows::from_plan(plan).is_some()
 }
 
 /// The copies of one CTE in a plan: the first copy, their number, and whether all copies have the same rows and
@@ -372,29 +281,6 @@ fn reads_step(node: &LogicalPlan) -> Option<String> {
     let LogicalPlan::TableScan(scan) = node else { return None };
     let table = source_as_provider(&scan.source).ok()?;
     table.downcast_ref::<CteWorkTable>().map(|step| step.name().to_owned())
-}
-
-#[derive(Debug)]
-pub(in crate::sql) struct SharedPlanner;
-
-#[async_trait]
-impl ExtensionPlanner for SharedPlanner {
-    async fn plan_extension(
-        &self,
-        _planner: &dyn PhysicalPlanner,
-        node: &dyn UserDefinedLogicalNode,
-        _logical_inputs: &[&LogicalPlan],
-        physical_inputs: &[Arc<dyn ExecutionPlan>],
-        _session: &dyn Session,
-        _context: &PhysicalPlanningContext,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let node: &dyn Any = node.as_any();
-        let (Some(shared), [input]) = (node.downcast_ref::<SharedRows>(), physical_inputs) else {
-            return Ok(None);
-        };
-        let result = shared.result.clone().unwrap_or_default();
-        Ok(Some(Arc::new(SharedExec::new(Arc::clone(input), result))))
-    }
 }
 
 /// Whether a plan depends neither on an outer query nor on a step of a recursive query.

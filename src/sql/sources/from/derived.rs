@@ -15,8 +15,8 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::check_distinct_names;
-use super::explode::{ExplodeExec, ExplodeOptions, explode_batch};
-use super::nest_exec::{NestExec, nest_batch};
+use crate::sql::exec::explode::{ExplodeExec, ExplodeOptions, explode_batch};
+use crate::sql::exec::nest::{NestExec, nest_batch};
 use crate::sql::order::{fix_memory, in_source_order, pin_order, pin_sorts};
 use crate::sql::rules::coerce_types;
 use crate::sql::sources::{describe_table, select_columns};

@@ -7,8 +7,6 @@
 
 mod axes;
 mod derived;
-mod explode;
-mod nest_exec;
 mod read_functions;
 mod rewrite;
 mod summarize;
@@ -30,10 +28,9 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use super::{cohort, features};
 use crate::sql::base::syntax::{split_argument, to_plain_name, unquote_text};
+use crate::sql::exec::explode;
 use derived::{Derived, DerivedTable};
 
-pub(crate) use explode::ExplodeExec;
-pub(crate) use nest_exec::NestExec;
 pub(in crate::sql) use read_functions::find_read_table;
 pub(in crate::sql) use rewrite::{find_query_text, rewrite_factor};
 pub(in crate::sql) use text_rewrites::rewrite_summarize as summarize_text;

@@ -29,11 +29,12 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
+use crate::sql::sources::guard::{catch_panics, infer_guarded};
+
 use super::footers::correct_footers;
 use super::statistics_bounds::{remove_bounds, remove_partial_bounds};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
-use crate::sql::exec::guard::{catch_panics, infer_guarded};
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::adapt::describe_repeated_column;
 use crate::sql::sources::inner_sink::find_sink;

@@ -24,8 +24,8 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serrate_core::internal::to_canonical_floats;
 
 use crate::config::SerrateOptions;
+use crate::sql::exec::cuts::{BatchSize, cut_batches, find_deepest_axis};
 use crate::sql::exec::one_input;
-use crate::sql::sources::cuts::{BatchSize, cut_batches, find_deepest_axis};
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 
 /// Groups the rows of a long table into ragged rows. Sorted input is streamed, with at most one
@@ -39,7 +39,10 @@ pub(crate) struct NestExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-pub(super) fn nest_batch(long: &RecordBatch, keys: &[String]) -> crate::Result<RaggedTable> {
+pub(in crate::sql) fn nest_batch(
+    long: &RecordBatch,
+    keys: &[String],
+) -> crate::Result<RaggedTable> {
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     RaggedTable::nest(long, &keys, &NestOptions { unsorted: Unsorted::Sort })
 }

@@ -1,3 +1,5 @@
+//! A physical optimizer rule that makes scans skip the rows of OFFSET.
+
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -12,12 +14,12 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
 };
 
-use super::SourceOrderExec;
+use crate::sql::order::SourceOrderExec;
 use crate::sql::sources::parquet::make_window_scan;
 use crate::sql::sources::table_provider::TableSource;
 
-/// Physical optimizer rule, after [`keep_source_order`](super::keep_source_order): makes scans read only the
-/// rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of Parquet
+/// Physical optimizer rule, after [`keep_source_order`](crate::sql::order::order_rules::keep_source_order): makes
+/// scans read only the rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of Parquet
 /// files with known row counts. Row groups without such rows are skipped, and row groups at the
 /// ends are read in part.
 pub(in crate::sql) fn push_offsets(

@@ -39,7 +39,7 @@ pub(crate) struct ExplodeExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-pub(super) fn explode_batch(
+pub(in crate::sql) fn explode_batch(
     batch: &RecordBatch,
     options: ExplodeOptions,
 ) -> crate::Result<RecordBatch> {

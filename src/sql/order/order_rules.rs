@@ -1,0 +1,107 @@
+//! Physical optimizer rules that put the rows of scans into source order where a statement needs it.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    ReplaceChildrenOptions,
+};
+
+use crate::sql::exec::nest::NestExec;
+use crate::sql::exec::table_rows::TableRowsExec;
+use crate::sql::order::ordered_sink::OrderedSinkExec;
+use crate::sql::order::source_order::SourceOrderExec;
+use crate::sql::order::{fix_memory, has_window_keys, is_window, rewrite_plan};
+
+/// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, windows without keys, CREATE TABLE
+/// AS and Serrate's sinks.
+pub(crate) fn keep_source_order(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    // To evaluate a projection in parallel, the optimizer may insert a repartition above the
+    // limit, which loses the order. Then the nodes above the limit are rewritten, too.
+    let plan = match limit_reaches_output(&plan) {
+        true => rewrite_plan(&plan)?.unwrap_or(plan),
+        false => plan,
+    };
+    let plan = plan.transform_down(|node| {
+        if let Some(sink) = node.downcast_ref::<OrderedSinkExec>() {
+            return Ok(match sink.to_ordered()? {
+                Some(sink) => Transformed::yes(Arc::new(sink) as Arc<dyn ExecutionPlan>),
+                None => Transformed::no(node),
+            });
+        }
+        if node.is::<NestExec>() || (is_window(&node) && !has_window_keys(&node)) {
+            return order_input(node);
+        }
+        // The optimizer may have repartitioned the input of an existing `SourceOrderExec`.
+        let is_concat = node.is::<SourceOrderExec>();
+        let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
+            Some(coalesce) => coalesce.fetch().is_some(),
+            None => node.downcast_ref::<GlobalLimitExec>().is_some_and(|l| l.skip() > 0),
+        };
+        if !limits && !is_concat && !node.is::<TableRowsExec>() {
+            return Ok(Transformed::no(node));
+        }
+        Ok(match rewrite_plan(&node)? {
+            Ok(ordered) => Transformed::yes(ordered),
+            Err(_) => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
+}
+
+/// Puts the only input of a node into source order and one partition, if it has a source order.
+fn order_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let [input] = node.children()[..] else { return Ok(Transformed::no(node)) };
+    let Ok(mut input) = rewrite_plan(input)? else { return Ok(Transformed::no(node)) };
+    if input.output_partitioning().partition_count() > 1 {
+        input = Arc::new(SourceOrderExec::new(input, None));
+    }
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Ok(Transformed::yes(node.replace_children(vec![input], options)?))
+}
+
+/// Whether a plan has a limit below a round-robin repartition, and all nodes above the limit have one input.
+fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut node = plan;
+    let mut dealt_out = false;
+    loop {
+        if node.is::<GlobalLimitExec>() || node.is::<SourceOrderExec>() || node.fetch().is_some() {
+            return dealt_out;
+        }
+        dealt_out |= node
+            .downcast_ref::<RepartitionExec>()
+            .is_some_and(|dealt| matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)));
+        match node.children()[..] {
+            [child] => node = child,
+            [main, ..] if node.is::<ScalarSubqueryExec>() => node = main,
+            _ => return false,
+        }
+    }
+}
+
+/// Physical optimizer rule, before DataFusion's rules: makes LIMIT over tables in memory return the
+/// first rows.
+pub(crate) fn keep_memory_order(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        // `fix_memory` also changes tables below further limits, so these are not visited.
+        if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
+            let fixed = fix_memory(node)?;
+            return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));
+        }
+        Ok(Transformed::no(node))
+    })?;
+    Ok(plan.data)
+}
