@@ -28,8 +28,9 @@ use crate::sql::exec::one_input;
 /// Writes its input to a sink that keeps the order of rows.
 ///
 /// Input with ORDER BY is merged to one sorted partition. Other input is rewritten to source order by the
-/// rule [`keep_source_order`](super::order_rules::keep_source_order) or, if the session lacks this rule, at execution. If this is
-/// impossible, the query fails, unless the format needs no order or an id column identifies the rows.
+/// rule [`keep_source_order`](super::order_rules::keep_source_order) or, if the session lacks this rule, at
+/// execution. If this is impossible, the query fails, unless the format needs no order or an id column identifies
+/// the rows.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderedSinkExec {
     input: Arc<dyn ExecutionPlan>,

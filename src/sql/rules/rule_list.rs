@@ -11,6 +11,7 @@ use crate::sql::pushdown::{
 };
 use crate::sql::sources::{asof, guard, parquet};
 use crate::sql::statement::{from_alone, hints};
+use crate::sql::workarounds::correlated::query_values;
 use crate::sql::workarounds::{
     boolean_casts, cast_groups, cast_statistics, changes, coarser_times, compared_casts,
     computed_keys, computed_lists, conditions, decimals, dependencies, dictionary_casts,
@@ -18,7 +19,7 @@ use crate::sql::workarounds::{
     failing_rules, filtered_aggregates, float_keys, grouped_outer, guarded_rules, hidden_values,
     in_lists, join_orders, joined_groups, lambdas, list_texts, local_times, lone_branches,
     merge_joins, missing_partitions, moved_keys, multisets, negations, nested_constants,
-    nested_order, null_equal_joins, opaque_limits, partition_constants, query_values, range_frames,
+    nested_order, null_equal_joins, opaque_limits, partition_constants, range_frames,
     repeated_orders, rows_in, scan_order, shared_rows, similar, sort_keys, sort_lists, sorts,
     subqueries, text_to_list_casts, text_to_time_casts, texts, times, topk, unions,
     unique_partitions, volatile_between, whole_windows, wide_frames, window_keys, window_orders,

@@ -16,11 +16,11 @@ use datafusion::sql::parser::Statement;
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{StockFact, find_facts, find_list_function, has_fact};
+use crate::sql::base::subquery_parts::find_query;
 use crate::sql::statement::calls::visit_statement;
 use crate::sql::statement::misplaced_windows::check_row_values;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 use crate::sql::workarounds::coarser_times::is_named_cast;
-use crate::sql::workarounds::subqueries::find_query;
 
 pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<LogicalPlan> {
     check_lists(&plan)?;

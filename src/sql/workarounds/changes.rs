@@ -15,10 +15,10 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::sql::base::subquery_parts::find_query;
 use crate::sql::exec::change_query::{ChangeQuery, NumberedRows, ROW};
 use crate::sql::sources::dok::DokTable;
 use crate::sql::sources::memory_tables::plan_memory_change;
-use crate::sql::workarounds::subqueries::find_query;
 
 /// Analyzer rule: DELETE and UPDATE of tables in memory and of DOK tables find the rows to change by a query,
 /// which is planned like any other query.

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{declare, take_first};
-use crate::sql::workarounds::subqueries::has_one_row;
+use crate::sql::base::subquery_parts::has_one_row;
 
 /// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row nullable.
 ///

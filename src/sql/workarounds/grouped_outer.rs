@@ -7,7 +7,7 @@ use datafusion::logical_expr::utils::{grouping_set_to_exprlist, merge_schema};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 
 use crate::sql::base::expression_parts::map_named;
-use crate::sql::workarounds::subqueries::has_query;
+use crate::sql::base::subquery_parts::has_query;
 
 /// Analyzer rule, before DataFusion's type coercion: lets subqueries name the computed keys of a GROUP BY outside.
 ///

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
     WindowFunctionDefinition,
 };
 
-use crate::sql::workarounds::correlated::is_match_join;
+use crate::sql::base::marks::is_match_join;
 
 /// Names of the columns that number equal rows, for the left and the right input.
 const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];

@@ -23,10 +23,11 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::find_aggregate_facts;
+use crate::sql::base::outer_columns::find_outer_columns;
+use crate::sql::base::subquery_parts::has_one_row;
 use crate::sql::exec::shared::{SharedResult, SharedRows};
-use crate::sql::workarounds::correlated::{find_outer_columns, is_only_row};
 use crate::sql::workarounds::multisets::numbers_copies;
-use crate::sql::workarounds::subqueries::has_one_row;
+use crate::sql::workarounds::only_row::is_only_row;
 
 static IDS: AtomicU64 = AtomicU64::new(0);
 

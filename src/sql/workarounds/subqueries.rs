@@ -11,7 +11,8 @@ use datafusion::logical_expr::{
     LogicalPlanBuilder, Operator, SkipType, Subquery, exists, lit, not_exists, when,
 };
 
-use crate::sql::workarounds::correlated::{find_outer_columns, has_grouping_sets, hides_outer};
+use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
+use crate::sql::base::subquery_parts::{find_query, has_one_row, has_query};
 use crate::sql::workarounds::shared_rows::share_rows;
 
 /// Name given to the column of a subquery after IN, ANY or ALL. No other column has this name.
@@ -70,34 +71,6 @@ pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<L
         Ok(Transformed::yes(LogicalPlan::Filter(filter)))
     })?;
     Ok(plan.data)
-}
-
-pub(super) fn has_query(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found = found || expr.exists(|e| Ok(find_query(e).is_some()))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
-}
-
-pub(in crate::sql) fn find_query(expr: &Expr) -> Option<&Subquery> {
-    match expr {
-        Expr::InSubquery(test) => Some(&test.subquery),
-        Expr::Exists(test) => Some(&test.subquery),
-        Expr::SetComparison(test) => Some(&test.subquery),
-        Expr::ScalarSubquery(query) => Some(query),
-        _ => None,
-    }
-}
-
-/// Returns the value that IN, ANY or ALL compares with the column of a subquery.
-pub(super) fn find_compared_value(expr: &Expr) -> Option<&Expr> {
-    match expr {
-        Expr::InSubquery(test) => Some(test.expr.as_ref()),
-        Expr::SetComparison(test) => Some(test.expr.as_ref()),
-        _ => None,
-    }
 }
 
 pub(super) fn is_correlated(query: &Subquery) -> bool {
@@ -492,17 +465,6 @@ impl InOperands {
             conditions.push(self.value.clone().is_not_null().or(empty));
         }
         Ok(conditions)
-    }
-}
-
-/// Whether a query returns exactly one row for every outer row, as an aggregate without GROUP BY does.
-pub(super) fn has_one_row(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Projection(node) => has_one_row(&node.input),
-        LogicalPlan::SubqueryAlias(node) => has_one_row(&node.input),
-        LogicalPlan::Sort(node) => node.fetch.is_none() && has_one_row(&node.input),
-        LogicalPlan::Aggregate(node) => node.group_expr.is_empty(),
-        _ => false,
     }
 }
 

@@ -15,12 +15,14 @@ use datafusion::logical_expr::{
     Union, Window, lit, when,
 };
 
-use super::checks::{find_outer_columns, has_grouping_sets, has_outer};
-use super::lateral_joins::{find_subquery_of_lateral, join_lateral_rows};
-use super::{NewNames, keep_name};
+use super::lateral_joins::join_lateral_rows;
 use crate::sql::base::expression_parts::map_named;
-use crate::sql::workarounds::query_values::{project_values, rewrite_filter};
-use crate::sql::workarounds::subqueries::has_query;
+use crate::sql::base::outer_columns::{
+    find_outer_columns, find_subquery_of_lateral, has_grouping_sets, has_outer,
+};
+use crate::sql::base::subquery_parts::has_query;
+use crate::sql::workarounds::correlated::new_names::{NewNames, keep_name};
+use crate::sql::workarounds::correlated::query_values::{project_values, rewrite_filter};
 
 /// The distinct values, in the outer rows, of the outer columns that a correlated query uses.
 pub(super) struct BoundOuter<'a> {

@@ -12,17 +12,14 @@ use datafusion::logical_expr::{
 };
 
 use super::bound::BoundOuter;
-use super::checks::{
-    VisibleColumn, find_clash, find_nested_outer_columns, has_outer, list_shown_columns,
-    names_outer,
-};
-use super::{ExpandedQuery, NewNames, expand_query};
+use super::checks::{VisibleColumn, find_clash, list_shown_columns, names_outer};
 use crate::functions::make_elements_nullable;
+use crate::sql::base::outer_columns::{
+    find_nested_outer_columns, find_subquery_of_lateral, has_outer, reads_no_table,
+};
+use crate::sql::workarounds::correlated::expand::{ExpandedQuery, expand_query};
+use crate::sql::workarounds::correlated::new_names::NewNames;
 use crate::sql::workarounds::shared_rows::share_rows;
-use crate::sql::workarounds::subqueries::has_query;
-
-/// Alias of a LATERAL query that contains subqueries.
-pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";
 
 /// Rewrites a LATERAL join to a join of the outer rows with the rows that the query has for each distinct
 /// outer row. Returns `None` if a node of the query is not supported.
@@ -110,25 +107,6 @@ fn expand_rows(
 
 fn is_true(e: &Expr) -> bool {
     matches!(e, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
-}
-
-/// Whether a query reads no table, so that its rows depend on nothing but the outer row.
-fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
-    let mut plan = query;
-    loop {
-        if has_query(plan)? {
-            return Ok(false);
-        }
-        plan = match plan {
-            LogicalPlan::Projection(node) => &node.input,
-            LogicalPlan::SubqueryAlias(node) => &node.input,
-            LogicalPlan::Filter(node) => &node.input,
-            LogicalPlan::Unnest(node) => &node.input,
-            LogicalPlan::Subquery(node) => &node.subquery,
-            LogicalPlan::EmptyRelation(node) => return Ok(node.produce_one_row),
-            _ => return Ok(false),
-        };
-    }
 }
 
 /// For LEFT JOIN, makes `unnest` of an outer list return a row of NULL for empty and NULL lists.
@@ -294,28 +272,4 @@ pub(in crate::sql) fn to_plain_join(join: &Join) -> Result<Option<Join>> {
         None => query,
     };
     Ok(Some(Join { right, ..join.clone() }))
-}
-
-pub(super) fn find_subquery_of_lateral(join: &Join) -> Result<Option<&LogicalPlan>> {
-    let right = match join.right.as_ref() {
-        LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
-        right => right,
-    };
-    let query = match right {
-        LogicalPlan::Subquery(query) => query.subquery.as_ref(),
-        // `SessionContext::sql` plans `unnest(..)` in FROM like a table function, without a `Subquery` node.
-        query if reads_no_table(query)? => query,
-        query if is_marked(query) => query,
-        _ => return Ok(None),
-    };
-    let joined = matches!(join.join_type, JoinType::Inner | JoinType::Left);
-    Ok((joined && join.on.is_empty()).then_some(query))
-}
-
-/// Whether a plan is that of a LATERAL query to which `statement::lateral_tables` has added [`LATERAL`]. DataFusion
-/// creates no `Subquery` node if only subqueries of the query use columns of the tables before it.
-fn is_marked(query: &LogicalPlan) -> bool {
-    matches!(query, LogicalPlan::Projection(node)
-        if matches!(node.input.as_ref(), LogicalPlan::SubqueryAlias(alias)
-            if alias.alias.table() == LATERAL))
 }

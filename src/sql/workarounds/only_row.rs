@@ -1,3 +1,5 @@
+//! Reduces the rows of a scalar subquery to one for each outer row.
+
 use arrow::array::AsArray;
 use arrow::compute::max;
 use arrow::datatypes::{DataType, Int64Type};
@@ -13,7 +15,7 @@ use crate::functions::declare;
 
 /// Reduces `rows` to one row per combination of `keys`. Returns the plan, and an expression for
 /// `value` over the plan's columns. Execution fails if several rows have the same `keys`.
-pub(super) fn keep_only_rows(
+pub(in crate::sql) fn keep_only_rows(
     rows: LogicalPlan,
     keys: &[Column],
     value: Expr,

@@ -1,3 +1,5 @@
+//! Plans IN, EXISTS and scalar subqueries as values.
+
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -10,16 +12,17 @@ use datafusion::logical_expr::{
     Projection, Sort, Subquery, lit,
 };
 
+use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
+use crate::sql::base::subquery_parts::{find_query, has_query};
+use crate::sql::workarounds::correlated::expand::{join_matches, join_values};
+use crate::sql::workarounds::correlated::new_names::{NewNames, keep_name};
 use crate::sql::workarounds::correlated::{
-    NewNames, find_clashing_column, find_lateral_query, find_outer_columns, gains_columns,
-    has_grouping_sets, hides_outer, is_equation, is_semi_join, join_lateral, join_matches,
-    join_values, keep_name, repeats_bare_name, to_plain_join,
+    find_clashing_column, find_lateral_query, gains_columns, is_equation, is_semi_join,
+    join_lateral, repeats_bare_name, to_plain_join,
 };
 use crate::sql::workarounds::shared_rows::{is_volatile, share_rows};
 use crate::sql::workarounds::sorts::has_comparison;
-use crate::sql::workarounds::subqueries::{
-    as_tests, as_value, find_query, has_query, is_correlated, reject_subquery,
-};
+use crate::sql::workarounds::subqueries::{as_tests, as_value, is_correlated, reject_subquery};
 
 /// Analyzer rule, after type coercion: plans IN, EXISTS and correlated scalar subqueries as values.
 ///
@@ -256,7 +259,7 @@ fn check_lateral(join: &Join) -> Result<()> {
     }
 }
 
-pub(super) fn rewrite_filter(
+pub(in crate::sql) fn rewrite_filter(
     filter: Filter,
     names: &mut NewNames,
 ) -> Result<Transformed<LogicalPlan>> {
@@ -423,7 +426,7 @@ fn find_named_columns(e: &Expr) -> Result<Vec<Column>> {
 }
 
 /// Rewrites a projection so that DataFusion can plan the subqueries in its expressions.
-pub(super) fn project_values(
+pub(in crate::sql) fn project_values(
     exprs: Vec<Expr>,
     input: Arc<LogicalPlan>,
     names: &mut NewNames,

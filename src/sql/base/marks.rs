@@ -1,0 +1,29 @@
+//! Names that mark parts of a plan: of LATERAL subqueries, and of joins that look for a match.
+
+use datafusion::common::Column;
+use datafusion::logical_expr::{Expr, Join, LogicalPlan};
+
+/// Alias of a LATERAL query that contains subqueries.
+pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";
+
+/// Whether a plan is that of a LATERAL query to which `statement::lateral_tables` has added [`LATERAL`]. DataFusion
+/// creates no `Subquery` node if only subqueries of the query use columns of the tables before it.
+pub(in crate::sql) fn is_marked(query: &LogicalPlan) -> bool {
+    matches!(query, LogicalPlan::Projection(node)
+        if matches!(node.input.as_ref(), LogicalPlan::SubqueryAlias(alias)
+            if alias.alias.table() == LATERAL))
+}
+
+pub(in crate::sql) const MATCHES: &str = "matches";
+
+/// Whether a join is a semi join or anti join that [`join_matches`](crate::sql::workarounds::correlated::expand::join_matches)
+/// created.
+pub(in crate::sql) fn is_match_join(join: &Join) -> bool {
+    let is_match = |e: &Expr| match e {
+        Expr::Column(Column { relation: Some(table), .. }) => {
+            table.table().starts_with(&format!("__serrate_{MATCHES}_"))
+        }
+        _ => false,
+    };
+    join.on.iter().any(|(_, right)| is_match(right))
+}

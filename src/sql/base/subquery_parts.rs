@@ -1,0 +1,44 @@
+//! Finds subqueries in expressions, and what they compare.
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
+
+pub(in crate::sql) fn has_query(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = found || expr.exists(|e| Ok(find_query(e).is_some()))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+pub(in crate::sql) fn find_query(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::InSubquery(test) => Some(&test.subquery),
+        Expr::Exists(test) => Some(&test.subquery),
+        Expr::SetComparison(test) => Some(&test.subquery),
+        Expr::ScalarSubquery(query) => Some(query),
+        _ => None,
+    }
+}
+
+/// Returns the value that IN, ANY or ALL compares with the column of a subquery.
+pub(in crate::sql) fn find_compared_value(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::InSubquery(test) => Some(test.expr.as_ref()),
+        Expr::SetComparison(test) => Some(test.expr.as_ref()),
+        _ => None,
+    }
+}
+
+/// Whether a query returns exactly one row for every outer row, as an aggregate without GROUP BY does.
+pub(in crate::sql) fn has_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(node) => has_one_row(&node.input),
+        LogicalPlan::SubqueryAlias(node) => has_one_row(&node.input),
+        LogicalPlan::Sort(node) => node.fetch.is_none() && has_one_row(&node.input),
+        LogicalPlan::Aggregate(node) => node.group_expr.is_empty(),
+        _ => false,
+    }
+}
