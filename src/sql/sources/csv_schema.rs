@@ -17,7 +17,7 @@ use regex::Regex;
 
 use crate::sql::sources::adapt::describe_repeated_column;
 use crate::sql::sources::csv_records::Records;
-use crate::sql::sources::listing::merge_schemas;
+use crate::sql::sources::merged_schemas::merge_schemas;
 use crate::sql::sources::urls::format_location;
 
 /// Returns the options for reading a format, with the session's setting for headers. `null_value`, which

@@ -16,10 +16,11 @@ use crate::array::list_depth;
 use crate::dense::{DType, DenseOptions, DenseTensor, Side, TableDenseOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::sql::order::ordered_sink;
+use crate::sql::sources::target_sink::TargetSink;
 use crate::sql::sources::whole_file::{
     OutputOptions, collect_rows, find_local_target, make_folder,
 };
-use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
+use crate::sql::sources::write_only::{WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 
 const READING: &str = "safetensors files can be written by COPY but not read as tables (rows of a tensor have no types or names of their own); load them with `safetensors`, or keep the data as .nrt or Parquet as well";

@@ -10,10 +10,7 @@ use async_trait::async_trait;
 use datafusion::catalog::{TableProvider, UrlTableFactory};
 use datafusion::common::{TableReference, plan_err};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
-use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::listing::{
-    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
-};
+use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
@@ -22,12 +19,9 @@ use object_store::path::Path as Location;
 use url::Url;
 
 use crate::access;
-use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::find_read_table;
-use crate::sql::sources::listing::{
-    FileSet, FilesSchema, FilesTable, ListedFile, find_kind, infer_names, infer_schema,
-    split_folders,
-};
+use crate::sql::sources::listing::open::list_table;
+use crate::sql::sources::listing::{FileSet, FilesTable, ListedFile, find_kind};
 
 /// Resolves a path to a table. The error for an unreadable path gives the reason, unlike DataFusion's.
 #[derive(Debug)]
@@ -109,31 +103,6 @@ async fn open_files(
     let files = FileSet::new(vec![path.clone()], Some(kind.clone()));
     let listed = files.list_files(state).await?;
     list_table(state, vec![path], files, &listed, format, &kind.extension).await
-}
-
-/// Returns a table of `files` and its partition columns. `listed` has the files that exist now.
-pub(in crate::sql) async fn list_table(
-    state: &SessionState,
-    paths: Vec<ListingTableUrl>,
-    files: FileSet,
-    listed: &[ListedFile],
-    format: Arc<dyn FileFormat>,
-    extension: &str,
-) -> Result<FilesTable> {
-    refuse_empty(listed, extension)?;
-    let Some(path) = paths.first() else {
-        return plan_err!("the table has no path; give the path of a file or folder");
-    };
-    let store = state.runtime_env().object_store(path)?;
-    let FilesSchema { schema, has_required_fields } =
-        infer_schema(state, &store, &format, listed).await?;
-    let (schema, folders) = split_folders(&schema, infer_names(listed)?);
-    let options =
-        ListingOptions::new(format).with_file_extension("").with_table_partition_cols(folders);
-    let config = ListingTableConfig::new_with_multi_paths(paths)
-        .with_listing_options(options)
-        .with_schema(schema);
-    Ok(FilesTable::new(ListingTable::try_new(config)?, files, has_required_fields))
 }
 
 /// Returns an error if the process must not read the files at a path. The stores check each file; this error

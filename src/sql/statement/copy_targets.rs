@@ -9,6 +9,7 @@ use datafusion::sql::parser::CopyToStatement;
 
 use crate::access;
 use crate::sql::sources::dok::DokFormatFactory;
+use crate::sql::sources::listing::file_kind::list_known_formats;
 use crate::sql::sources::nrt::NrtFormatFactory;
 use crate::sql::sources::parquet::ParquetFileFormatFactory;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
@@ -141,16 +142,4 @@ fn find_format_of_extension(name: &str) -> Option<&'static str> {
         "safetensors" | "dok" => "safetensors",
         _ => return None,
     })
-}
-
-/// Returns the names of the formats that STORED AS accepts, separated by commas.
-pub(in crate::sql) fn list_known_formats(state: &SessionState) -> String {
-    let mut known: Vec<&str> = state
-        .table_factories()
-        .keys()
-        .map(String::as_str)
-        .filter(|name| state.get_file_format_factory(name).is_some())
-        .collect();
-    known.sort_unstable();
-    known.join(", ")
 }

@@ -1,6 +1,6 @@
 //! `CREATE EXTERNAL TABLE .. STORED AS DOK`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::new_empty_array;
@@ -8,11 +8,10 @@ use arrow::datatypes::{DataType, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::plan_err;
-use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
 
-use super::options::DokOptions;
+use super::options::{DokOptions, find_local_file};
 use super::{DokTable, run_blocking};
 use crate::access;
 use crate::dense::DType;
@@ -61,22 +60,6 @@ impl TableProviderFactory for DokTableFactory {
         })
         .await?;
         Ok(Arc::new(DokTable::new(path, schema, version, duplicates)))
-    }
-}
-
-pub(super) fn find_local_file(location: &str) -> Result<PathBuf> {
-    let url = ListingTableUrl::parse(location)?;
-    match url.get_url().to_file_path() {
-        Ok(path)
-            if url.scheme() == "file" && url.get_glob().is_none() && !access::is_dir(&path) =>
-        {
-            Ok(path)
-        }
-        _ => {
-            plan_err!(
-                "a table STORED AS DOK needs the path of one local file as its LOCATION, not {location}"
-            )
-        }
     }
 }
 

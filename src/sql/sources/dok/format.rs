@@ -11,12 +11,14 @@ use datafusion::error::Result;
 use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::sql::sources::target_sink::TargetSink;
+
 use super::factory::find_tensor_type;
 use super::options::DokOptions;
 use crate::access;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::whole_file::{collect_rows, find_local_target, make_folder};
-use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
+use crate::sql::sources::write_only::{WrittenFactory, WrittenFormat};
 use serrate_core::internal::keyed::{self, Contents};
 
 const READING: &str = "files of sparse tensors and dictionaries are read as tables: CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'm.safetensors'";

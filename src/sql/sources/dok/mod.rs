@@ -230,7 +230,7 @@ impl TableProvider for DokTable {
 
 /// Returns the table of a path in FROM if the file is a sparse tensor or a dictionary, otherwise `None`.
 pub(in crate::sql) async fn open_path(url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-    let Some(path) = factory::find_local_file(url).ok().filter(|_| url.ends_with(".safetensors"))
+    let Some(path) = options::find_local_file(url).ok().filter(|_| url.ends_with(".safetensors"))
     else {
         return Ok(None);
     };

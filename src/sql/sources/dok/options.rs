@@ -1,10 +1,13 @@
 //! OPTIONS of DOK tables and of COPY to DOK files.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use datafusion::common::plan_err;
+use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result;
 
+use crate::access;
 use crate::dok::DuplicateEntries;
 use serrate_core::internal::keyed::find_first_double;
 
@@ -93,6 +96,22 @@ fn parse_names(text: &str) -> Result<Vec<String>> {
     match find_first_double(&names) {
         None => Ok(names),
         Some(name) => plan_err!("option 'keys' lists the column '{name}' twice; remove one"),
+    }
+}
+
+pub(super) fn find_local_file(location: &str) -> Result<PathBuf> {
+    let url = ListingTableUrl::parse(location)?;
+    match url.get_url().to_file_path() {
+        Ok(path)
+            if url.scheme() == "file" && url.get_glob().is_none() && !access::is_dir(&path) =>
+        {
+            Ok(path)
+        }
+        _ => {
+            plan_err!(
+                "a table STORED AS DOK needs the path of one local file as its LOCATION, not {location}"
+            )
+        }
     }
 }
 

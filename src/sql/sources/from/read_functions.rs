@@ -11,8 +11,9 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{Array, Expr, FunctionArg, UnaryOperator, Value};
 
 use crate::sql::base::syntax::{split_argument, unquote_text};
+use crate::sql::sources::listing::open::list_table;
 use crate::sql::sources::listing::{FileSet, find_named_kind};
-use crate::sql::sources::urls::{list_table, make_missing_file_error, parse_path};
+use crate::sql::sources::urls::{make_missing_file_error, parse_path};
 
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];

@@ -13,7 +13,8 @@ use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::CreateExternalTable;
 
-use crate::sql::sources::empty::refuse_empty;
+use crate::sql::sources::listing::empty::refuse_empty;
+use crate::sql::sources::listing::file_kind::list_known_formats;
 use crate::sql::sources::listing::hive::find_values;
 use crate::sql::sources::listing::{
     FileSet, FilesSchema, FilesTable, ListedFile, find_named_kind, infer_names, infer_schema,
@@ -21,7 +22,6 @@ use crate::sql::sources::listing::{
 };
 use crate::sql::sources::urls::parse_path;
 use crate::sql::sources::whole::declare_columns;
-use crate::sql::statement::copy_targets::list_known_formats;
 
 /// Creates tables of files. Another factory creates unbounded tables.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 use serrate_core::internal::natural;
 
 use crate::access;
-use crate::sql::sources::listing::kind::FileKind;
+use crate::sql::sources::listing::file_kind::FileKind;
 use crate::sql::sources::urls::{
     check_location, check_target, check_url, format_location, make_missing_file_error,
 };

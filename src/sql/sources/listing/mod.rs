@@ -1,10 +1,13 @@
 //! Tables over files. The modules list the files, infer the columns and plan the scan.
 
+pub(in crate::sql) mod empty;
 mod factory;
+pub(in crate::sql) mod file_kind;
 mod files;
 mod files_schema;
 mod hive;
 mod kind;
+pub(in crate::sql) mod open;
 mod scan;
 
 use std::borrow::Cow;
@@ -30,7 +33,7 @@ use crate::sql::sources::parquet::ParquetFileFormat;
 
 pub(in crate::sql) use factory::FilesTableFactory;
 pub(in crate::sql) use files::{FileSet, ListedFile};
-pub(in crate::sql) use files_schema::{FilesSchema, infer_schema, merge_fields, merge_schemas};
+pub(in crate::sql) use files_schema::{FilesSchema, infer_schema};
 pub(in crate::sql) use hive::{infer_names, split_folders};
 pub(in crate::sql) use kind::{find_kind, find_named_kind};
 

@@ -25,8 +25,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serrate_core::internal::natural;
 
 use crate::sql::order::FileRank;
-use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::exact_file_casts::ExactCasts;
+use crate::sql::sources::listing::empty::refuse_empty;
 use crate::sql::sources::listing::files::{FileSet, ListedFile};
 use crate::sql::sources::listing::hive::find_values;
 use crate::sql::sources::parquet::ParquetFileFormat;

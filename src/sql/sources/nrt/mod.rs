@@ -30,6 +30,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
+use crate::sql::sources::target_sink::TargetSink;
+
 use self::input::{Headers, NrtInput};
 pub(in crate::sql) use self::nrt_source::NrtSource;
 use self::position_fields::{FILE, ROW, add_positions};
@@ -37,7 +39,6 @@ use crate::config::SerrateOptions;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::whole_file::{OutputOptions, find_local_target, make_folder};
-use crate::sql::sources::write_only::TargetSink;
 use crate::table::RaggedTable;
 use serrate_core::internal::natural;
 

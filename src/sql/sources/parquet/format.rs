@@ -30,6 +30,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::sql::sources::guard::{catch_panics, infer_guarded};
+use crate::sql::sources::merged_schemas::{merge_fields, merge_schemas};
+use crate::sql::sources::target_sink::TargetSink;
 
 use super::footers::correct_footers;
 use super::statistics_bounds::{remove_bounds, remove_partial_bounds};
@@ -38,12 +40,10 @@ use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::adapt::describe_repeated_column;
 use crate::sql::sources::inner_sink::find_sink;
-use crate::sql::sources::listing::{merge_fields, merge_schemas};
 use crate::sql::sources::partition_folders::plan_folders;
 use crate::sql::sources::whole_file::{
     OutputOptions, ensure_file, find_single_file, is_copy_to_folder, make_folder,
 };
-use crate::sql::sources::write_only::TargetSink;
 use serrate_core::internal::meds::{find_plain_type, unify_types};
 use serrate_core::internal::parquet::{to_stored, to_stored_schema};
 

@@ -1,3 +1,5 @@
+//! Refuses files of 0 bytes in formats whose files have a header.
+
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 
