@@ -16,6 +16,7 @@
 
 mod base;
 mod exec;
+mod from;
 mod order;
 mod pushdown;
 mod rules;

@@ -32,6 +32,10 @@ use crate::functions::{
 };
 use crate::sql::exec::pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
+use crate::sql::from::path_tables::PathTables;
+use crate::sql::from::planned_relations::PlannedRelations;
+use crate::sql::from::planner::TableFunctionsPlanner;
+use crate::sql::from::vocab::VocabFunction;
 use crate::sql::rules::{
     add_analyzer_rules, add_physical_rules, change_logical_rules, list_last_analyzer_rules,
     list_last_logical_rules, list_last_physical_rules,
@@ -40,24 +44,21 @@ use crate::sql::sources::asof::MedsAsOfFunction;
 #[cfg(feature = "cloud")]
 use crate::sql::sources::copies::fetch_copy;
 use crate::sql::sources::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
-use crate::sql::sources::from::{TableFunctionsPlanner, VocabFunction};
 use crate::sql::sources::listing::FilesTableFactory;
 use crate::sql::sources::meds::MedsFunction;
 use crate::sql::sources::nrt::NrtFormatFactory;
 use crate::sql::sources::parquet::ParquetFileFormatFactory;
-use crate::sql::sources::relation::UnnestPlanner;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 #[cfg(feature = "cloud")]
 use crate::sql::sources::stores::{SessionStores, open_by_url};
 use crate::sql::sources::training::BatchesFormatFactory;
 use crate::sql::sources::upload::UploadPlanner;
-use crate::sql::sources::urls::PathTables;
 use crate::sql::sources::visible::skip_hidden_files;
 use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::anew::KeptStatements;
 use crate::sql::statement::errors::OfStatement;
 use crate::sql::statement::position_columns::PositionsPlanner;
-use crate::sql::workarounds::dependencies::PlannedRelations;
+use crate::sql::statement::unnest_planner::UnnestPlanner;
 use crate::sql::workarounds::failing_statistics::StatisticsPlanner;
 use crate::sql::workarounds::times::register_wide;
 

@@ -259,7 +259,7 @@ async fn columns_have_their_final_types_while_a_statement_is_planned() {
     expect_rows(&[], &LATER_TYPES).await;
 }
 
-/// When this test fails, `sql::workarounds::relation_types` can be removed.
+/// When this test fails, `sql::from::relation_types` can be removed.
 #[tokio::test]
 async fn stock_outer_columns_still_have_earlier_types() {
     let stock = SessionContext::new();

@@ -15,7 +15,6 @@ pub(in crate::sql) mod exact;
 pub(in crate::sql) mod exact_file_casts;
 pub(crate) mod features;
 pub(in crate::sql) mod format_scan;
-pub(in crate::sql) mod from;
 pub(in crate::sql) mod guard;
 pub(in crate::sql) mod inner_sink;
 pub(in crate::sql) mod json;
@@ -29,7 +28,6 @@ pub(in crate::sql) mod nrt;
 pub(in crate::sql) mod parquet;
 pub(in crate::sql) mod partition_folders;
 pub(in crate::sql) mod range_partitions;
-pub(in crate::sql) mod relation;
 pub(in crate::sql) mod run_ends;
 pub(in crate::sql) mod safetensors;
 #[cfg(feature = "cloud")]
@@ -134,7 +132,10 @@ fn to_local_path(path: &str) -> crate::Result<Cow<'_, Path>> {
 }
 
 /// Returns the indices of the columns that a scan returns: those of the projection, or all.
-fn select_columns(projection: Option<&Vec<usize>>, schema: &Schema) -> Vec<usize> {
+pub(in crate::sql) fn select_columns(
+    projection: Option<&Vec<usize>>,
+    schema: &Schema,
+) -> Vec<usize> {
     match projection {
         Some(columns) => columns.clone(),
         None => (0..schema.fields().len()).collect(),

@@ -1,15 +1,9 @@
-//! `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
+//! Paths and URLs of files: parses them, checks the access to them and shows them in messages.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
-use async_trait::async_trait;
-use datafusion::catalog::{TableProvider, UrlTableFactory};
 use datafusion::common::{TableReference, plan_err};
-use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
@@ -19,91 +13,6 @@ use object_store::path::Path as Location;
 use url::Url;
 
 use crate::access;
-use crate::sql::sources::from::find_read_table;
-use crate::sql::sources::listing::open::list_table;
-use crate::sql::sources::listing::{FileSet, FilesTable, ListedFile, find_kind};
-
-/// Resolves a path to a table. The error for an unreadable path gives the reason, unlike DataFusion's.
-#[derive(Debug)]
-pub(in crate::sql) struct PathTables {
-    /// DataFusion's factory, which creates tables for paths and holds a weak reference to the session.
-    pub(in crate::sql) session: DynamicListTableFactory,
-}
-
-impl PathTables {
-    fn state(&self) -> Result<SessionState> {
-        self.session
-            .session_store()
-            .get_session()
-            .upgrade()
-            .and_then(|s| s.read().as_any().downcast_ref::<SessionState>().cloned())
-            .ok_or_else(|| {
-                DataFusionError::Internal(
-                    "internal error: the session no longer exists; please report it".into(),
-                )
-            })
-    }
-}
-
-#[async_trait]
-impl UrlTableFactory for PathTables {
-    async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let looks_like_path = url.contains(['/', '\\', '*', '?'])
-            || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
-        let state = self.state()?;
-        // The path may be a call such as `read_parquet('a')`, which is planned as a table name.
-        if let Some(table) = find_read_table(&state, url).await? {
-            return Ok(Some(table));
-        }
-        if let Some(table) = crate::sql::sources::dok::open_path(url).await? {
-            return Ok(Some(table));
-        }
-        let Ok(path) = parse_path(url) else {
-            return Ok(None);
-        };
-        let files = match FileSet::new(vec![path.clone()], None).list_files(&state).await {
-            Ok(files) if files.is_empty() && looks_like_path => {
-                return Err(make_missing_file_error(url));
-            }
-            Ok(files) if files.is_empty() => return Ok(None),
-            Ok(files) => files,
-            Err(e) if looks_like_path => return Err(explain_error(url, &e)),
-            Err(_) => return Ok(None),
-        };
-        match open_files(&state, url, path, &files).await {
-            // A table or function may have the name of a folder, so an error is ignored here.
-            Err(_) if !looks_like_path => Ok(None),
-            opened => Ok(Some(Arc::new(opened?))),
-        }
-    }
-}
-
-/// Returns the table of the files at a path. Their extensions determine the format.
-async fn open_files(
-    state: &SessionState,
-    url: &str,
-    path: ListingTableUrl,
-    files: &[ListedFile],
-) -> Result<FilesTable> {
-    // A folder may also have files other than data, such as a README. These are ignored.
-    let is_folder = path.is_collection() && path.get_glob().is_none();
-    let Some(kind) = find_kind(url, files, is_folder)? else {
-        return plan_err!(
-            "cannot read '{url}': the folder has no file of a known format; name a folder with files such as x.parquet"
-        );
-    };
-    let Some(factory) = state.get_file_format_factory(&kind.extension) else {
-        return plan_err!(
-            "cannot read '{url}': no format has the file extension '{}'; read the file with a function that names its format, such as read_csv('{url}')",
-            kind.extension
-        );
-    };
-    kind.refuse_compressed().map_err(|e| explain_error(url, &e))?;
-    let format = factory.create(state, &HashMap::new())?;
-    let files = FileSet::new(vec![path.clone()], Some(kind.clone()));
-    let listed = files.list_files(state).await?;
-    list_table(state, vec![path], files, &listed, format, &kind.extension).await
-}
 
 /// Returns an error if the process must not read the files at a path. The stores check each file; this error
 /// comes first and names the path as it is written.
@@ -204,22 +113,4 @@ pub(in crate::sql) fn format_location(location: &Location) -> String {
 pub(in crate::sql) fn make_missing_file_error(path: &str) -> DataFusionError {
     let why = "the file does not exist, or no file matches the pattern";
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
-}
-
-/// Returns a URL without user and password, which errors must not show.
-fn remove_user(url: &str) -> Cow<'_, str> {
-    let Some((scheme, rest)) = url.split_once("://") else { return Cow::Borrowed(url) };
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    match host.rsplit_once('@') {
-        Some((_, host)) => Cow::Owned(format!("{scheme}://..@{host}{path}")),
-        None => Cow::Borrowed(url),
-    }
-}
-
-fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
-    let why = match e {
-        DataFusionError::External(e) => e.to_string(),
-        e => e.strip_backtrace(),
-    };
-    DataFusionError::Plan(format!("cannot read '{}': {why}", remove_user(url)))
 }

@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, find_table_argument, list_parameter_names};
 use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
-use crate::sql::sources::from::find_query_text;
+use crate::sql::from::rewrite::find_query_text;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::predicates::call_function;
 use crate::sql::statement::windows::multiply_bounds_of;

@@ -10,9 +10,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::base::marks::LATERAL;
 use crate::sql::base::syntax::{has_query, parse_query};
-use crate::sql::sources::relation::as_unnest;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::replace_names;
+use crate::sql::statement::unnest_calls::as_unnest;
 
 /// Maximum number of rows of VALUES that become a UNION ALL.
 const MOST_ROWS: usize = 100;

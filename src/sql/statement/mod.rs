@@ -94,7 +94,9 @@ pub(in crate::sql) mod syntax_rewriter;
 mod text_orders;
 pub(in crate::sql) mod tuples;
 mod unnamed_queries;
+pub(in crate::sql) mod unnest_calls;
 pub(in crate::sql) mod unnest_names;
+pub(in crate::sql) mod unnest_planner;
 pub(in crate::sql) mod windows;
 
 use std::collections::HashSet;
@@ -112,8 +114,9 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
 
 use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
+use crate::sql::from::distinct_names::check_distinct_names;
+use crate::sql::from::text_rewrites::rewrite_summarize as summarize_text;
 use crate::sql::rules::coerce_types;
-use crate::sql::sources::from::{check_distinct_names, summarize_text};
 use crate::sql::sources::partition_folders::unquote_partitions;
 #[cfg(feature = "cloud")]
 use crate::sql::sources::stores::take_options;

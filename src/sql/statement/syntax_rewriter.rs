@@ -10,8 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::sql::sources::from::rewrite_factor;
-use crate::sql::sources::relation::as_unnest;
+use crate::sql::from::rewrite::rewrite_factor;
 use crate::sql::statement::cast_arguments::{tell_casts_apart, tell_expansions_apart};
 use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
 use crate::sql::statement::depth::balance_chains;
@@ -36,6 +35,7 @@ use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeate
 use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
 use crate::sql::statement::text_orders::sort_texts_apart;
 use crate::sql::statement::tuples::rewrite_tuples;
+use crate::sql::statement::unnest_calls::as_unnest;
 use crate::sql::statement::unnest_names::separate_names;
 use crate::sql::statement::windows::{
     move_order_to_window, name_ordered_window, write_out_windows,

@@ -13,24 +13,17 @@
 //! projection below `Unnest` that computes every column with a function that returns its argument.
 
 use std::any::Any;
-use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::planner::{
-    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
-};
-use datafusion::logical_expr::sqlparser::ast::TableFactor;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Unnest, Volatility,
 };
 
 use crate::functions::{declare, take_first};
-use crate::sql::workarounds::relation_types::set_final_types;
-use crate::sql::workarounds::shared_rows::keep_copies;
 
 /// A function that returns its argument and is opaque to the optimizer.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -56,42 +49,6 @@ impl ScalarUDFImpl for ComputedColumn {
     }
 }
 
-/// Changes each relation in FROM during planning: applies [`drop_unnest_dependencies`], and gives columns
-/// their [final types](super::relation_types). After planning, it is too late to remove functional
-/// dependencies, because the planner adds columns to GROUP BY according to them.
-#[derive(Debug)]
-pub(in crate::sql) struct PlannedRelations;
-
-thread_local! {
-    /// Set when `plan_relation` passes a relation back to DataFusion's planner. The planner then
-    /// calls `plan_relation` again, which clears the flag and returns the relation unchanged.
-    static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
-}
-
-impl RelationPlanner for PlannedRelations {
-    fn plan_relation(
-        &self,
-        relation: TableFactor,
-        context: &mut dyn RelationPlannerContext,
-    ) -> Result<RelationPlanning> {
-        if PLANNED_HERE.take() {
-            return Ok(RelationPlanning::Original(Box::new(relation)));
-        }
-        PLANNED_HERE.set(true);
-        let plan = context.plan(relation);
-        // Clears the flag, which is still set if another planner has planned the relation.
-        PLANNED_HERE.set(false);
-        let planned = plan?;
-        let changed = add_unnest_barriers(planned.clone())?.transform_data(set_final_types)?;
-        // The copies of a plan that is not rewritten share their schemas already. A chain of CTEs contains the plans of
-        // all CTEs before, so each walk over the plan of a relation counts.
-        if changed.transformed {
-            keep_copies(&planned, &changed.data)?;
-        }
-        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(changed.data, None))))
-    }
-}
-
 /// Analyzer rule: inserts a projection, which has no functional dependencies, below each `Unnest`
 /// whose input may have some. No `Unnest` of the result inherits functional dependencies, before or
 /// after optimization.
@@ -99,7 +56,7 @@ pub(in crate::sql) fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<Logi
     add_unnest_barriers(plan).data()
 }
 
-fn add_unnest_barriers(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(in crate::sql) fn add_unnest_barriers(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Unnest(unnest) = node {

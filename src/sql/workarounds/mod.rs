@@ -47,7 +47,6 @@ pub(in crate::sql) mod only_row;
 pub(in crate::sql) mod opaque_limits;
 pub(in crate::sql) mod partition_constants;
 pub(in crate::sql) mod range_frames;
-mod relation_types;
 pub(in crate::sql) mod repeated_orders;
 pub(in crate::sql) mod row_filters;
 pub(in crate::sql) mod rows_in;

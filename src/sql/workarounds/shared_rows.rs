@@ -169,7 +169,7 @@ fn lock_rewritten() -> MutexGuard<'static, HashMap<usize, Rewritten>> {
 /// recognizes the copies of a CTE although rewriting gives each copy a schema `Arc` of its own.
 ///
 /// An alias is recognized by its name, and ignored if several aliases of `before` have this name.
-pub(super) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> Result<()> {
+pub(in crate::sql) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> Result<()> {
     if is_determined(before)? {
         return Ok(());
     }

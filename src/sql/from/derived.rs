@@ -1,3 +1,5 @@
+//! Tables over the plan of a query, whose rows are nested or exploded: `ragged_nest` and `ragged_explode`.
+
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -14,9 +16,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use super::check_distinct_names;
 use crate::sql::exec::explode::{ExplodeExec, ExplodeOptions, explode_batch};
 use crate::sql::exec::nest::{NestExec, nest_batch};
+use crate::sql::from::distinct_names::check_distinct_names;
 use crate::sql::order::{fix_memory, in_source_order, pin_order, pin_sorts};
 use crate::sql::rules::coerce_types;
 use crate::sql::sources::{describe_table, select_columns};

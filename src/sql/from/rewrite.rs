@@ -6,9 +6,11 @@ use datafusion::logical_expr::sqlparser::ast::{
     TableFactor, Value,
 };
 
-use super::OVER_QUERIES;
 use super::read_functions::{self, FORMATS};
 use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
+
+pub(super) const OVER_QUERIES: [&str; 4] =
+    ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
 
 /// Replaces the first argument of `ragged_nest('query', ..)`, a query string or a name, by a
 /// subquery, and a call such as `read_parquet('file')` by a table name. Invalid queries are errors.

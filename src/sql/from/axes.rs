@@ -10,9 +10,9 @@ use datafusion::functions_nested::expr_fn::make_array;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 use datafusion::scalar::ScalarValue;
 
-use super::check_distinct_names;
 use crate::array::list_depth;
 use crate::functions;
+use crate::sql::from::distinct_names::check_distinct_names;
 
 const COLUMNS: [&str; 7] = ["axis", "columns", "elements", "shortest", "longest", "mean", "empty"];
 

@@ -170,7 +170,7 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the table for a name that [`rewrite_factor`](super::rewrite_factor) wrote, else `None`.
+/// Returns the table for a name that [`rewrite_factor`](super::rewrite::rewrite_factor) wrote, else `None`.
 pub(crate) async fn find_read_table(
     state: &SessionState,
     name: &str,

@@ -12,9 +12,9 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit,
 use datafusion::scalar::ScalarValue;
 
 use super::axes::{call_scalar, unpivot_columns};
-use super::check_distinct_names;
 use crate::array::{leaf_type, list_depth};
 use crate::functions;
+use crate::sql::from::distinct_names::check_distinct_names;
 
 /// The columns of the result: the twelve of DuckDB's SUMMARIZE, and two for lists. A narrow terminal
 /// shows the first and the last, so the share of NULL and the mean are there.

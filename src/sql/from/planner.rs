@@ -5,17 +5,9 @@
 //! table or file. [`rewrite`] turns each form into a query in parentheses when a statement is parsed, so
 //! that its tables are resolved with those of the statement. The [`TableFunctionsPlanner`] plans the call.
 
-mod axes;
-mod derived;
-mod read_functions;
-mod rewrite;
-mod summarize;
-mod text_rewrites;
-mod vocab;
-
 use std::sync::Arc;
 
-use datafusion::common::{DFSchema, plan_err};
+use datafusion::common::plan_err;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
@@ -26,17 +18,12 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
-use super::{cohort, features};
 use crate::sql::base::syntax::{split_argument, to_plain_name, unquote_text};
 use crate::sql::exec::explode;
-use derived::{Derived, DerivedTable};
-
-pub(in crate::sql) use read_functions::find_read_table;
-pub(in crate::sql) use rewrite::{find_query_text, rewrite_factor};
-pub(in crate::sql) use text_rewrites::rewrite_summarize as summarize_text;
-pub(crate) use vocab::VocabFunction;
-
-const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
+use crate::sql::from::derived::{Derived, DerivedTable};
+use crate::sql::from::rewrite::{OVER_QUERIES, rewrite_factor};
+use crate::sql::from::{axes, read_functions, rewrite, summarize};
+use crate::sql::sources::{cohort, features};
 
 /// Whether a name is that of a table function that this module plans or that reads files.
 /// DataFusion's lists of functions do not contain these names.
@@ -254,17 +241,5 @@ fn find_example_call(function: &str) -> &'static str {
         }
         "ragged_axes" => "ragged_axes('patients'), ragged_axes('patients.nrt')",
         _ => "SUMMARIZE patients, FROM summarize('patients')",
-    }
-}
-
-/// Returns an error if two columns have the same name, which a plan allows but a table does not.
-pub(in crate::sql) fn check_distinct_names(function: &str, schema: &DFSchema) -> Result<()> {
-    let mut seen = std::collections::HashSet::new();
-    match schema.fields().iter().find(|f| !seen.insert(f.name())) {
-        None => Ok(()),
-        Some(twice) => plan_err!(
-            "{function}: the query has two columns named {:?}; rename one of them with AS",
-            twice.name()
-        ),
     }
 }

@@ -1,3 +1,5 @@
+//! `vocab('FILE')`: the tokens and codes of a vocabulary as a table.
+
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array};

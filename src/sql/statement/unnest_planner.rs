@@ -1,0 +1,32 @@
+//! FROM items that DataFusion does not support: `unnest(..)` as a table function, and `(FROM t)`.
+
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{
+    RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::sqlparser::ast::TableFactor;
+
+use crate::sql::statement::clauses::check_factor;
+use crate::sql::statement::syntax_rewriter::rewrite_query;
+use crate::sql::statement::unnest_calls::as_unnest;
+
+/// Plans `FROM unnest(..)`, which the DuckDB dialect parses as a table function, and `FROM (FROM t)`.
+#[derive(Debug)]
+pub(in crate::sql) struct UnnestPlanner;
+
+impl RelationPlanner for UnnestPlanner {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        _context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let mut relation = relation;
+        // A statement for `ctx.sql` has not been checked yet for clauses that the planner ignores.
+        check_factor(&relation)?;
+        if let TableFactor::Derived { subquery, .. } = &mut relation {
+            rewrite_query(subquery)?;
+        }
+        let relation = as_unnest(&relation).unwrap_or(relation);
+        Ok(RelationPlanning::Original(Box::new(relation)))
+    }
+}
