@@ -52,7 +52,7 @@ pub(crate) struct Facts {
     /// Whether the function compares intervals with durations as durations. `sql::workarounds::times` then accepts
     /// intervals if the first argument has durations.
     pub(crate) compares_durations: bool,
-    /// Whether argument 2 names the type of the result. `sql::statement::hints` checks this type.
+    /// Whether argument 2 names the type of the result. `sql::checks::lists` checks this type.
     pub(crate) casts_to_named_type: bool,
     /// Whether `functions::chain` merges nested calls into one. Each call is then one letter, its operator.
     pub(crate) chains: bool,

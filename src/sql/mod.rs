@@ -15,6 +15,7 @@
 //! ```
 
 mod base;
+mod checks;
 mod exec;
 mod from;
 mod order;

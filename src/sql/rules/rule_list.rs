@@ -4,26 +4,26 @@ use datafusion::optimizer::ApplyOrder;
 
 use self::UpstreamIssue::{Arrow, DataFusion};
 use super::function_rule::{AnalyzeFn, OptimizeAroundFn, OptimizeFn, RewriteAroundFn, RewriteFn};
+use crate::sql::checks::lists;
 use crate::sql::exec::{stack, yielding};
 use crate::sql::order::order_rules;
 use crate::sql::pushdown::{
     below_joins, contains, flat_filters, leaf_limit, lengths, offset, partitions,
 };
 use crate::sql::sources::{asof, guard, parquet};
-use crate::sql::statement::{from_alone, hints};
 use crate::sql::workarounds::correlated::query_values;
 use crate::sql::workarounds::{
     boolean_casts, cast_groups, cast_statistics, changes, coarser_times, compared_casts,
     computed_keys, computed_lists, conditions, decimals, dependencies, dictionary_casts,
     dictionary_keys, distinct_recursions, duration_windows, empty_queries, equations,
-    failing_rules, filtered_aggregates, float_keys, grouped_outer, guarded_rules, hidden_values,
-    in_lists, join_orders, joined_groups, lambdas, list_texts, local_times, lone_branches,
-    merge_joins, missing_partitions, moved_keys, multisets, negations, nested_constants,
-    nested_order, null_equal_joins, opaque_limits, partition_constants, range_frames,
-    repeated_orders, rows_in, scan_order, shared_rows, similar, sort_keys, sort_lists, sorts,
-    subqueries, text_to_list_casts, text_to_time_casts, texts, times, topk, unions,
-    unique_partitions, volatile_between, whole_windows, wide_frames, window_keys, window_orders,
-    xor_pairs,
+    failing_rules, filtered_aggregates, float_keys, from_alone, grouped_outer, guarded_rules,
+    hidden_values, in_lists, join_orders, joined_groups, lambdas, list_texts, local_times,
+    lone_branches, merge_joins, missing_partitions, moved_keys, multisets, negations,
+    nested_constants, nested_order, null_equal_joins, opaque_limits, partition_constants,
+    range_frames, repeated_orders, rows_in, scan_order, shared_rows, similar, sort_keys,
+    sort_lists, sorts, subqueries, text_to_list_casts, text_to_time_casts, texts, times, topk,
+    unions, unique_partitions, volatile_between, whole_windows, wide_frames, window_keys,
+    window_orders, xor_pairs,
 };
 
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
@@ -95,7 +95,7 @@ pub(super) static RULES: &[SessionRule] = &[
     SessionRule {
         name: "serrate_list_hints",
         // Must run first, because type coercion replaces the original expressions.
-        step: RuleStep::FirstOfAll(hints::suggest_list_functions),
+        step: RuleStep::FirstOfAll(lists::suggest_list_functions),
         without: "errors of operators on lists have no suggestion",
         upstream: Upstream::Ours,
         until: RemovalCondition::Feature,

@@ -11,9 +11,9 @@ use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visit, V
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::sql::base::syntax::to_plain_name;
+use crate::sql::checks::elements::split_top_level;
 use crate::sql::from::planner::is_table_function;
 use crate::sql::statement::counterparts::{LIST_PREFIXES, find_counterpart};
-use crate::sql::statement::hints::split_top_level;
 use crate::sql::statement::shorthands::{list_shorthand_arities, list_shorthand_names};
 
 /// Returns the known names that are similar to `name`, or equal but for a prefix such as `ragged_`,

@@ -1,15 +1,12 @@
-//! Rejects window functions in clauses that are evaluated before windows, and window functions and
-//! aggregates in statements that compute each row alone.
+//! Rejects window functions in clauses that are evaluated before windows.
 
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, GroupByExpr, JoinConstraint, Query, Select, Visit, Visitor,
 };
-use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, WriteOp};
 
 /// Checks WHERE, GROUP BY and HAVING of a SELECT. DataFusion plans window functions there, and
 /// fails when it runs the query.
@@ -31,36 +28,6 @@ pub(in crate::sql) fn check_join(condition: &JoinConstraint) -> Result<()> {
         JoinConstraint::On(e) => find_window("the condition of a join", e),
         _ => Ok(()),
     }
-}
-
-/// Checks VALUES, and the values and the condition of UPDATE and DELETE. DataFusion plans
-/// aggregates and window functions there, and fails when it runs the statement.
-pub(in crate::sql) fn check_row_values(node: &LogicalPlan) -> Result<()> {
-    let (statement, input) = match node {
-        LogicalPlan::Values(_) => ("VALUES", node),
-        LogicalPlan::Dml(change) if change.op == WriteOp::Update => {
-            ("UPDATE", change.input.as_ref())
-        }
-        LogicalPlan::Dml(change) if change.op == WriteOp::Delete => {
-            ("DELETE", change.input.as_ref())
-        }
-        _ => return Ok(()),
-    };
-    input.apply(|node| {
-        node.apply_expressions(|e| {
-            e.apply(|e| {
-                let (kind, name) = match e {
-                    PlannedExpr::AggregateFunction(call) => ("aggregate", call.func.name()),
-                    PlannedExpr::WindowFunction(call) => ("window function", call.fun.name()),
-                    _ => return Ok(TreeNodeRecursion::Continue),
-                };
-                plan_err!(
-                    "{statement} computes each row alone, but has the {kind} {name}(..); compute it in a subquery, as in (SELECT max(x) FROM t)"
-                )
-            })
-        })
-    })?;
-    Ok(())
 }
 
 fn find_window(clause: &str, e: &Expr) -> Result<()> {

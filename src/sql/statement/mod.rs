@@ -17,7 +17,7 @@
 //!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
 //!  |                        column_sets  `COLUMNS(*)`, `s.*` of structs: plans parts, too
 //!  |                      6 position_columns  `_file`, `_row`: looks up tables in the catalog
-//!  |                      7 lambdas, times, predicates
+//!  |                      7 lambda_bodies, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names,
 //!                         alias_twins), and without them in HAVING (select_aliases);
 //!                         again from 3 if a column is unknown (select_aliases), or if a name
@@ -53,18 +53,17 @@ mod escapes;
 pub(in crate::sql) mod expr_rewrites;
 mod folding;
 pub(in crate::sql) mod forms;
-pub(in crate::sql) mod from_alone;
 pub(in crate::sql) mod grouping;
 pub(in crate::sql) mod headings;
 pub(in crate::sql) mod hints;
 pub(in crate::sql) mod intervals;
 mod join_constraints;
 mod joined_numbers;
+pub(in crate::sql) mod lambda_bodies;
 pub(in crate::sql) mod lateral_tables;
 pub(in crate::sql) mod long_numbers;
 pub(in crate::sql) mod merged;
 mod misplaced_windows;
-pub(in crate::sql) mod modifiers;
 mod numbered_lambdas;
 mod order_aliases;
 pub(in crate::sql) mod order_all;
@@ -114,6 +113,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
 
 use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
+use crate::sql::checks::lists::check_lists;
 use crate::sql::from::distinct_names::check_distinct_names;
 use crate::sql::from::text_rewrites::rewrite_summarize as summarize_text;
 use crate::sql::rules::coerce_types;
@@ -141,14 +141,14 @@ use crate::sql::statement::dialect::find_parser_dialect;
 use crate::sql::statement::errors::convert_internal_error;
 use crate::sql::statement::forms::rewrite_known_forms;
 use crate::sql::statement::headings::set_headings;
-use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
+use crate::sql::statement::hints::{explain_error, find_conditions};
 use crate::sql::statement::joined_numbers::check_numbers;
 use crate::sql::statement::outer_fields::{OUTER, access_own_fields};
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::row_values::name_inserted_rows;
 use crate::sql::statement::syntax_rewriter::rewrite_statement;
 use crate::sql::workarounds::shared_rows::share_ctes;
-use crate::sql::workarounds::{lambdas, times};
+use crate::sql::workarounds::times;
 
 /// Runs one SQL statement.
 ///
@@ -577,7 +577,7 @@ async fn write_out_names<S: Visit + VisitMut>(
     column_sets::write_out(state, sql).await?;
     star_names::name_apart(state, sql).await?;
     position_columns::add_position_columns(ctx, sql).await?;
-    lambdas::rewrite_bodies(state, sql)?;
+    lambda_bodies::rewrite_bodies(state, sql)?;
     times::cast_in_microseconds(state, sql);
     predicates::as_operators(state, sql);
     recursion_types::check_types(state, sql).await

@@ -25,6 +25,7 @@ pub(in crate::sql) mod failing_rules;
 pub(in crate::sql) mod failing_statistics;
 pub(in crate::sql) mod filtered_aggregates;
 pub(in crate::sql) mod float_keys;
+pub(in crate::sql) mod from_alone;
 pub(in crate::sql) mod grouped_outer;
 pub(in crate::sql) mod guarded_rules;
 pub(in crate::sql) mod hidden_values;

@@ -1,0 +1,36 @@
+//! Rejects aggregates and window functions in statements that compute each row alone.
+
+use datafusion::common::plan_err;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, LogicalPlan, WriteOp};
+
+/// Checks VALUES, and the values and the condition of UPDATE and DELETE. DataFusion plans
+/// aggregates and window functions there, and fails when it runs the statement.
+pub(in crate::sql) fn check_row_values(node: &LogicalPlan) -> Result<()> {
+    let (statement, input) = match node {
+        LogicalPlan::Values(_) => ("VALUES", node),
+        LogicalPlan::Dml(change) if change.op == WriteOp::Update => {
+            ("UPDATE", change.input.as_ref())
+        }
+        LogicalPlan::Dml(change) if change.op == WriteOp::Delete => {
+            ("DELETE", change.input.as_ref())
+        }
+        _ => return Ok(()),
+    };
+    input.apply(|node| {
+        node.apply_expressions(|e| {
+            e.apply(|e| {
+                let (kind, name) = match e {
+                    Expr::AggregateFunction(call) => ("aggregate", call.func.name()),
+                    Expr::WindowFunction(call) => ("window function", call.fun.name()),
+                    _ => return Ok(TreeNodeRecursion::Continue),
+                };
+                plan_err!(
+                    "{statement} computes each row alone, but has the {kind} {name}(..); compute it in a subquery, as in (SELECT max(x) FROM t)"
+                )
+            })
+        })
+    })?;
+    Ok(())
+}
