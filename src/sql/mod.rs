@@ -57,9 +57,9 @@ pub(crate) use statement::counterparts::find_counterpart;
 #[cfg(feature = "cli")]
 pub(crate) use statement::errors::{convert_internal_error, describe_error};
 #[cfg(feature = "cli")]
-pub(crate) use statement::execute_plan;
+pub(crate) use statement::planner::execute_plan;
+pub use statement::planner::{execute, parse, plan, sql};
 #[cfg(feature = "cli")]
 pub(crate) use statement::shorthand_docs::find_shorthand_documentation;
 #[cfg(feature = "cli")]
 pub(crate) use statement::shorthands::{list_shorthand_names, shorthand_forms};
-pub use statement::{execute, parse, plan, sql};

@@ -13,8 +13,9 @@ use crate::functions::find_list_function;
 use crate::sql::checks::elements::explain_element;
 use crate::sql::statement::calls::visit_statement;
 
-/// Rewords an error of DataFusion's planner about a list, with a suggestion as in [`check_lists`](crate::sql::checks::lists::check_lists). Returns
-/// other errors unchanged. `conditions` are the conditions in the original statement.
+/// Rewords an error of DataFusion's planner about a list, with a suggestion as in
+/// [`check_lists`](crate::sql::checks::lists::check_lists). Returns other errors unchanged. `conditions` are the
+/// conditions in the original statement.
 pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -> DataFusionError {
     match e {
         DataFusionError::Diagnostic(diagnostic, inner) => {

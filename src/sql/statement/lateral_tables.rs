@@ -107,11 +107,6 @@ fn is_lateral(table: &TableFactor) -> bool {
     }
 }
 
-/// Whether a table is `LATERAL (query)`.
-pub(in crate::sql) fn is_lateral_query(table: &TableFactor) -> bool {
-    matches!(table, TableFactor::Derived { lateral: true, .. })
-}
-
 fn has_columns<V: Visit>(node: &V) -> bool {
     visit_expressions(node, |e| match e {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::CompoundFieldAccess { .. } => {

@@ -1,4 +1,4 @@
-use datafusion::logical_expr::sqlparser::ast::{Cte, Query};
+use datafusion::logical_expr::sqlparser::ast::{Cte, Query, TableFactor};
 
 /// The WITH clauses of the enclosing queries. Each CTE is represented by a `T`.
 ///
@@ -71,8 +71,12 @@ macro_rules! track_scopes {
         }
     };
 }
-
 pub(in crate::sql) use track_scopes;
+
+/// Whether a table is `LATERAL (query)`.
+pub(in crate::sql) fn is_lateral_query(table: &TableFactor) -> bool {
+    matches!(table, TableFactor::Derived { lateral: true, .. })
+}
 
 #[cfg(test)]
 mod tests {

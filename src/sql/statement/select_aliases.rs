@@ -20,15 +20,12 @@ use datafusion::logical_expr::sqlparser::ast::{
     Cte, Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, Value, Visit, VisitMut,
     Visitor, VisitorMut, visit_expressions,
 };
-use datafusion::prelude::SessionContext;
 
-use super::plan_rewritten_names;
 use crate::sql::base::syntax::{has_query, parse_query, to_plain_name};
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::lateral_tables::is_lateral_query;
-use crate::sql::statement::planned_parts::{add_queries, plan_names};
-use crate::sql::statement::scopes::{Scopes, track_scopes};
+use crate::sql::statement::planned_parts::add_queries;
+use crate::sql::statement::scopes::{Scopes, is_lateral_query, track_scopes};
 use crate::sql::statement::set_names::{add_identifiers, find_unused_name, name_of};
 
 /// Columns that `*` omits, although FROM may have them.
@@ -45,37 +42,6 @@ pub(super) fn may_reuse<S: Visit>(statement: &S) -> bool {
 
 pub(super) fn is_unknown_column(e: &DataFusionError) -> bool {
     e.to_string().contains("No field named ")
-}
-
-/// Replaces aliases in the SELECTs whose FROM can be planned and has no column of this name. Returns
-/// whether an alias was replaced. SELECTs within expressions and LATERAL tables stay unchanged,
-/// because the name may be a column of an outer query.
-pub(super) async fn replace_in_statement<S: VisitMut>(
-    ctx: &SessionContext,
-    state: &SessionState,
-    statement: &mut S,
-) -> bool {
-    let mut aliases = SelectAliases::new(state);
-    let _ = VisitMut::visit(statement, &mut aliases);
-    let mut columns = Vec::with_capacity(aliases.places.len());
-    for place in aliases.places {
-        columns.push(match place {
-            Place::NoTable => Some(HashSet::new()),
-            Place::Table(query) => {
-                let names = match plan_names(state, (*query).clone()).await {
-                    // DataFusion cannot plan, for instance, `upper` of a list before it is rewritten.
-                    None => plan_rewritten_names(ctx, state, *query).await,
-                    names => names,
-                };
-                names.map(|names| names.into_iter().collect())
-            }
-            Place::Unknown => None,
-        });
-    }
-    let mut aliases = SelectAliases::new(state);
-    aliases.columns = Some(columns.into_iter());
-    let _ = VisitMut::visit(statement, &mut aliases);
-    aliases.is_replaced
 }
 
 struct FindReuse;
@@ -196,7 +162,7 @@ impl VisitorMut for HavingAliases<'_> {
 }
 
 /// The FROM of a SELECT that may use aliases.
-enum Place {
+pub(super) enum Place {
     NoTable,
     /// A query that returns all columns of FROM.
     Table(Box<Query>),
@@ -205,19 +171,19 @@ enum Place {
 
 /// Visitor of the SELECTs that may use aliases: collects their FROM in a first pass, and replaces aliases in a
 /// second one.
-struct SelectAliases<'a> {
+pub(super) struct SelectAliases<'a> {
     state: &'a SessionState,
     scopes: Scopes<Cte>,
     /// Number of expressions and LATERAL tables around the current position.
     enclosing: usize,
-    places: Vec<Place>,
+    pub(super) places: Vec<Place>,
     /// The columns of each FROM, or `None` if they are unknown.
-    columns: Option<std::vec::IntoIter<Option<HashSet<String>>>>,
-    is_replaced: bool,
+    pub(super) columns: Option<std::vec::IntoIter<Option<HashSet<String>>>>,
+    pub(super) is_replaced: bool,
 }
 
 impl<'a> SelectAliases<'a> {
-    fn new(state: &'a SessionState) -> Self {
+    pub(super) fn new(state: &'a SessionState) -> Self {
         Self {
             state,
             scopes: Scopes::default(),

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Expr;
 
 /// Replaces types by doubles if some are decimals and some floats, also in lists and structs.
 pub(super) fn convert_types_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
@@ -65,4 +67,20 @@ fn convert_structs_to_doubles(types: &[&DataType]) -> Option<Vec<DataType>> {
         changed = true;
     }
     changed.then(|| structs.into_iter().map(|fields| DataType::Struct(fields.into())).collect())
+}
+
+/// Returns the decimal with the digits of a double literal, or `None` for more than 15 digits.
+pub(super) fn to_written_decimal(e: &Expr) -> Option<Expr> {
+    let Expr::Literal(ScalarValue::Float64(Some(value)), _) = e else { return None };
+    let text = value.to_string();
+    let digits = text.trim_start_matches('-');
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let (whole, scale) = (whole.trim_start_matches('0'), i8::try_from(fraction.len()).ok()?);
+    let precision = u8::try_from(whole.len() + fraction.len()).ok()?.max(1);
+    if !value.is_finite() || precision > 15 {
+        return None;
+    }
+    let text = ScalarValue::from(text);
+    let decimal = text.cast_to(&DataType::Decimal128(precision, scale)).ok()?;
+    (!decimal.is_null()).then_some(Expr::Literal(decimal, None))
 }

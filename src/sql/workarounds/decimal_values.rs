@@ -8,7 +8,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Values};
 
-use super::decimals::to_written_decimal;
+use super::decimal_types::to_written_decimal;
 
 /// Makes a column of VALUES with both decimals and floats a double, unless all floats are literals
 /// of at most 15 digits.

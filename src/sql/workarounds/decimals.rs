@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     Subquery, Union,
 };
 
-use super::decimal_types::convert_types_to_doubles;
+use super::decimal_types::{convert_types_to_doubles, to_written_decimal};
 use super::decimal_values::convert_values_to_doubles;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{
@@ -390,22 +390,6 @@ fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         return changed;
     }
     as_doubles(parts, schema)
-}
-
-/// Returns the decimal with the digits of a double literal, or `None` for more than 15 digits.
-pub(super) fn to_written_decimal(e: &Expr) -> Option<Expr> {
-    let Expr::Literal(ScalarValue::Float64(Some(value)), _) = e else { return None };
-    let text = value.to_string();
-    let digits = text.trim_start_matches('-');
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let (whole, scale) = (whole.trim_start_matches('0'), i8::try_from(fraction.len()).ok()?);
-    let precision = u8::try_from(whole.len() + fraction.len()).ok()?.max(1);
-    if !value.is_finite() || precision > 15 {
-        return None;
-    }
-    let text = ScalarValue::from(text);
-    let decimal = text.cast_to(&DataType::Decimal128(precision, scale)).ok()?;
-    (!decimal.is_null()).then_some(Expr::Literal(decimal, None))
 }
 
 /// If a column of a union has decimals in some inputs and floats in others, casts it to doubles.

@@ -13,8 +13,7 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::join_constraints::{has_using, list_using_columns};
-use crate::sql::statement::merged::names::{find_last_ident, is_same_ident};
-use crate::sql::statement::merged::stars::is_bare;
+use crate::sql::statement::merged::names::{find_last_ident, is_bare, is_same_ident};
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 

@@ -29,40 +29,22 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::join_constraints::{has_using, is_merging, list_using_columns};
-use crate::sql::statement::lateral_tables::is_lateral_query;
 use crate::sql::statement::merged::bare_names::BareNames;
 use crate::sql::statement::merged::known_columns::{FromColumns, TableColumns, find_columns};
-use crate::sql::statement::merged::names::{find_last_ident, is_same_ident, qualify_column};
-use crate::sql::statement::merged::natural::{AnyNatural, write_natural};
-use crate::sql::statement::merged::stars::{has_known_options, replace_column, write_star};
+use crate::sql::statement::merged::names::{
+    find_last_ident, has_known_options, is_same_ident, qualify_column,
+};
+use crate::sql::statement::merged::stars::{replace_column, write_star};
 use crate::sql::statement::merged::tables::{
     MergedTable, has_name, is_merged_in, merge_tables, owns_column, replace_in_lateral,
 };
+use crate::sql::statement::scopes::is_lateral_query;
 use crate::sql::statement::set_names::{add_identifiers, find_unused_name};
 
 pub(in crate::sql) use self::bare_names::replace_names;
+pub(super) use self::natural::write_out;
 pub(super) use self::stars::list_excluded_names;
 pub(in crate::sql) use self::tables::coalesce_of;
-
-pub(in crate::sql) async fn write_out<S: VisitMut>(
-    state: &SessionState,
-    statement: &mut S,
-) -> Result<()> {
-    let mut any = AnyNatural(false);
-    let _ = statement.visit(&mut any);
-    if any.0 {
-        // An input of a NATURAL join may contain further ones, which must become USING first.
-        let mut unknown = usize::MAX;
-        loop {
-            let still = write_natural(state, statement).await;
-            if still == 0 || still >= unknown {
-                break;
-            }
-            unknown = still;
-        }
-    }
-    merge_columns(state, statement).await
-}
 
 async fn merge_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let (columns, relations) = find_columns(state, statement).await;

@@ -1,6 +1,8 @@
 //! Names of columns in the syntax tree.
 
-use datafusion::logical_expr::sqlparser::ast::{Expr, Ident, ObjectName};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, Ident, ObjectName, WildcardAdditionalOptions,
+};
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
 
 use crate::sql::statement::folding::fold_name;
@@ -18,4 +20,13 @@ pub(super) fn find_last_ident(name: &ObjectName) -> Option<Ident> {
 
 pub(super) fn is_same_ident(a: &Ident, b: &Ident) -> bool {
     fold_name(a) == fold_name(b)
+}
+
+/// Whether a star has no options besides EXCLUDE and REPLACE.
+pub(super) fn has_known_options(options: &WildcardAdditionalOptions) -> bool {
+    options.opt_ilike.is_none() && options.opt_except.is_none() && options.opt_rename.is_none()
+}
+
+pub(super) fn is_bare(options: &WildcardAdditionalOptions) -> bool {
+    has_known_options(options) && options.opt_replace.is_none() && options.opt_exclude.is_none()
 }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     Cte, Ident, JoinConstraint, ObjectName, Query, Select, SetExpr, TableFactor, TableWithJoins,
@@ -142,4 +143,24 @@ impl VisitorMut for Natural {
         }
         ControlFlow::Continue(())
     }
+}
+
+pub(in crate::sql) async fn write_out<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> Result<()> {
+    let mut any = AnyNatural(false);
+    let _ = statement.visit(&mut any);
+    if any.0 {
+        // An input of a NATURAL join may contain further ones, which must become USING first.
+        let mut unknown = usize::MAX;
+        loop {
+            let still = write_natural(state, statement).await;
+            if still == 0 || still >= unknown {
+                break;
+            }
+            unknown = still;
+        }
+    }
+    merge_columns(state, statement).await
 }

@@ -11,7 +11,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::known_columns::TableColumns;
-use crate::sql::statement::merged::names::{find_last_ident, is_same_ident, qualify_column};
+use crate::sql::statement::merged::names::{
+    find_last_ident, has_known_options, is_same_ident, qualify_column,
+};
 use crate::sql::statement::merged::tables::{MergedTable, has_name, is_merged_in, owns_column};
 
 /// Returns a `*` as the stars of its tables, with the merged column in place of the left one.
@@ -127,15 +129,6 @@ pub(in crate::sql::statement) fn list_excluded_names(
         Some(ExcludeSelectItem::Multiple(names)) => names,
         None => &[],
     }
-}
-
-/// Whether a star has no options besides EXCLUDE and REPLACE.
-pub(super) fn has_known_options(options: &WildcardAdditionalOptions) -> bool {
-    options.opt_ilike.is_none() && options.opt_except.is_none() && options.opt_rename.is_none()
-}
-
-pub(super) fn is_bare(options: &WildcardAdditionalOptions) -> bool {
-    has_known_options(options) && options.opt_replace.is_none() && options.opt_exclude.is_none()
 }
 
 pub(super) fn replace_column(name: &Ident, expr: &Expr) -> ReplaceSelectElement {

@@ -3,11 +3,13 @@
 //! DataFusion 55 has no common type for times of day of two units, and casts a string to the unit of the
 //! column, which drops digits. Obsolete once the test `stock_times_of_day_still_differ` fails.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
 use crate::functions::{fold_constant, is_constant};
+
+pub(super) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 const FINEST: DataType = DataType::Time64(TimeUnit::Nanosecond);
 

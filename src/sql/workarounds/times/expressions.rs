@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     Between, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Subquery,
 };
 
-use super::INTERVAL;
+use super::clock::INTERVAL;
 use super::functions::ComparableForm;
 use super::unify::{
     make_interval_key, pair_with_schema, refine_timestamps, unify_chosen, unify_compared,

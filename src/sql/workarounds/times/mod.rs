@@ -8,7 +8,7 @@ mod written;
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, plan_err};
 use datafusion::error::Result;
@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
 
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
 
+use clock::INTERVAL;
 use expressions::{holds_interval, rewrite_expr};
 use functions::ComparableForm;
 use unify::{make_interval_key, unify_compared_pairs};
@@ -290,8 +291,6 @@ fn normalize_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
         plan => Ok((plan, false)),
     }
 }
-
-const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// Returns an error for grouping by lists or structs of intervals, which would compare field by field.
 fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {

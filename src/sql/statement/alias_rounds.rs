@@ -1,0 +1,42 @@
+//! Replaces aliases that a SELECT reuses, in all queries of a statement whose FROM can be planned.
+
+use std::collections::HashSet;
+
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::VisitMut;
+use datafusion::prelude::SessionContext;
+
+use crate::sql::statement::plan_once::plan_rewritten_names;
+use crate::sql::statement::planned_parts::plan_names;
+use crate::sql::statement::select_aliases::{Place, SelectAliases};
+
+/// Replaces aliases in the SELECTs whose FROM can be planned and has no column of this name. Returns
+/// whether an alias was replaced. SELECTs within expressions and LATERAL tables stay unchanged,
+/// because the name may be a column of an outer query.
+pub(super) async fn replace_in_statement<S: VisitMut>(
+    ctx: &SessionContext,
+    state: &SessionState,
+    statement: &mut S,
+) -> bool {
+    let mut aliases = SelectAliases::new(state);
+    let _ = VisitMut::visit(statement, &mut aliases);
+    let mut columns = Vec::with_capacity(aliases.places.len());
+    for place in aliases.places {
+        columns.push(match place {
+            Place::NoTable => Some(HashSet::new()),
+            Place::Table(query) => {
+                let names = match plan_names(state, (*query).clone()).await {
+                    // DataFusion cannot plan, for instance, `upper` of a list before it is rewritten.
+                    None => plan_rewritten_names(ctx, state, *query).await,
+                    names => names,
+                };
+                names.map(|names| names.into_iter().collect())
+            }
+            Place::Unknown => None,
+        });
+    }
+    let mut aliases = SelectAliases::new(state);
+    aliases.columns = Some(columns.into_iter());
+    let _ = VisitMut::visit(statement, &mut aliases);
+    aliases.is_replaced
+}

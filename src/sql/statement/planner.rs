@@ -1,0 +1,398 @@
+//! Parses the statements of a text, plans them and runs them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::plan_err;
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::Statement as SqlStatement;
+use datafusion::logical_expr::{CreateView, DdlStatement, LogicalPlan, Statement as PlanStatement};
+use datafusion::optimizer::Analyzer;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::prelude::{DataFrame, SessionContext};
+use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
+
+use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
+use crate::sql::checks::lists::check_lists;
+use crate::sql::from::distinct_names::check_distinct_names;
+use crate::sql::from::text_rewrites::rewrite_summarize as summarize_text;
+use crate::sql::rules::coerce_types;
+#[cfg(feature = "cloud")]
+use crate::sql::sources::stores::take_options;
+use crate::sql::sources::urls::{check_target, replace_paths};
+use crate::sql::statement::anew::{
+    expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
+    prepares_without_types, refresh_views,
+};
+use crate::sql::statement::change_forms::{write_out_change, write_out_defaults};
+use crate::sql::statement::clauses::{find_other_forms, find_pivot, refuse_using_sample};
+use crate::sql::statement::column_constraints::drop_nullable_keys;
+use crate::sql::statement::copy_options::{
+    add_batches_options, list_known_options, suggest_options,
+};
+use crate::sql::statement::copy_targets::{check_extension, check_format, keep_existing};
+use crate::sql::statement::created_tables::{CreatedFromQuery, compute_rows, drop_temporary};
+use crate::sql::statement::depth::check_depth;
+use crate::sql::statement::dialect::find_parser_dialect;
+use crate::sql::statement::forms::rewrite_known_forms;
+use crate::sql::statement::headings::set_headings;
+use crate::sql::statement::hints::find_conditions;
+use crate::sql::statement::joined_numbers::check_numbers;
+use crate::sql::statement::own_settings::reset_to_default;
+use crate::sql::statement::plan_once::{plan_named, with_sql};
+use crate::sql::statement::row_values::name_inserted_rows;
+use crate::sql::statement::syntax_rewriter::rewrite_statement;
+use crate::sql::statement::{alias_rounds, by_name, clauses, repeated_targets, select_aliases};
+use crate::sql::workarounds::shared_rows::share_ctes;
+use crate::sql::workarounds::times;
+
+/// Runs one SQL statement.
+///
+/// This function, or [`parse`] with [`plan`] or [`execute`], is the entry point. DataFusion's `ctx.sql` on
+/// the same session uses the session's functions, operators, formats and rules, but plans the statement as
+/// its parser returns it. It therefore lacks the following, which needs a rewrite before planning:
+///
+/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares `a` with `b AND c`.
+/// * `TIMESTAMP` has microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
+/// * A column that USING or NATURAL merges has a value even in rows that only one table has.
+/// * `t.a` is a column of the table `t`, even next to or within `(SELECT a FROM t)` without an alias.
+/// * `t.a` is a column of an outer table `t`, even if an inner table has an integer column `t`.
+/// * `t.s.a` is a field of the column `t.s`; `ctx.sql` also reads it as a column of a table `s`.
+/// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
+/// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other function names of DuckDB are accepted.
+/// * FILTER (WHERE x > 3) selects values within lists for `ragged_mean(x)` and other reductions.
+/// * Clauses that DataFusion's planner ignores (TABLESAMPLE, FOR UPDATE, ..) are errors.
+/// * `FROM t` alone is a query; `ctx.sql` accepts it at the top and in parentheses, not in WITH.
+/// * `x = ANY(list)` is NULL if a NULL among the elements may equal `x`.
+/// * `f(a = 5)` passes a comparison, not an argument `a`; `len(x)` and `length(x)` count list elements.
+/// * Lambdas may contain list literals: `lambda v: [v, 1]`.
+/// * `_file` and `_row` are columns of `.nrt` tables in statements that name them; `*` omits them.
+/// * `SUMMARIZE t` returns a row per column; `FROM ragged_nest('t', 'key')`, `ragged_explode` and
+///   `ragged_axes` accept a query, table or file; `read_parquet('file')` and the like read files.
+/// * `FETCH FIRST 3 ROWS ONLY` is `LIMIT 3`, and CREATE TEMP TABLE is CREATE TABLE.
+/// * `x[2:]` and `x[:2]` are slices with one bound, with DuckDB's positions: from 1, and the end included.
+/// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format.
+/// * `COPY .. TO 'x' (FORMAT csv, HEADER false)` works as in DuckDB.
+/// * `STORED AS BATCHES (batch 64, ..)` works without the word OPTIONS.
+/// * An unknown format after `STORED AS` is an error; DataFusion's COPY uses the file's extension.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ctx = serrate::sql::session();
+/// let rows = serrate::sql::sql(&ctx, "WITH t AS (SELECT [4, 2] AS codes) FROM t").await?;
+/// assert_eq!(rows.schema().fields().len(), 1);
+/// let typo = serrate::sql::sql(&ctx, "COPY (SELECT 1) TO 'x.csv' STORED AS cvs").await;
+/// assert!(typo.unwrap_err().to_string().contains("CSV"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the text is not valid SQL, or has no statement or several; otherwise same as [`execute`].
+pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
+    let mut statements = parse(ctx, text)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => execute(ctx, statement).await,
+        (None, _) => plan_err!("the SQL text has no statement; write one"),
+        (Some(_), false) => plan_err!(
+            "the SQL text has {} statements, but serrate::sql::sql runs exactly one; split the text with serrate::sql::parse",
+            statements.len().saturating_add(1)
+        ),
+    }
+}
+
+/// Splits a text into its statements, ready for [`execute`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::sql::{parse, session};
+/// let ctx = session();
+/// assert_eq!(parse(&ctx, "CREATE TABLE t AS SELECT [1, 2] AS x; SELECT x FROM t")?.len(), 2);
+/// assert!(parse(&ctx, "SELECT [1, 2").is_err());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the text is not valid SQL, or names an unknown format.
+pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
+    // Borrows the state, because a copy would include the names of all functions.
+    let state = ctx.state_ref();
+    let state = state.read();
+    let options = &state.config_options().sql_parser;
+    let Some(dialect) = find_parser_dialect(options.dialect) else {
+        return plan_err!(
+            "the SQL dialect {} is unknown; set datafusion.sql_parser.dialect to DuckDB or another dialect of DataFusion",
+            options.dialect
+        );
+    };
+    let text = add_batches_options(text, dialect.as_ref());
+    let text = list_known_options(&text, dialect.as_ref())?;
+    let text = rewrite_known_forms(&text, dialect.as_ref());
+    let text = summarize_text(&text, dialect.as_ref());
+    check_depth(&text, dialect.as_ref(), options.recursion_limit.get())?;
+    check_numbers(&text, dialect.as_ref())?;
+    let parse = || {
+        let parsed = DFParserBuilder::new(text.as_ref())
+            .with_dialect(dialect.as_ref())
+            // The parser counts several levels per level of `check_depth` and gets a higher limit.
+            .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
+            .build()?
+            .parse_statements();
+        let mut statements: Vec<Statement> = parsed
+            .map_err(|e| {
+                refuse_using_sample(&text)
+                    .or_else(|| find_pivot(&text, dialect.as_ref()))
+                    .or_else(|| find_other_forms(&text, dialect.as_ref()))
+                    .unwrap_or_else(|| suggest_options(&text, e))
+            })?
+            .into();
+        for statement in &mut statements {
+            prepare_statement(&state, statement)?;
+        }
+        Ok(statements)
+    };
+    call_on_deep_stack(parse)
+}
+
+/// Plans a statement that [`parse`] returned, and executes it if it is DDL or changes the session.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::sql::{execute, parse, session};
+/// let ctx = session();
+/// for statement in parse(&ctx, "CREATE TABLE t AS SELECT [1, 2] AS x; SELECT ragged_sum(x) FROM t")? {
+///     execute(&ctx, statement).await?.collect().await?;
+/// }
+/// assert!(ctx.table_exist("t")?);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the statement cannot be planned, or is DDL or a change of the session that fails. Errors that occur
+/// while the rows of a query are computed come from the returned [`DataFrame`].
+pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
+    let (plan, state) = plan_with_state(ctx, statement).await?;
+    execute_plan(ctx, plan, state).await
+}
+
+/// Does the second part of [`execute`]: executes the plan of a statement if it is DDL or changes the session.
+pub(crate) async fn execute_plan(
+    ctx: &SessionContext,
+    mut plan: LogicalPlan,
+    state: SessionState,
+) -> Result<DataFrame> {
+    if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
+        analyze_view(&state, view)?;
+    }
+    if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = &mut plan {
+        compute_rows(ctx, &state, table).await?;
+    }
+    // DataFusion would optimize the query of PREPARE without analysis, and could then panic.
+    if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan {
+        let (query, options) = (prepare.input.as_ref().clone(), state.config_options());
+        if let Ok(analyzed) = state.analyzer().execute_and_check(query, options, |_, _| {}) {
+            prepare.input = Arc::new(analyzed);
+        }
+    }
+    match plan {
+        LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
+        // `execute_logical_plan` would also return this DataFrame, but copy the session state once more.
+        plan => Ok(DataFrame::new(state, plan)),
+    }
+}
+
+/// Coerces the types in the query of CREATE VIEW as in any other query, because DataFusion would
+/// coerce them before rules replace expressions. If DataFusion still rejects the query, because it
+/// has a subquery that such a rule would replace, this function applies all analyzer rules.
+fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
+    let query = view.input.as_ref().clone();
+    if let Ok(coerced) = coerce_types(query.clone()) {
+        view.input = Arc::new(coerced);
+    }
+    let options = state.config_options();
+    let stock = Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]);
+    if stock.execute_and_check(view.input.as_ref().clone(), options, |_, _| {}).is_err() {
+        view.input = Arc::new(state.analyzer().execute_and_check(query, options, |_, _| {})?);
+    }
+    Ok(())
+}
+
+/// Returns the plan of a statement that [`parse`] returned, for `ctx.execute_logical_plan`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::sql::{parse, plan, session};
+/// let ctx = session();
+/// let statement = parse(&ctx, "SELECT [1, 2] AS x, 3 AS y")?.remove(0);
+/// let plan = plan(&ctx, statement).await?;
+/// assert_eq!(plan.schema().fields().len(), 2);
+/// let rows = ctx.execute_logical_plan(plan).await?.collect().await?;
+/// assert_eq!(rows[0].num_rows(), 1);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of DataFusion's planner. If a list is used as a scalar, they contain a suggestion.
+pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalPlan> {
+    Ok(plan_with_state(ctx, statement).await?.0)
+}
+
+/// Returns the plan of a statement, and the session state with which it was planned.
+///
+/// DataFusion's planner recurses once per level of the statement and does not check its stack everywhere,
+/// so each step runs on a new stack if little remains.
+async fn plan_with_state(
+    ctx: &SessionContext,
+    statement: Statement,
+) -> Result<(LogicalPlan, SessionState)> {
+    run_deep(async { plan_here(ctx, statement, &mut HashSet::new()).await }).await
+}
+
+/// Most levels of queries whose aliases are replaced. Without this limit, aliases that double in
+/// each round would grow without end.
+const ALIAS_ROUNDS: usize = 4;
+
+/// Plans the views of a statement anew, except those in `refreshed`, and then the statement.
+pub(super) async fn plan_here(
+    ctx: &SessionContext,
+    statement: Statement,
+    refreshed: &mut HashSet<String>,
+) -> Result<(LogicalPlan, SessionState)> {
+    let state = ctx.state();
+    let mut statement = expand_execute(&state, statement)?;
+    refresh_views(ctx, &state, &statement, refreshed).await?;
+    // The definition of a view is its statement before the rewrites of this function.
+    let written = match &statement {
+        Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
+            Some((inner.to_string(), statement.clone()))
+        }
+        _ => None,
+    };
+    number_parameters(&mut statement);
+    let prepared = parse_prepare(&statement);
+    let created = CreatedFromQuery::from_statement(&statement);
+    let untyped = prepares_without_types(&statement);
+    let conditions = find_conditions(&statement);
+    by_name::list_columns(ctx, &mut statement, refreshed).await?;
+    if let Statement::Statement(inner) = &mut statement {
+        write_out_defaults(ctx, inner).await?;
+        if let SqlStatement::Insert(insert) = inner.as_mut() {
+            name_inserted_rows(ctx, insert).await;
+        }
+    }
+    clauses::check_statement_clauses(&state, &statement)?;
+    repeated_targets::check_targets(&statement)?;
+    if let Statement::Statement(inner) = &mut statement
+        && let SqlStatement::CreateTable(table) = inner.as_mut()
+    {
+        drop_nullable_keys(&mut table.columns, &mut table.constraints);
+    }
+    if let Statement::CreateExternalTable(table) = &mut statement {
+        drop_nullable_keys(&mut table.columns, &mut table.constraints);
+        times::columns_in_microseconds(&state, &mut table.columns);
+    }
+    let mut reuses = false;
+    with_sql!(&mut statement, sql => { reuses = select_aliases::may_reuse(sql); });
+    let mut kept = reuses.then(|| call_on_deep_stack(|| statement.clone()));
+    let mut planned = Box::pin(plan_named(ctx, &state, statement, &conditions)).await;
+    // Each round replaces aliases of one SELECT. A query that reads another query can be planned
+    // only after the aliases of the other query are replaced.
+    for _ in 0..ALIAS_ROUNDS {
+        let (Err(e), Some(statement)) = (&planned, &mut kept) else { break };
+        if !select_aliases::is_unknown_column(e) {
+            break;
+        }
+        let mut is_replaced = false;
+        with_sql!(statement, sql => {
+            is_replaced = Box::pin(alias_rounds::replace_in_statement(ctx, &state, sql)).await;
+        });
+        if !is_replaced {
+            break;
+        }
+        let again = call_on_deep_stack(|| statement.clone());
+        planned = Box::pin(plan_named(ctx, &state, again, &conditions)).await;
+    }
+    let plan = planned?;
+    let mut plan = share_ctes(&state, plan)?;
+    if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
+        && let Some((definition, created)) = written
+    {
+        keep_view(&state, &view.name, &definition, created);
+        view.definition = Some(definition);
+    }
+    // Drops the types of parameters if one was not inferred, as in `LIMIT $1`; EXECUTE needs none.
+    if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan
+        && untyped
+        && prepare.input.get_parameter_names()?.len() != prepare.fields.len()
+    {
+        prepare.fields.clear();
+    }
+    if let Some(prepared) = prepared {
+        keep_prepared(&state, prepared);
+    }
+    check_lists(&plan)?;
+    let mut plan = replace_paths(&state, reset_to_default(set_headings(plan)?)?);
+    if let Some(created) = created {
+        plan = created.add_table_rows(plan)?;
+    }
+    if let LogicalPlan::Copy(copy) = &plan {
+        check_target(&ListingTableUrl::parse(&copy.output_url)?)?;
+        check_distinct_names("COPY", copy.input.schema())?;
+    }
+    Ok((plan, state))
+}
+
+fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<()> {
+    match statement {
+        Statement::Statement(statement) => {
+            write_out_change(statement)?;
+            drop_temporary(statement);
+            rewrite_statement(statement)?;
+        }
+        Statement::CopyTo(copy) => {
+            if let Some(format) = &copy.stored_as {
+                check_format(state, format)?;
+                check_extension(copy, format)?;
+            }
+            #[cfg(feature = "cloud")]
+            take_options(state, std::slice::from_ref(&copy.target), &mut copy.options)?;
+            keep_existing(state, copy)?;
+            if let CopyToSource::Query(query) = &mut copy.source {
+                rewrite_statement(query)?;
+            }
+        }
+        Statement::CreateExternalTable(table) => {
+            check_format(state, &table.file_type)?;
+            #[cfg(feature = "cloud")]
+            take_options(state, &table.locations, &mut table.options)?;
+        }
+        Statement::Explain(explain) => {
+            if let Statement::Statement(inner) = explain.statement.as_mut() {
+                write_out_change(inner)?;
+            }
+            // Planning DELETE, UPDATE or TRUNCATE changes tables in memory, so EXPLAIN would, too.
+            if let Statement::Statement(inner) = explain.statement.as_ref()
+                && matches!(
+                    inner.as_ref(),
+                    SqlStatement::Delete(_) | SqlStatement::Update(_) | SqlStatement::Truncate(_)
+                )
+            {
+                return plan_err!(
+                    "EXPLAIN of DELETE, UPDATE and TRUNCATE is not supported; write EXPLAIN SELECT with the same condition, or remove EXPLAIN to run the statement"
+                );
+            }
+            prepare_statement(state, &mut explain.statement)?;
+        }
+        Statement::Reset(_) => {}
+    }
+    Ok(())
+}
