@@ -55,9 +55,15 @@ const NAMES: [(&str, &str); 3] =
     [("Error", "error"), ("Result", "error"), ("with_offsets", "array")];
 
 /// Files of one folder that may use each other in a circle.
-const CIRCLES: [(&str, &[&str]); 1] = [
+const CIRCLES: [(&str, &[&str]); 4] = [
     // A fold names the registers that hold its accumulators, and their functions are generic over folds.
     ("kernels/reduce", &["block", "fold", "registers"]),
+    // A source makes its opener, which holds the source.
+    ("sql/sources/parquet/scan", &["lists_source", "opener"]),
+    // A statement that reads a view, or inserts by name, is planned after the view or the query is planned.
+    ("sql/statement", &["anew", "by_name", "planner"]),
+    // A subquery may contain subqueries, in each place that these files plan.
+    ("sql/workarounds/correlated", &["bound", "expand", "lateral_joins", "query_values"]),
 ];
 
 /// One file: where its module is, its path for messages, and its text.
@@ -86,7 +92,10 @@ fn the_root_points_one_way() {
 
 #[test]
 fn files_of_a_module_point_one_way() {
-    let sources = read_sources(Path::new("core/src"));
+    let mut sources = read_sources(Path::new("core/src"));
+    // Of the root package, only the files of `sql` are checked.
+    let root = read_sources(Path::new("src"));
+    sources.extend(root.into_iter().filter(|s| s.module.first().is_some_and(|m| m == "sql")));
     let folders: BTreeSet<&[String]> =
         sources.iter().flat_map(|s| (1..s.module.len()).map(move |n| &s.module[..n])).collect();
     for folder in folders {
