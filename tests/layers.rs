@@ -93,7 +93,7 @@ fn the_root_points_one_way() {
 #[test]
 fn files_of_a_module_point_one_way() {
     let mut sources = read_sources(Path::new("core/src"));
-    // Of the root package, only the files of `sql` are checked.
+    // Only `sql` is checked of the root package.
     let root = read_sources(Path::new("src"));
     sources.extend(root.into_iter().filter(|s| s.module.first().is_some_and(|m| m == "sql")));
     let folders: BTreeSet<&[String]> =

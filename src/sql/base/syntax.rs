@@ -1,4 +1,4 @@
-//! Reads and builds parts of syntax trees: names, texts, arguments and queries.
+//! Reads and builds parts of syntax trees: names, string literals, arguments and queries.
 
 use std::ops::ControlFlow;
 
