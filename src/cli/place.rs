@@ -1,5 +1,7 @@
 //! Finds the position of an error in a script, and shows the line with a caret below the position.
 
+use std::borrow::Cow;
+
 use datafusion::common::config::Dialect;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -59,13 +61,15 @@ impl ScriptErrors<'_> {
     }
 
     fn show_line(&self, at: Location) -> String {
-        let Some(line) = at
-            .line
-            .checked_sub(1)
-            .and_then(|line| self.text.lines().nth(usize::try_from(line).unwrap_or(usize::MAX)))
-        else {
+        let Some(index) = at.line.checked_sub(1) else { return String::new() };
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        let Some(line) = self.text.lines().nth(index) else { return String::new() };
+        // The value of an option may be on a later line than its name.
+        let earlier: Vec<&str> = self.text.lines().take(index).collect();
+        let mut same = earlier.iter().rev().take_while(|line| !line.trim_end().ends_with(';'));
+        if same.any(|line| matches!(hide_credentials(line), Cow::Owned(_))) {
             return String::new();
-        };
+        }
         let line = hide_credentials(line);
         let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
         let plain = |c: char| if c.is_control() { ' ' } else { c };
@@ -113,7 +117,7 @@ impl ScriptErrors<'_> {
 
 /// Returns a statement or line as it is: without the feature `cloud`, no option has credentials.
 #[cfg(not(feature = "cloud"))]
-fn hide_credentials(text: &str) -> std::borrow::Cow<'_, str> {
+fn hide_credentials(text: &str) -> Cow<'_, str> {
     text.into()
 }
 
@@ -452,6 +456,17 @@ mod tests {
         let message = "SQL: Expected: an expression, found: EOF";
         let shown = format!("{message}\n  SELECT (;\n{}^", " ".repeat(10));
         assert_eq!(describe_error("", "SELECT (;", message), shown);
+    }
+
+    #[cfg(feature = "cloud")]
+    #[test]
+    fn a_line_below_the_name_of_credentials_is_not_shown() {
+        let message = "SQL: Expected: ), found: oops at Line: 2, Column: 7";
+        let text = "COPY t TO 's3://b/x' OPTIONS ('aws.secret_access_key'\n'abc' oops)";
+        assert_eq!(describe_error("", text, message), "line 2: SQL: Expected: ), found: oops");
+        let text = "OPTIONS ('aws.secret_access_key' 'x');\n'abc' oops";
+        let said = describe_error("", text, message);
+        assert!(said.contains("'abc' oops\n"), "{said}");
     }
 
     #[test]

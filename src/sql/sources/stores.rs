@@ -435,7 +435,12 @@ pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
         });
         ends.next()
     });
-    match users.chain(options).min() {
+    // A user may have forgotten the prefix.
+    let bare = ["secret_access_key", "session_token", "account_key"];
+    let bare = bare
+        .into_iter()
+        .filter_map(|name| lower.find(name).map(|start| start.saturating_add(name.len())));
+    match users.chain(options).chain(bare).min() {
         Some(end) => Cow::Owned(format!("{} ..", sql.get(..end).unwrap_or_default())),
         None => Cow::Borrowed(sql),
     }
@@ -744,6 +749,10 @@ mod tests {
             "COPY t TO 's3://b/x' OPTIONS ('AWS.Secret_Access_Key .."
         );
         assert_eq!(hide_credentials("FROM 's3://a:b@c/d'"), "FROM 's3:// ..");
+        assert_eq!(
+            hide_credentials("OPTIONS (AWS_SESSION_TOKEN 'abc')"),
+            "OPTIONS (AWS_SESSION_TOKEN .."
+        );
         for plain in ["FROM 's3://b/a@x'", "COPY t TO 's3://b/x' OPTIONS (aws.region 'x')", "é"] {
             assert_eq!(hide_credentials(plain), plain);
         }
