@@ -252,7 +252,7 @@ impl SentParts {
     }
 }
 
-/// An upload that is aborted on drop, which is that of a cancelled query, unless its parts are taken.
+/// Aborts an upload on drop, unless its parts are taken before. A cancelled query drops its upload.
 struct UnfinishedUpload {
     parts: Option<SentParts>,
 }
