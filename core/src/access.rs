@@ -269,6 +269,25 @@ pub fn localize<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
     }
 }
 
+/// Returns the URL of an object store without user, password and query, which errors must not show.
+/// Returns any other path unchanged.
+#[doc(hidden)]
+pub fn hide_secrets(path: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = path.split_once("://") else { return Cow::Borrowed(path) };
+    if !STORES.contains(&scheme) {
+        return Cow::Borrowed(path);
+    }
+    let (rest, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let (host, object) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let user = host.rsplit_once('@');
+    if user.is_none() && query.is_empty() {
+        return Cow::Borrowed(path);
+    }
+    let host = user.map_or_else(|| host.to_owned(), |(_, host)| format!("..@{host}"));
+    let query = if query.is_empty() { "" } else { "?.." };
+    Cow::Owned(format!("{scheme}://{host}{object}{query}"))
+}
+
 /// Returns whether `path` is in a temporary folder, such as that of the copies of objects.
 #[doc(hidden)]
 pub fn is_copy(path: impl AsRef<Path>) -> bool {
@@ -457,6 +476,18 @@ pub fn walk(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_of_urls_are_hidden() {
+        for (url, shown) in [
+            ("s3://user:pw@bucket/a/b@c", "s3://..@bucket/a/b@c"),
+            ("https://host/a?sig=1", "https://host/a?.."),
+            ("s3://bucket/a@b", "s3://bucket/a@b"),
+            ("a?b@c", "a?b@c"),
+        ] {
+            assert_eq!(hide_secrets(url), shown);
+        }
+    }
 
     #[test]
     fn paths_are_resolved_before_they_are_compared() {

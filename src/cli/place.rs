@@ -35,9 +35,15 @@ impl ScriptErrors<'_> {
         let hint = hint_folder(message).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.
         let message = &message.replace("table 'datafusion.public.", "table '");
-        match self.find_place(statement, message) {
+        let place = self.find_place(statement, message);
+        // The token that the parser found may be the value of an option.
+        let message = match hide_credentials(&statement.text) {
+            Cow::Owned(_) => Cow::Owned(hide_found_token(message)),
+            Cow::Borrowed(_) => Cow::Borrowed(message.as_str()),
+        };
+        match place {
             Some(at) => {
-                let message = remove_location(message);
+                let message = remove_location(&message);
                 format!("{}{message}{hint}{}", self.format_prefix(at, true), self.show_line(at))
             }
             None => {
@@ -153,6 +159,14 @@ fn split_location(message: &str) -> Option<(&str, Location, &str)> {
         let (column, after) = rest.split_at(digits);
         Some((before, Location { line: line.parse().ok()?, column: column.parse().ok()? }, after))
     })
+}
+
+/// Replaces the token that the parser found by dots.
+fn hide_found_token(message: &str) -> String {
+    let Some((before, found)) = message.split_once("found: ") else { return message.to_owned() };
+    let ends = LOCATIONS.iter().filter_map(|(line, _)| found.find(line));
+    let (_, after) = found.split_at(ends.min().unwrap_or(found.len()));
+    format!("{before}found: ..{after}")
 }
 
 /// Returns the location that a message reports.
@@ -460,10 +474,10 @@ mod tests {
 
     #[cfg(feature = "cloud")]
     #[test]
-    fn a_line_below_the_name_of_credentials_is_not_shown() {
+    fn credentials_are_not_shown() {
         let message = "SQL: Expected: ), found: oops at Line: 2, Column: 7";
         let text = "COPY t TO 's3://b/x' OPTIONS ('aws.secret_access_key'\n'abc' oops)";
-        assert_eq!(describe_error("", text, message), "line 2: SQL: Expected: ), found: oops");
+        assert_eq!(describe_error("", text, message), "line 2: SQL: Expected: ), found: ..");
         let text = "OPTIONS ('aws.secret_access_key' 'x');\n'abc' oops";
         let said = describe_error("", text, message);
         assert!(said.contains("'abc' oops\n"), "{said}");

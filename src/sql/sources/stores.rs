@@ -425,6 +425,16 @@ pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
         let end = rest.find(['/', '\'', '"', ' ']).unwrap_or(rest.len());
         rest.get(..end)?.contains('@').then_some(start)
     });
+    let queries = lower.match_indices("://").filter_map(|(at, mark)| {
+        let schemes = ["s3", "gs", "az", "http", "https"];
+        let is_store =
+            schemes.iter().any(|scheme| lower.get(..at).is_some_and(|s| s.ends_with(scheme)));
+        let start = at.saturating_add(mark.len());
+        let rest = lower.get(start..).filter(|_| is_store)?;
+        let end = rest.find(['\'', '"', ' ']).unwrap_or(rest.len());
+        let query = rest.get(..end)?.find('?')?;
+        Some(start.saturating_add(query).saturating_add(1))
+    });
     let options = ["aws.", "gcp.", "azure.", "http."].into_iter().filter_map(|prefix| {
         let mut ends = lower.match_indices(prefix).filter_map(|(start, _)| {
             let rest = lower.get(start..)?;
@@ -440,7 +450,7 @@ pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
     let bare = bare
         .into_iter()
         .filter_map(|name| lower.find(name).map(|start| start.saturating_add(name.len())));
-    match users.chain(options).chain(bare).min() {
+    match users.chain(queries).chain(options).chain(bare).min() {
         Some(end) => Cow::Owned(format!("{} ..", sql.get(..end).unwrap_or_default())),
         None => Cow::Borrowed(sql),
     }
@@ -749,11 +759,17 @@ mod tests {
             "COPY t TO 's3://b/x' OPTIONS ('AWS.Secret_Access_Key .."
         );
         assert_eq!(hide_credentials("FROM 's3://a:b@c/d'"), "FROM 's3:// ..");
+        assert_eq!(hide_credentials("FROM 's3://b/x?sig=1'"), "FROM 's3://b/x? ..");
         assert_eq!(
             hide_credentials("OPTIONS (AWS_SESSION_TOKEN 'abc')"),
             "OPTIONS (AWS_SESSION_TOKEN .."
         );
-        for plain in ["FROM 's3://b/a@x'", "COPY t TO 's3://b/x' OPTIONS (aws.region 'x')", "é"] {
+        for plain in [
+            "FROM 's3://b/a@x'",
+            "FROM 'file://a?.csv'",
+            "COPY t TO 's3://b/x' OPTIONS (aws.region 'x')",
+            "é",
+        ] {
             assert_eq!(hide_credentials(plain), plain);
         }
     }
