@@ -239,6 +239,12 @@ pub(in crate::sql) fn make_missing_file_error(path: &str) -> DataFusionError {
 fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
     let why = match e {
         DataFusionError::External(e) => e.to_string(),
+        DataFusionError::Plan(why) => why.clone(),
+        DataFusionError::ObjectStore(e) => match e.as_ref() {
+            // This source says which store failed, and why.
+            object_store::Error::Generic { source, .. } => source.to_string(),
+            e => e.to_string(),
+        },
         e => e.strip_backtrace(),
     };
     DataFusionError::Plan(format!("cannot read '{}': {why}", access::hide_secrets(url)))
