@@ -488,7 +488,8 @@ impl StoreName {
         let answer = format!("{status} {code}");
         let answer = answer.trim();
         match e {
-            StoreError::NotFound { .. }
+            // A failed listing is a generic error.
+            StoreError::NotFound { .. } | StoreError::Generic { .. }
                 if matches!(code, "NoSuchBucket" | "ContainerNotFound")
                     || text.contains("bucket does not exist") =>
             {
@@ -788,6 +789,10 @@ mod tests {
         assert!(!text.contains("sig=1") && !text.contains('\n'), "{text}");
         let text = failed("error sending request for url (http://h/b/k?sig=1)\nmore");
         assert!(text.contains("s3://b: the request failed; check the endpoint"), "{text}");
+        let text = failed(
+            "Error performing list request: Server returned non-2xx status code: 404 Not Found: <Error><Code>NoSuchBucket</Code>",
+        );
+        assert!(text.contains("the bucket does not exist"), "{text}");
         let missing = StoreError::NotFound { path: "k".into(), source: "404".into() };
         let missing = by.explain_error(missing);
         assert!(matches!(missing, StoreError::NotFound { .. }), "{missing}");
