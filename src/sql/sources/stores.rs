@@ -513,6 +513,9 @@ impl StoreName {
                 let source = "the object changed after the query was planned; run the query again".into();
                 StoreError::Precondition { path, source }
             }
+            StoreError::NotSupported { .. } if text.contains("Range request") => self.refuse_with(
+                "the server sends no parts of files, which this format needs; use a server with Range requests, or a local copy of the file",
+            ),
             StoreError::Generic { source, .. } => self.explain_failure(&text, answer, &*source),
             other => other,
         }
