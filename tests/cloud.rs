@@ -242,6 +242,7 @@ fn functions_read_copies_of_objects() {
         "SELECT count(*), sum(ragged_count(code)) FROM meds('ROOT')",
         "SELECT count(*) FROM meds_asof('ROOT', 'ROOT/labels')",
         "SELECT count(*), min(code) FROM vocab('ROOT')",
+        "SELECT ragged_lookup([code], 'ROOT', 'code', 'code/n_subjects') AS n FROM vocab('ROOT') ORDER BY token LIMIT 3",
         "SELECT ragged_decode(ragged_encode([code], 'ROOT'), 'ROOT/metadata/codes.parquet') AS c FROM vocab('ROOT') ORDER BY token LIMIT 3",
     ] {
         let local = run(&server, &query.replace("ROOT", &root));

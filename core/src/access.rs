@@ -252,11 +252,16 @@ pub fn set_fetch(fetch: Fetch) {
     let _ = FETCH.set(fetch);
 }
 
+/// Returns whether `path` is the URL of an object store.
+#[doc(hidden)]
+pub fn is_store_url(path: &str) -> bool {
+    path.split_once("://").is_some_and(|(scheme, _)| STORES.contains(&scheme))
+}
+
 /// Returns `path` itself or, for the URL of an object store, the path of a local copy.
 #[doc(hidden)]
 pub fn localize<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
-    let is_url = path.split_once("://").is_some_and(|(scheme, _)| STORES.contains(&scheme));
-    if !is_url {
+    if !is_store_url(path) {
         return Ok(Cow::Borrowed(Path::new(path)));
     }
     check_store()?;
@@ -273,10 +278,9 @@ pub fn localize<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
 /// Returns any other path unchanged.
 #[doc(hidden)]
 pub fn hide_secrets(path: &str) -> Cow<'_, str> {
-    let Some((scheme, rest)) = path.split_once("://") else { return Cow::Borrowed(path) };
-    if !STORES.contains(&scheme) {
+    let Some((scheme, rest)) = path.split_once("://").filter(|_| is_store_url(path)) else {
         return Cow::Borrowed(path);
-    }
+    };
     let (rest, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
     let (host, object) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let user = host.rsplit_once('@');
