@@ -237,7 +237,13 @@ pub(in crate::sql) fn make_missing_file_error(path: &str) -> DataFusionError {
 }
 
 fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
-    let why = match e {
+    let (url, why) = (access::hide_secrets(url), describe_cause(e));
+    DataFusionError::Plan(format!("cannot read '{url}': {why}"))
+}
+
+/// Returns the message of an error without the words that name a step of DataFusion or a client.
+pub(in crate::sql) fn describe_cause(e: &DataFusionError) -> String {
+    match e {
         DataFusionError::External(e) => e.to_string(),
         DataFusionError::Plan(why) => why.clone(),
         DataFusionError::ObjectStore(e) => match e.as_ref() {
@@ -246,6 +252,5 @@ fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
             e => e.to_string(),
         },
         e => e.strip_backtrace(),
-    };
-    DataFusionError::Plan(format!("cannot read '{}': {why}", access::hide_secrets(url)))
+    }
 }
