@@ -701,8 +701,6 @@ def check_credentials(place):
 def check_faults(place):
     """Some refusals and broken connections are overcome; lasting ones are clear errors."""
     proxy = place.proxy
-    # A listing that is cut is not sent again.
-    objects = {"method": "GET", "text": f"/{BUCKET}/"}
     for kind in ["refuse", "drop", "cut"]:
         longest = 0
         for name, sql in WAYS.items():
@@ -711,7 +709,7 @@ def check_faults(place):
                 continue
             expected = place.rows(sql)
             proxy.take()
-            proxy.fail(kind, left=2, **(objects if kind == "cut" else {}))
+            proxy.fail(kind, left=2)
             start = time.monotonic()
             assert place.rows(sql) == expected, name
             longest = max(longest, time.monotonic() - start)
@@ -724,7 +722,7 @@ def check_faults(place):
             if kind == "cut" and name.startswith("COPY"):
                 continue
             proxy.take()
-            proxy.fail(kind, **(objects if kind == "cut" else {}))
+            proxy.fail(kind)
             words = ["too many (503", "run the statement again later"] if kind == "refuse" else ["check the endpoint"]
             said = place.refused(sql, f"s3://{BUCKET}", *words)
             longest = max(longest, said.seconds)

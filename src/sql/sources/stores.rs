@@ -21,7 +21,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::Value;
 use futures::future::{BoxFuture, FutureExt};
-use futures::stream::{BoxStream, StreamExt};
+use futures::stream::{self, BoxStream, StreamExt};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
@@ -584,6 +584,31 @@ fn find_text_between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a st
     Some(rest.split_once(end).map_or(rest, |(found, _)| found))
 }
 
+/// Whether the connection was lost within the answer to a listing. `object_store` sends only requests without any
+/// answer again.
+fn is_cut_list(e: &StoreError) -> bool {
+    e.to_string().contains("list response body")
+}
+
+/// Lists objects, and begins again if the answer is cut before the first object.
+fn repeat_list(
+    list: impl Fn() -> BoxStream<'static, object_store::Result<ObjectMeta>> + Send + 'static,
+) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+    let listed = async move {
+        let mut objects = list();
+        let mut first = objects.next().await;
+        for _ in 0..RETRIES {
+            if !matches!(&first, Some(Err(e)) if is_cut_list(e)) {
+                break;
+            }
+            objects = list();
+            first = objects.next().await;
+        }
+        stream::iter(first).chain(objects)
+    };
+    stream::once(listed).flatten().boxed()
+}
+
 impl CloudStore {
     fn set_apart(&self, mut meta: ObjectMeta) -> ObjectMeta {
         meta.last_modified += self.apart;
@@ -683,7 +708,8 @@ impl ObjectStore for CloudStore {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.explain_stream(self.inner.list(prefix))
+        let (inner, prefix) = (Arc::clone(&self.inner), prefix.cloned());
+        self.explain_stream(repeat_list(move || inner.list(prefix.as_ref())))
     }
 
     fn list_with_offset(
@@ -691,11 +717,18 @@ impl ObjectStore for CloudStore {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.explain_stream(self.inner.list_with_offset(prefix, offset))
+        let (inner, prefix, offset) = (Arc::clone(&self.inner), prefix.cloned(), offset.clone());
+        self.explain_stream(repeat_list(move || inner.list_with_offset(prefix.as_ref(), &offset)))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
-        let listed = self.inner.list_with_delimiter(prefix).await;
+        let mut listed = self.inner.list_with_delimiter(prefix).await;
+        for _ in 0..RETRIES {
+            if !listed.as_ref().is_err_and(is_cut_list) {
+                break;
+            }
+            listed = self.inner.list_with_delimiter(prefix).await;
+        }
         let mut listed = listed.map_err(|e| self.by.explain_list(e))?;
         listed.objects = listed.objects.into_iter().map(|meta| self.set_apart(meta)).collect();
         Ok(listed)
