@@ -1,6 +1,5 @@
 //! `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -237,20 +236,21 @@ pub(in crate::sql) fn make_missing_file_error(path: &str) -> DataFusionError {
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
 }
 
-/// Returns a URL without user and password, which errors must not show.
-fn remove_user(url: &str) -> Cow<'_, str> {
-    let Some((scheme, rest)) = url.split_once("://") else { return Cow::Borrowed(url) };
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    match host.rsplit_once('@') {
-        Some((_, host)) => Cow::Owned(format!("{scheme}://..@{host}{path}")),
-        None => Cow::Borrowed(url),
-    }
+fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
+    let (url, why) = (access::hide_secrets(url), describe_cause(e));
+    DataFusionError::Plan(format!("cannot read '{url}': {why}"))
 }
 
-fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
-    let why = match e {
+/// Returns the message of an error without the words that name a step of DataFusion or a client.
+pub(in crate::sql) fn describe_cause(e: &DataFusionError) -> String {
+    match e {
         DataFusionError::External(e) => e.to_string(),
+        DataFusionError::Plan(why) => why.clone(),
+        DataFusionError::ObjectStore(e) => match e.as_ref() {
+            // This source says which store failed, and why.
+            object_store::Error::Generic { source, .. } => source.to_string(),
+            e => e.to_string(),
+        },
         e => e.strip_backtrace(),
-    };
-    DataFusionError::Plan(format!("cannot read '{}': {why}", remove_user(url)))
+    }
 }
