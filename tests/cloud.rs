@@ -139,6 +139,19 @@ fn copy_writes_whole_objects() {
 }
 
 #[test]
+fn an_upload_with_a_failed_part_is_aborted() {
+    let server = Server::start();
+    // 20 MB in three parts.
+    let copy = "COPY (SELECT value AS id FROM generate_series(1, 2500000)) TO 's3://bucket/l.nrt'";
+    for part in [1, 3] {
+        server.refuse_part(part);
+        expect_error(&run(&server, copy), &["too many (503"]);
+        assert!(server.get_object("bucket/l.nrt").is_none());
+        assert_eq!(server.count_uploads(), 0, "{part}");
+    }
+}
+
+#[test]
 fn options_open_a_store_and_stay_out_of_plans() {
     let server = Server::start();
     server.put_object("bucket/t.nrt", file_of("SELECT 7 AS id", "t.nrt"));
@@ -229,6 +242,7 @@ fn functions_read_copies_of_objects() {
         "SELECT count(*), sum(ragged_count(code)) FROM meds('ROOT')",
         "SELECT count(*) FROM meds_asof('ROOT', 'ROOT/labels')",
         "SELECT count(*), min(code) FROM vocab('ROOT')",
+        "SELECT ragged_lookup([code], 'ROOT', 'code', 'code/n_subjects') AS n FROM vocab('ROOT') ORDER BY token LIMIT 3",
         "SELECT ragged_decode(ragged_encode([code], 'ROOT'), 'ROOT/metadata/codes.parquet') AS c FROM vocab('ROOT') ORDER BY token LIMIT 3",
     ] {
         let local = run(&server, &query.replace("ROOT", &root));

@@ -252,11 +252,16 @@ pub fn set_fetch(fetch: Fetch) {
     let _ = FETCH.set(fetch);
 }
 
+/// Returns whether `path` is the URL of an object store.
+#[doc(hidden)]
+pub fn is_store_url(path: &str) -> bool {
+    path.split_once("://").is_some_and(|(scheme, _)| STORES.contains(&scheme))
+}
+
 /// Returns `path` itself or, for the URL of an object store, the path of a local copy.
 #[doc(hidden)]
 pub fn localize<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
-    let is_url = path.split_once("://").is_some_and(|(scheme, _)| STORES.contains(&scheme));
-    if !is_url {
+    if !is_store_url(path) {
         return Ok(Cow::Borrowed(Path::new(path)));
     }
     check_store()?;
@@ -267,6 +272,24 @@ pub fn localize<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
             "this program has no object stores; build Serrate with the feature `cloud`, which adds them, or use a local path",
         )),
     }
+}
+
+/// Returns the URL of an object store without user, password and query, which errors must not show.
+/// Returns any other path unchanged.
+#[doc(hidden)]
+pub fn hide_secrets(path: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = path.split_once("://").filter(|_| is_store_url(path)) else {
+        return Cow::Borrowed(path);
+    };
+    let (rest, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let (host, object) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let user = host.rsplit_once('@');
+    if user.is_none() && query.is_empty() {
+        return Cow::Borrowed(path);
+    }
+    let host = user.map_or_else(|| host.to_owned(), |(_, host)| format!("..@{host}"));
+    let query = if query.is_empty() { "" } else { "?.." };
+    Cow::Owned(format!("{scheme}://{host}{object}{query}"))
 }
 
 /// Returns whether `path` is in a temporary folder, such as that of the copies of objects.
@@ -457,6 +480,18 @@ pub fn walk(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_of_urls_are_hidden() {
+        for (url, shown) in [
+            ("s3://user:pw@bucket/a/b@c", "s3://..@bucket/a/b@c"),
+            ("https://host/a?sig=1", "https://host/a?.."),
+            ("s3://bucket/a@b", "s3://bucket/a@b"),
+            ("a?b@c", "a?b@c"),
+        ] {
+            assert_eq!(hide_secrets(url), shown);
+        }
+    }
 
     #[test]
     fn paths_are_resolved_before_they_are_compared() {

@@ -13,6 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::access;
+use crate::sql::has_aborts;
 use serrate_core::internal::remove_temporaries;
 
 use super::command_failure::{Failure, Outcome};
@@ -251,10 +252,11 @@ pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> Sendable
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// Waits for the tasks of an interrupted statement to remove their files, for a limited time.
+/// Waits for the tasks of an interrupted statement to remove their files, and for its uploads to be
+/// aborted, for a limited time.
 pub(super) async fn wait_for_tasks() {
     let start = Instant::now();
-    while TASKS.load(Ordering::SeqCst) > 0 && start.elapsed() < SOON {
+    while (TASKS.load(Ordering::SeqCst) > 0 || has_aborts()) && start.elapsed() < SOON {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

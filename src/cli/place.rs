@@ -1,5 +1,7 @@
 //! Finds the position of an error in a script, and shows the line with a caret below the position.
 
+use std::borrow::Cow;
+
 use datafusion::common::config::Dialect;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -33,9 +35,15 @@ impl ScriptErrors<'_> {
         let hint = hint_folder(message).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.
         let message = &message.replace("table 'datafusion.public.", "table '");
-        match self.find_place(statement, message) {
+        let place = self.find_place(statement, message);
+        // The token that the parser found may be the value of an option.
+        let message = match hide_credentials(&statement.text) {
+            Cow::Owned(_) => Cow::Owned(hide_found_token(message)),
+            Cow::Borrowed(_) => Cow::Borrowed(message.as_str()),
+        };
+        match place {
             Some(at) => {
-                let message = remove_location(message);
+                let message = remove_location(&message);
                 format!("{}{message}{hint}{}", self.format_prefix(at, true), self.show_line(at))
             }
             None => {
@@ -59,13 +67,15 @@ impl ScriptErrors<'_> {
     }
 
     fn show_line(&self, at: Location) -> String {
-        let Some(line) = at
-            .line
-            .checked_sub(1)
-            .and_then(|line| self.text.lines().nth(usize::try_from(line).unwrap_or(usize::MAX)))
-        else {
+        let Some(index) = at.line.checked_sub(1) else { return String::new() };
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        let Some(line) = self.text.lines().nth(index) else { return String::new() };
+        // The value of an option may be on a later line than its name.
+        let earlier: Vec<&str> = self.text.lines().take(index).collect();
+        let mut same = earlier.iter().rev().take_while(|line| !line.trim_end().ends_with(';'));
+        if same.any(|line| matches!(hide_credentials(line), Cow::Owned(_))) {
             return String::new();
-        };
+        }
         let line = hide_credentials(line);
         let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
         let plain = |c: char| if c.is_control() { ' ' } else { c };
@@ -113,7 +123,7 @@ impl ScriptErrors<'_> {
 
 /// Returns a statement or line as it is: without the feature `cloud`, no option has credentials.
 #[cfg(not(feature = "cloud"))]
-fn hide_credentials(text: &str) -> std::borrow::Cow<'_, str> {
+fn hide_credentials(text: &str) -> Cow<'_, str> {
     text.into()
 }
 
@@ -149,6 +159,14 @@ fn split_location(message: &str) -> Option<(&str, Location, &str)> {
         let (column, after) = rest.split_at(digits);
         Some((before, Location { line: line.parse().ok()?, column: column.parse().ok()? }, after))
     })
+}
+
+/// Replaces the token that the parser found by dots.
+fn hide_found_token(message: &str) -> String {
+    let Some((before, found)) = message.split_once("found: ") else { return message.to_owned() };
+    let ends = LOCATIONS.iter().filter_map(|(line, _)| found.find(line));
+    let (_, after) = found.split_at(ends.min().unwrap_or(found.len()));
+    format!("{before}found: ..{after}")
 }
 
 /// Returns the location that a message reports.
@@ -452,6 +470,17 @@ mod tests {
         let message = "SQL: Expected: an expression, found: EOF";
         let shown = format!("{message}\n  SELECT (;\n{}^", " ".repeat(10));
         assert_eq!(describe_error("", "SELECT (;", message), shown);
+    }
+
+    #[cfg(feature = "cloud")]
+    #[test]
+    fn credentials_are_not_shown() {
+        let message = "SQL: Expected: ), found: oops at Line: 2, Column: 7";
+        let text = "COPY t TO 's3://b/x' OPTIONS ('aws.secret_access_key'\n'abc' oops)";
+        assert_eq!(describe_error("", text, message), "line 2: SQL: Expected: ), found: ..");
+        let text = "OPTIONS ('aws.secret_access_key' 'x');\n'abc' oops";
+        let said = describe_error("", text, message);
+        assert!(said.contains("'abc' oops\n"), "{said}");
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl ClusterExec {
 
     /// If a worker is lost before the first row, the plan that `again` returns runs once instead. `again` is not
     /// used if the divided plan has several partitions, whose rows would be returned twice.
-    pub(super) fn with_repeat(self, again: Option<PlanAgain>) -> Self {
+    pub(super) fn repeat_with(self, again: Option<PlanAgain>) -> Self {
         let partitions = self.input.output_partitioning().partition_count();
         Self { again: again.filter(|_| partitions == 1), ..self }
     }

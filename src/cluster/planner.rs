@@ -117,7 +117,7 @@ impl QueryPlanner for ClusterPlanner {
         };
         Ok(match divide_or_explain(&plan, session, &self.cluster).await {
             Some(divided) => {
-                Arc::new(divided.with_repeat(plan_repeat(&plan, session, &self.cluster)))
+                Arc::new(divided.repeat_with(plan_repeat(&plan, session, &self.cluster)))
             }
             None => plan,
         })

@@ -184,7 +184,7 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
             from + 3
         )));
     }
-    if !access::exists(Path::new(path)) {
+    if !access::is_store_url(path) && !access::exists(Path::new(path)) {
         return Err(plan.refuse_call(format!(
             "argument {} ({path:?}) is not a file; check the path or, to name a table, run the statement with serrate::sql::sql",
             from + 1

@@ -46,6 +46,8 @@ pub use sources::run_ends::decode_runs;
 #[cfg(all(feature = "cli", feature = "cloud"))]
 pub(crate) use sources::stores::hide_credentials;
 pub use sources::table_provider::{RaggedTableProvider, register_table};
+#[cfg(feature = "cli")]
+pub(crate) use sources::upload::has_aborts;
 #[cfg(feature = "cluster")]
 pub(crate) use sources::visible::skip_hidden_files;
 #[cfg(feature = "serve")]

@@ -18,6 +18,8 @@ struct State {
     refused: usize,
     /// Number of next requests whose connection is closed without an answer.
     broken: usize,
+    /// Number of the part of uploads that is refused because there are too many requests.
+    refused_part: Option<usize>,
     /// Whether requests need no key.
     open: bool,
 }
@@ -61,6 +63,15 @@ impl Server {
 
     pub(crate) fn refuse_next(&self, requests: usize) {
         self.state.lock().unwrap().refused = requests;
+    }
+
+    pub(crate) fn refuse_part(&self, number: usize) {
+        self.state.lock().unwrap().refused_part = Some(number);
+    }
+
+    /// Returns the number of uploads that are neither complete nor aborted.
+    pub(crate) fn count_uploads(&self) -> usize {
+        self.state.lock().unwrap().uploads.len()
     }
 
     pub(crate) fn break_next(&self, requests: usize) {
@@ -225,6 +236,9 @@ fn respond(
         "PUT" if query.contains_key("partNumber") => {
             let sent = vec![format!("ETag: {}", make_tag(&body))];
             let number = query["partNumber"].parse().unwrap();
+            if state.refused_part == Some(number) {
+                return refuse("503 Slow Down", "SlowDown");
+            }
             state.uploads.get_mut(&query["uploadId"]).unwrap().insert(number, body);
             Answer { status: "200 OK", headers: sent, body: Vec::new() }
         }

@@ -303,7 +303,7 @@ fn items(case: &Case) -> Checked<Outcome> {
         };
         let exists = data.get_existence_weights(DType::Bool)?;
         Ok(match &value {
-            None => (data.get(index)?, exists.index(index)?),
+            None => (data.index(index)?, exists.index(index)?),
             Some(value) => {
                 data.set(index, value)?;
                 (data.tensor()?.clone(), exists)

@@ -1,6 +1,5 @@
 //! `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,10 +11,11 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 
+use crate::access;
 use crate::sql::from::read_functions::find_read_table;
 use crate::sql::sources::listing::open::list_table;
 use crate::sql::sources::listing::{FileSet, FilesTable, ListedFile, find_kind};
-use crate::sql::sources::urls::{make_missing_file_error, parse_path};
+use crate::sql::sources::urls::{describe_cause, make_missing_file_error, parse_path};
 
 /// Resolves a path to a table. The error for an unreadable path gives the reason, unlike DataFusion's.
 #[derive(Debug)]
@@ -99,20 +99,7 @@ async fn open_files(
     list_table(state, vec![path], files, &listed, format, &kind.extension).await
 }
 
-/// Returns a URL without user and password, which errors must not show.
-fn remove_user(url: &str) -> Cow<'_, str> {
-    let Some((scheme, rest)) = url.split_once("://") else { return Cow::Borrowed(url) };
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    match host.rsplit_once('@') {
-        Some((_, host)) => Cow::Owned(format!("{scheme}://..@{host}{path}")),
-        None => Cow::Borrowed(url),
-    }
-}
-
 fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
-    let why = match e {
-        DataFusionError::External(e) => e.to_string(),
-        e => e.strip_backtrace(),
-    };
-    DataFusionError::Plan(format!("cannot read '{}': {why}", remove_user(url)))
+    let (url, why) = (access::hide_secrets(url), describe_cause(e));
+    DataFusionError::Plan(format!("cannot read '{url}': {why}"))
 }

@@ -10,10 +10,11 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{Array, Expr, FunctionArg, UnaryOperator, Value};
 
+use crate::access;
 use crate::sql::base::syntax::{split_argument, unquote_text};
 use crate::sql::sources::listing::open::list_table;
 use crate::sql::sources::listing::{FileSet, find_named_kind};
-use crate::sql::sources::urls::{make_missing_file_error, parse_path};
+use crate::sql::sources::urls::{describe_cause, make_missing_file_error, parse_path};
 
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
@@ -184,8 +185,13 @@ pub(crate) async fn find_read_table(
     };
     let options: HashMap<String, String> = call.options.iter().cloned().collect();
     let paths = call.paths.iter().map(|path| parse_path(path)).collect::<Result<Vec<_>>>()?;
+    let shown = ReadCall {
+        paths: call.paths.iter().map(|path| access::hide_secrets(path).into_owned()).collect(),
+        function: call.function.clone(),
+        options: call.options.clone(),
+    };
     let explain =
-        |e: DataFusionError| DataFusionError::Plan(format!("{name}: {}", e.strip_backtrace()));
+        |e: DataFusionError| DataFusionError::Plan(format!("{shown}: {}", describe_cause(&e)));
     let kind = find_named_kind(state, &paths, ending, &options).await.map_err(explain)?;
     let format = factory.create(state, &options)?;
     // The extension of a named file does not matter; in a folder, the extension selects files.

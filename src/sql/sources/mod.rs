@@ -128,7 +128,7 @@ pub(in crate::sql) use delegate_source;
 
 /// Returns the local path of the data at `path`; for the URL of an object store, that of a copy.
 fn to_local_path(path: &str) -> crate::Result<Cow<'_, Path>> {
-    access::localize(path, &[]).map_err(|e| crate::Error::io(path, e))
+    access::localize(path, &[]).map_err(|e| crate::Error::io(&*access::hide_secrets(path), e))
 }
 
 /// Returns the indices of the columns that a scan returns: those of the projection, or all.

@@ -21,7 +21,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::Value;
 use futures::future::{BoxFuture, FutureExt};
-use futures::stream::{BoxStream, StreamExt};
+use futures::stream::{self, BoxStream, StreamExt};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
@@ -425,6 +425,16 @@ pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
         let end = rest.find(['/', '\'', '"', ' ']).unwrap_or(rest.len());
         rest.get(..end)?.contains('@').then_some(start)
     });
+    let queries = lower.match_indices("://").filter_map(|(at, mark)| {
+        let schemes = ["s3", "gs", "az", "http", "https"];
+        let is_store =
+            schemes.iter().any(|scheme| lower.get(..at).is_some_and(|s| s.ends_with(scheme)));
+        let start = at.saturating_add(mark.len());
+        let rest = lower.get(start..).filter(|_| is_store)?;
+        let end = rest.find(['\'', '"', ' ']).unwrap_or(rest.len());
+        let query = rest.get(..end)?.find('?')?;
+        Some(start.saturating_add(query).saturating_add(1))
+    });
     let options = ["aws.", "gcp.", "azure.", "http."].into_iter().filter_map(|prefix| {
         let mut ends = lower.match_indices(prefix).filter_map(|(start, _)| {
             let rest = lower.get(start..)?;
@@ -435,7 +445,12 @@ pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
         });
         ends.next()
     });
-    match users.chain(options).min() {
+    // A user may have forgotten the prefix.
+    let bare = ["secret_access_key", "session_token", "account_key"];
+    let bare = bare
+        .into_iter()
+        .filter_map(|name| lower.find(name).map(|start| start.saturating_add(name.len())));
+    match users.chain(queries).chain(options).chain(bare).min() {
         Some(end) => Cow::Owned(format!("{} ..", sql.get(..end).unwrap_or_default())),
         None => Cow::Borrowed(sql),
     }
@@ -473,7 +488,8 @@ impl StoreName {
         let answer = format!("{status} {code}");
         let answer = answer.trim();
         match e {
-            StoreError::NotFound { .. }
+            // A failed listing is a generic error.
+            StoreError::NotFound { .. } | StoreError::Generic { .. }
                 if matches!(code, "NoSuchBucket" | "ContainerNotFound")
                     || text.contains("bucket does not exist") =>
             {
@@ -497,6 +513,9 @@ impl StoreName {
                 let source = "the object changed after the query was planned; run the query again".into();
                 StoreError::Precondition { path, source }
             }
+            StoreError::NotSupported { .. } if text.contains("Range request") => self.refuse_with(
+                "the server sends no parts of files, which this format needs; use a server with Range requests, or a local copy of the file",
+            ),
             StoreError::Generic { source, .. } => self.explain_failure(&text, answer, &*source),
             other => other,
         }
@@ -563,6 +582,31 @@ fn is_answer_to_list(text: &str) -> bool {
 fn find_text_between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(start)?;
     Some(rest.split_once(end).map_or(rest, |(found, _)| found))
+}
+
+/// Whether the connection was lost within the answer to a listing. `object_store` sends only requests without any
+/// answer again.
+fn is_cut_list(e: &StoreError) -> bool {
+    e.to_string().contains("list response body")
+}
+
+/// Lists objects, and begins again if the answer is cut before the first object.
+fn repeat_list(
+    list: impl Fn() -> BoxStream<'static, object_store::Result<ObjectMeta>> + Send + 'static,
+) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+    let listed = async move {
+        let mut objects = list();
+        let mut first = objects.next().await;
+        for _ in 0..RETRIES {
+            if !matches!(&first, Some(Err(e)) if is_cut_list(e)) {
+                break;
+            }
+            objects = list();
+            first = objects.next().await;
+        }
+        stream::iter(first).chain(objects)
+    };
+    stream::once(listed).flatten().boxed()
 }
 
 impl CloudStore {
@@ -664,7 +708,8 @@ impl ObjectStore for CloudStore {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.explain_stream(self.inner.list(prefix))
+        let (inner, prefix) = (Arc::clone(&self.inner), prefix.cloned());
+        self.explain_stream(repeat_list(move || inner.list(prefix.as_ref())))
     }
 
     fn list_with_offset(
@@ -672,11 +717,18 @@ impl ObjectStore for CloudStore {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.explain_stream(self.inner.list_with_offset(prefix, offset))
+        let (inner, prefix, offset) = (Arc::clone(&self.inner), prefix.cloned(), offset.clone());
+        self.explain_stream(repeat_list(move || inner.list_with_offset(prefix.as_ref(), &offset)))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
-        let listed = self.inner.list_with_delimiter(prefix).await;
+        let mut listed = self.inner.list_with_delimiter(prefix).await;
+        for _ in 0..RETRIES {
+            if !listed.as_ref().is_err_and(is_cut_list) {
+                break;
+            }
+            listed = self.inner.list_with_delimiter(prefix).await;
+        }
         let mut listed = listed.map_err(|e| self.by.explain_list(e))?;
         listed.objects = listed.objects.into_iter().map(|meta| self.set_apart(meta)).collect();
         Ok(listed)
@@ -744,7 +796,17 @@ mod tests {
             "COPY t TO 's3://b/x' OPTIONS ('AWS.Secret_Access_Key .."
         );
         assert_eq!(hide_credentials("FROM 's3://a:b@c/d'"), "FROM 's3:// ..");
-        for plain in ["FROM 's3://b/a@x'", "COPY t TO 's3://b/x' OPTIONS (aws.region 'x')", "é"] {
+        assert_eq!(hide_credentials("FROM 's3://b/x?sig=1'"), "FROM 's3://b/x? ..");
+        assert_eq!(
+            hide_credentials("OPTIONS (AWS_SESSION_TOKEN 'abc')"),
+            "OPTIONS (AWS_SESSION_TOKEN .."
+        );
+        for plain in [
+            "FROM 's3://b/a@x'",
+            "FROM 'file://a?.csv'",
+            "COPY t TO 's3://b/x' OPTIONS (aws.region 'x')",
+            "é",
+        ] {
             assert_eq!(hide_credentials(plain), plain);
         }
     }
@@ -763,6 +825,10 @@ mod tests {
         assert!(!text.contains("sig=1") && !text.contains('\n'), "{text}");
         let text = failed("error sending request for url (http://h/b/k?sig=1)\nmore");
         assert!(text.contains("s3://b: the request failed; check the endpoint"), "{text}");
+        let text = failed(
+            "Error performing list request: Server returned non-2xx status code: 404 Not Found: <Error><Code>NoSuchBucket</Code>",
+        );
+        assert!(text.contains("the bucket does not exist"), "{text}");
         let missing = StoreError::NotFound { path: "k".into(), source: "404".into() };
         let missing = by.explain_error(missing);
         assert!(matches!(missing, StoreError::NotFound { .. }), "{missing}");

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
@@ -19,8 +20,10 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, collect,
 };
 use futures::stream::{self, TryStreamExt};
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload, WriteMultipart};
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 use serrate_core::internal::Lease;
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 use url::Url;
 
 use crate::access;
@@ -189,36 +192,107 @@ impl Upload {
             return Ok(());
         }
         let upload = store.put_multipart(location).await.map_err(to_error)?;
-        let chunk = usize::try_from(part).unwrap_or(usize::MAX);
-        let mut upload = WriteMultipart::new_with_chunk_size(upload, chunk);
-        match send_parts(&mut upload, file, path, part).await {
-            Ok(()) => upload.finish().await.map(|_| ()).map_err(to_error),
-            Err(e) => {
-                // The store may also fail to remove the parts that it has; the first error says
-                // why.
-                let _ = upload.abort().await;
-                Err(e)
-            }
+        let mut unfinished = UnfinishedUpload { parts: Some(SentParts::new(upload)) };
+        let sent = match &mut unfinished.parts {
+            Some(parts) => parts.send_parts(file, path, part).await,
+            None => Ok(()),
+        };
+        if let Some(parts) = unfinished.parts.take()
+            && sent.is_err()
+        {
+            parts.abort_upload().await;
         }
+        sent
     }
 }
 
-async fn send_parts(
-    upload: &mut WriteMultipart,
-    mut file: File,
-    path: &Path,
-    part: u64,
-) -> Result<()> {
-    loop {
-        let (rest, bytes) = read_part(file, path, part).await?;
-        if bytes.is_empty() {
-            // Waits here, because an error of a part must abort the upload.
-            return upload.wait_for_capacity(0).await.map_err(to_error);
-        }
-        upload.wait_for_capacity(AT_ONCE).await.map_err(to_error)?;
-        upload.put(bytes.into());
-        file = rest;
+/// The parts of an upload. At most [`AT_ONCE`] are sent at the same time.
+struct SentParts {
+    upload: Box<dyn MultipartUpload>,
+    sending: JoinSet<object_store::Result<()>>,
+}
+
+impl SentParts {
+    fn new(upload: Box<dyn MultipartUpload>) -> Self {
+        Self { upload, sending: JoinSet::new() }
     }
+
+    /// Sends a file in parts of `part` bytes, and completes the upload.
+    async fn send_parts(&mut self, mut file: File, path: &Path, part: u64) -> Result<()> {
+        loop {
+            let (rest, bytes) = read_part(file, path, part).await?;
+            if bytes.is_empty() {
+                break;
+            }
+            file = rest;
+            while self.sending.len() >= AT_ONCE {
+                self.wait_for_part().await?;
+            }
+            self.sending.spawn(self.upload.put_part(PutPayload::from(bytes)));
+        }
+        while !self.sending.is_empty() {
+            self.wait_for_part().await?;
+        }
+        self.upload.complete().await.map(|_| ()).map_err(to_error)
+    }
+
+    async fn wait_for_part(&mut self) -> Result<()> {
+        match self.sending.join_next().await {
+            Some(Ok(sent)) => sent.map_err(to_error),
+            Some(Err(e)) => Err(DataFusionError::ExecutionJoin(Box::new(e))),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the store remove the parts that it has. If this fails, too, the error that ended the
+    /// upload says why.
+    async fn abort_upload(mut self) {
+        self.sending.shutdown().await;
+        let _ = self.upload.abort().await;
+    }
+}
+
+/// Aborts an upload on drop, unless its parts are taken before. A cancelled query drops its upload.
+struct UnfinishedUpload {
+    parts: Option<SentParts>,
+}
+
+impl Drop for UnfinishedUpload {
+    fn drop(&mut self) {
+        let Some(parts) = self.parts.take() else { return };
+        let Ok(runtime) = Handle::try_current() else { return };
+        let running = RunningAbort::new();
+        runtime.spawn(async move {
+            parts.abort_upload().await;
+            drop(running);
+        });
+    }
+}
+
+/// Number of uploads of cancelled queries that are being aborted.
+static ABORTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts an upload in [`ABORTS`] until it is dropped.
+struct RunningAbort;
+
+impl RunningAbort {
+    fn new() -> Self {
+        ABORTS.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for RunningAbort {
+    fn drop(&mut self) {
+        ABORTS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Returns whether uploads of cancelled queries are being aborted. A process that ends waits for
+/// them, because the store keeps their parts otherwise.
+#[cfg(feature = "cli")]
+pub(crate) fn has_aborts() -> bool {
+    ABORTS.load(Ordering::SeqCst) > 0
 }
 
 /// Reads at most `part` bytes of a file, on a thread for blocking work.

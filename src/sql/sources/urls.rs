@@ -114,3 +114,17 @@ pub(in crate::sql) fn make_missing_file_error(path: &str) -> DataFusionError {
     let why = "the file does not exist, or no file matches the pattern";
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
 }
+
+/// Returns the message of an error without the words that name a step of DataFusion or a client.
+pub(in crate::sql) fn describe_cause(e: &DataFusionError) -> String {
+    match e {
+        DataFusionError::External(e) => e.to_string(),
+        DataFusionError::Plan(why) => why.clone(),
+        DataFusionError::ObjectStore(e) => match e.as_ref() {
+            // This source says which store failed, and why.
+            object_store::Error::Generic { source, .. } => source.to_string(),
+            e => e.to_string(),
+        },
+        e => e.strip_backtrace(),
+    }
+}

@@ -101,6 +101,11 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
             },
         },
         DataFusionError::Collection(all) => describe_errors(all),
+        DataFusionError::ObjectStore(e) => match e.as_ref() {
+            // This source says which store failed, and why.
+            object_store::Error::Generic { source, .. } => source.to_string(),
+            e => e.to_string(),
+        },
         DataFusionError::SQL(e, _) => match e.as_ref() {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
                 format!("SQL: {message}")

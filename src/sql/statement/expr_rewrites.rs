@@ -412,7 +412,12 @@ fn append_table(call: &mut Function) -> Result<()> {
     let all_texts = texts.len() == args.len().saturating_sub(before);
     let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
     let own = Path::new(from);
-    if !all_texts || columns.len() > 2 || access::is_dir(own) {
+    // The function reads the codes of a folder, also from a copy of a folder in an object store.
+    let is_folder = match access::is_store_url(from) {
+        true => own.extension().is_none() && !from.contains('*'),
+        false => access::is_dir(own),
+    };
+    if !all_texts || columns.len() > 2 || is_folder {
         return Ok(());
     }
     if access::is_file(own) && own.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet")) {
