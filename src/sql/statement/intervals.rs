@@ -94,32 +94,3 @@ pub(in crate::sql) fn computes_interval(expr: &Expr) -> bool {
         _ => false,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_of_day_quarters_and_ago_are_numbers_of_units() {
-        for (text, units) in [
-            ("1:30:00", Some("1 hours 30 minutes 00 seconds")),
-            ("-01:30", Some("-01 hours -30 minutes")),
-            ("1 month 2 days 03:04:05.5", Some("1 month 2 days 03 hours 04 minutes 05.5 seconds")),
-            ("2 days ago", Some("-2 days")),
-            ("1 quarter -1 day ago", Some("-3 months 1 day")),
-            ("2 quarters", Some("6 months")),
-            ("1y 2mo 3d 04:00", Some("1 years 2 months 3 days 04 hours 00 minutes")),
-            ("-3d 1.5h", Some("-3 days 1.5 hours")),
-            ("2 days", None),
-            ("2x 3d", None),
-            ("1:2:3:4", None),
-            ("x:y", None),
-            ("1 quarter 2", Some("3 months 2 seconds")),
-            ("2", Some("2 seconds")),
-            ("1d -2.5", Some("1 days -2.5 seconds")),
-            ("1 day nan", None),
-        ] {
-            assert_eq!(spell_out(text).as_deref(), units, "{text}");
-        }
-    }
-}
