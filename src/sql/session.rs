@@ -41,10 +41,10 @@ use crate::sql::rules::{
     list_last_logical_rules, list_last_physical_rules,
 };
 use crate::sql::sources::asof::MedsAsOfFunction;
-#[cfg(feature = "cloud")]
-use crate::sql::sources::copies::fetch_copy;
 use crate::sql::sources::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
 use crate::sql::sources::listing::FilesTableFactory;
+#[cfg(feature = "cloud")]
+use crate::sql::sources::local_copies::fetch_copy;
 use crate::sql::sources::meds::MedsFunction;
 use crate::sql::sources::nrt::NrtFormatFactory;
 use crate::sql::sources::parquet::ParquetFileFormatFactory;

@@ -1,5 +1,5 @@
 pub(in crate::sql) mod change_query;
-pub(in crate::sql) mod cuts;
+pub(in crate::sql) mod cut_batches;
 pub(in crate::sql) mod explode;
 pub(in crate::sql) mod nest;
 pub(in crate::sql) mod new_rows;

@@ -24,7 +24,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serrate_core::internal::to_canonical_floats;
 
 use crate::config::SerrateOptions;
-use crate::sql::exec::cuts::{BatchSize, cut_batches, find_deepest_axis};
+use crate::sql::exec::cut_batches::{BatchSize, cut_batches, find_deepest_axis};
 use crate::sql::exec::one_input;
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 

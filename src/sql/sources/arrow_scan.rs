@@ -15,7 +15,7 @@ use futures::{StreamExt, stream};
 use object_store::path::Path;
 use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
 
-use crate::sql::sources::adapt::{FileAdapter, describe_repeated_column};
+use crate::sql::sources::file_adapter::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::guard::catch_panics;
 use crate::sql::sources::urls::format_location;

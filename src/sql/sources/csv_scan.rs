@@ -18,14 +18,14 @@ use futures::{StreamExt, stream};
 use object_store::path::Path;
 use regex::Regex;
 
-use crate::sql::sources::adapt::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::csv_records::RangeStarts;
 use crate::sql::sources::csv_schema::{
     find_repeated, has_names, list_names, parse_null_regex, read_header,
 };
-use crate::sql::sources::exact::{
+use crate::sql::sources::exact_casts::{
     InexactConversion, TextRules, convert_exact, format_unheld_message,
 };
+use crate::sql::sources::file_adapter::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::urls::format_location;
 

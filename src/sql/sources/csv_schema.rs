@@ -15,8 +15,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use regex::Regex;
 
-use crate::sql::sources::adapt::describe_repeated_column;
 use crate::sql::sources::csv_records::Records;
+use crate::sql::sources::file_adapter::describe_repeated_column;
 use crate::sql::sources::merged_schemas::merge_schemas;
 use crate::sql::sources::urls::format_location;
 

@@ -18,7 +18,7 @@ use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
 
-use crate::sql::sources::exact::{
+use crate::sql::sources::exact_casts::{
     InexactConversion, TextRules, convert_exact, format_unheld_message, holds_all,
 };
 

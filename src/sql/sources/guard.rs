@@ -30,7 +30,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::delegate_source;
-use crate::sql::sources::exact::find_unheld;
+use crate::sql::sources::exact_casts::find_unheld;
 use crate::sql::sources::urls::format_location;
 use serrate_core::internal::panic_text;
 

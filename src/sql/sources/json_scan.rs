@@ -20,7 +20,7 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{GetResultPayload, ObjectStoreExt};
 
-use crate::sql::sources::exact::{
+use crate::sql::sources::exact_casts::{
     InexactConversion, TextRules, convert_exact, format_unheld_message,
 };
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};

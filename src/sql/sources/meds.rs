@@ -17,14 +17,13 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use crate::sql::exec::cuts::rows_within;
-
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::access;
 use crate::config::SerrateOptions;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 use crate::memory::Charge;
+use crate::sql::exec::cut_batches::rows_within;
 use crate::sql::sources::{describe_table, select_columns, to_local_path};
 use serrate_core::internal::meds::Needed;
 use serrate_core::internal::trim_extent;

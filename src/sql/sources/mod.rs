@@ -1,19 +1,17 @@
 //! Sources in FROM and targets of COPY: tables in memory, files, health records, sparse tensors.
 
-pub(in crate::sql) mod adapt;
 pub(in crate::sql) mod arrow_files;
 pub(in crate::sql) mod arrow_scan;
 pub(in crate::sql) mod asof;
 pub(in crate::sql) mod cohort;
-#[cfg(feature = "cloud")]
-pub(in crate::sql) mod copies;
 pub(in crate::sql) mod csv_records;
 pub(in crate::sql) mod csv_scan;
 pub(in crate::sql) mod csv_schema;
 pub(crate) mod dok;
-pub(in crate::sql) mod exact;
+pub(in crate::sql) mod exact_casts;
 pub(in crate::sql) mod exact_file_casts;
 pub(crate) mod features;
+pub(in crate::sql) mod file_adapter;
 pub(in crate::sql) mod format_scan;
 pub(in crate::sql) mod guard;
 pub(in crate::sql) mod inner_sink;
@@ -21,6 +19,8 @@ pub(in crate::sql) mod json;
 pub(in crate::sql) mod json_scan;
 pub(in crate::sql) mod json_sink;
 pub(in crate::sql) mod listing;
+#[cfg(feature = "cloud")]
+pub(in crate::sql) mod local_copies;
 pub(in crate::sql) mod meds;
 pub(in crate::sql) mod memory_tables;
 pub(in crate::sql) mod merged_schemas;

@@ -18,7 +18,7 @@ use futures::stream;
 
 use super::range_partitions::{read_ranges, write_limit};
 use crate::config::SerrateOptions;
-use crate::sql::exec::cuts::{
+use crate::sql::exec::cut_batches::{
     BatchSize, CutCache, CutPlan, cut_batches, elements_before, find_deepest_axis, rows_within,
     to_leafless_type,
 };
@@ -352,7 +352,7 @@ pub fn register_table(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::exec::cuts::tests::make_table;
+    use crate::sql::exec::cut_batches::tests::make_table;
 
     #[test]
     fn partitions_cover_all_rows_once_and_balance_leaves() {

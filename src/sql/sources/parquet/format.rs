@@ -38,7 +38,7 @@ use super::statistics_bounds::{remove_bounds, remove_partial_bounds};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::adapt::describe_repeated_column;
+use crate::sql::sources::file_adapter::describe_repeated_column;
 use crate::sql::sources::inner_sink::find_sink;
 use crate::sql::sources::partition_folders::plan_folders;
 use crate::sql::sources::whole_file::{

@@ -20,7 +20,7 @@ use super::bytes::FetchedBytes;
 use super::scan_split::Split;
 use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, DecodedParts, ListsFile};
-use crate::sql::exec::cuts::BatchSize;
+use crate::sql::exec::cut_batches::BatchSize;
 use crate::sql::sources::nrt::row_runs::{
     count_run_rows, fill_gaps, find_selected_runs, mask_runs,
 };

@@ -22,7 +22,7 @@ use super::list_rows::ListRows;
 use super::lists_source::ListsSource;
 use super::scan_split::{ListColumn, Split, lengths_only};
 use crate::io::parquet::lists::{DecodedParts, supported};
-use crate::sql::exec::cuts::BatchSize;
+use crate::sql::exec::cut_batches::BatchSize;
 
 #[derive(Clone)]
 pub(super) struct ListsOpener {

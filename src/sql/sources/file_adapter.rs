@@ -1,3 +1,5 @@
+//! Adapts the batches of a file to the schema of its table.
+
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr_adapter::{BatchAdapter, BatchAdapterFactory};
 use object_store::path::Path;
 
-use crate::sql::sources::exact::find_unheld;
+use crate::sql::sources::exact_casts::find_unheld;
 use crate::sql::sources::exact_file_casts::ExactCasts;
 use crate::sql::sources::urls::format_location;
 
