@@ -17,6 +17,7 @@ use datafusion::optimizer::OptimizerConfig;
 use crate::functions::{
     StockFact, call_on_arrays, declare, find_aggregate_facts, has_fact, is_row_based, take_first,
 };
+use crate::sql::workarounds::computed_keys::is_key_column;
 use crate::sql::workarounds::expression_parts::{has_part, map_named, rewrite_node};
 use serrate_core::internal::{holds_float, to_canonical_floats};
 
@@ -320,6 +321,7 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             value.is_null() || is_number(inner) && !value.to_string().starts_with("-0")
         }
         Expr::ScalarFunction(call) => call.func.inner().is::<FloatKey>(),
+        Expr::Column(column) => is_key_column(column),
         // A cast of integers needs no key, because integers have one zero and no NaN.
         Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|t| t.is_integer()),
         _ => false,
