@@ -13,12 +13,11 @@ use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 use serde_json::{Map, Value};
 
-use crate::sql::sources::target_sink::TargetSink;
-
 use crate::dense::{Side, Size};
 use crate::loader::{BatchFolder, Form, Loader, LoaderOptions, Sampling};
 use crate::sql::exec::spool::Spool;
 use crate::sql::order::ordered_sink;
+use crate::sql::sources::target_sink::TargetSink;
 use crate::sql::sources::whole_file::find_local_folder;
 use crate::sql::sources::write_only::{WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;

@@ -32,14 +32,13 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::stream::{AbortHandle, StreamExt, TryStreamExt, abortable};
 use object_store::{ObjectMeta, ObjectStore};
 
-use crate::sql::sources::guard::infer_guarded;
-
 use crate::access;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan, infer_objects};
 use crate::sql::sources::csv_scan::{CsvReader, CsvScan};
 use crate::sql::sources::csv_schema::{check_options, infer_csv_schema, resolve_options};
+use crate::sql::sources::guard::infer_guarded;
 use crate::sql::sources::inner_sink::find_sink;
 use crate::sql::sources::json;
 use crate::sql::sources::json_scan::{JsonReader, JsonScan};

@@ -166,6 +166,12 @@ impl DistinctKeys {
     }
 }
 
+/// Whether a column is a key that this rule computed in an earlier pass of the optimizer. Its floats are canonical
+/// already, because `serrate_float_keys` runs before this rule.
+pub(super) fn is_key_column(column: &Column) -> bool {
+    column.relation.is_none() && column.name.starts_with(KEY)
+}
+
 fn make_key_column(at: usize) -> Expr {
     Expr::Column(Column::new_unqualified(format!("{KEY}{at}")))
 }

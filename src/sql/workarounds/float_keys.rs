@@ -14,11 +14,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::OptimizerConfig;
 
-use crate::sql::base::expression_parts::{has_part, map_named, rewrite_node};
-
 use crate::functions::{
     StockFact, call_on_arrays, declare, find_aggregate_facts, has_fact, is_row_based, take_first,
 };
+use crate::sql::base::expression_parts::{has_part, map_named, rewrite_node};
+use crate::sql::workarounds::computed_keys::is_key_column;
 use serrate_core::internal::{holds_float, to_canonical_floats};
 
 /// Logical optimizer rule: makes -0.0 equal 0.0, and all NaN equal, in comparisons, sorts, groups
@@ -321,6 +321,7 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             value.is_null() || is_number(inner) && !value.to_string().starts_with("-0")
         }
         Expr::ScalarFunction(call) => call.func.inner().is::<FloatKey>(),
+        Expr::Column(column) => is_key_column(column),
         // A cast of integers needs no key, because integers have one zero and no NaN.
         Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|t| t.is_integer()),
         _ => false,

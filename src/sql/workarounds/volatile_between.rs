@@ -10,9 +10,8 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use crate::sql::base::expression_parts::rewrite_parts;
-
 use crate::functions::{call_on_arrays, declare};
+use crate::sql::base::expression_parts::rewrite_parts;
 use serrate_core::internal::to_canonical_floats;
 
 static BETWEEN: LazyLock<Arc<ScalarUDF>> =

@@ -15,9 +15,8 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::sql::base::expression_parts::rewrite_node;
-
 use crate::functions::{call_on_arrays, declare};
+use crate::sql::base::expression_parts::rewrite_node;
 use crate::sql::workarounds::sorts::has_comparison;
 use serrate_core::internal::to_canonical_floats;
 

@@ -19,7 +19,6 @@ use datafusion::logical_expr::{
 };
 
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
-
 use clock::INTERVAL;
 use expressions::{holds_interval, rewrite_expr};
 use functions::ComparableForm;
