@@ -28,12 +28,15 @@ static COPIES: Mutex<Option<Copies>> = Mutex::new(None);
 
 struct Copies {
     lease: Lease,
-    /// The latest copy for each URL and the files that were asked for.
-    made: HashMap<(String, String), LocalCopy>,
+    slots: HashMap<(String, String), CopySlot>,
     /// Number of copies so far. Each has a folder of its own, so that a query that reads an older
     /// copy can go on.
     count: usize,
 }
+
+/// The latest copy for a URL and the files that were asked for. Locked while the store is asked, so that other
+/// queries wait only for their own copies.
+type CopySlot = Arc<Mutex<Option<LocalCopy>>>;
 
 struct LocalCopy {
     path: PathBuf,
@@ -45,7 +48,7 @@ impl Copies {
     fn new() -> io::Result<Self> {
         let lease = Lease::acquire(&std::env::temp_dir())?;
         access::create_dir_all(lease.data())?;
-        Ok(Self { lease, made: HashMap::new(), count: 0 })
+        Ok(Self { lease, slots: HashMap::new(), count: 0 })
     }
 }
 
@@ -53,20 +56,21 @@ impl Copies {
 /// these files of a folder are copied. Objects that have changed are copied again.
 pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf> {
     let parsed = Url::parse(url).map_err(io::Error::other)?;
-    let mut copies = COPIES.lock().unwrap_or_else(PoisonError::into_inner);
-    let copies = match &mut *copies {
-        Some(copies) => copies,
-        none => none.insert(Copies::new()?),
-    };
-    let key = (url.to_owned(), only.join(","));
-    let known = copies.made.get(&key);
-    if let Some(known) = known
-        && known.checked.elapsed() < RECHECK
+    let slot = use_copies(|copies| {
+        let slot = copies.slots.entry((url.to_owned(), only.join(","))).or_default();
+        Arc::clone(slot)
+    })?;
+    let mut latest = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(latest) = &*latest
+        && latest.checked.elapsed() < RECHECK
     {
-        return Ok(known.path.clone());
+        return Ok(latest.path.clone());
     }
-    let version = known.map(|known| known.version.clone());
-    let target = copies.lease.data().join(copies.count.to_string());
+    let version = latest.as_ref().map(|latest| latest.version.clone());
+    let target = use_copies(|copies| {
+        copies.count = copies.count.saturating_add(1);
+        copies.lease.data().join(copies.count.to_string())
+    })?;
     let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
     let (folder, checked) = (target.clone(), Instant::now());
     // The caller may be on a thread of the runtime of the query, which must not wait for itself.
@@ -78,16 +82,15 @@ pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf
         Err(io::Error::other("internal error: copying the objects panicked; please report it"))
     });
     match copied {
-        Ok(None) => match copies.made.get_mut(&key) {
-            Some(known) => {
-                known.checked = checked;
-                Ok(known.path.clone())
+        Ok(None) => match &mut *latest {
+            Some(latest) => {
+                latest.checked = checked;
+                Ok(latest.path.clone())
             }
             None => Err(io::ErrorKind::NotFound.into()),
         },
         Ok(Some((path, version))) => {
-            copies.count = copies.count.saturating_add(1);
-            copies.made.insert(key, LocalCopy { path: path.clone(), version, checked });
+            *latest = Some(LocalCopy { path: path.clone(), version, checked });
             Ok(path)
         }
         Err(e) => {
@@ -95,6 +98,14 @@ pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf
             Err(e)
         }
     }
+}
+
+fn use_copies<T>(with: impl FnOnce(&mut Copies) -> T) -> io::Result<T> {
+    let mut copies = COPIES.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(with(match &mut *copies {
+        Some(copies) => copies,
+        none => none.insert(Copies::new()?),
+    }))
 }
 
 /// Copies objects to the new folder `target`. Returns `None` if they are still those of `known`.

@@ -32,7 +32,7 @@ pub(in crate::sql) fn project_computed_keys(
     match plan {
         LogicalPlan::Sort(sort) if sort.expr.iter().any(|by| is_underivable(&by.expr)) => {
             let SortPlan { mut expr, input, fetch } = sort;
-            let mut keys = DistinctKeys::default();
+            let mut keys = DistinctKeys::of_node_over(&input);
             let computed = expr.iter_mut().map(|by| &mut by.expr).filter(|key| is_underivable(key));
             computed.for_each(|key| keys.replace_key(key));
             let schema = Arc::clone(input.schema());
@@ -71,7 +71,7 @@ fn compute_keys(
     input: Arc<LogicalPlan>,
 ) -> Result<(Vec<Expr>, Arc<LogicalPlan>)> {
     let names = NamePreserver::new_for_projection();
-    let mut keys = DistinctKeys::default();
+    let mut keys = DistinctKeys::of_node_over(&input);
     let needs_columns = calls.iter().any(has_computed_partition);
     let calls = calls.into_iter().map(|mut call| {
         let name = names.save(&call);
@@ -145,24 +145,40 @@ fn is_plain(e: &Expr) -> bool {
 }
 
 /// The distinct keys of a node. The calls of a window node must share one column per key.
-#[derive(Default)]
-struct DistinctKeys(Vec<Expr>);
+struct DistinctKeys {
+    keys: Vec<Expr>,
+    /// Number in the name of the first key.
+    first: usize,
+}
 
 impl DistinctKeys {
+    /// The names follow those of the keys that `input` has from an earlier pass of the optimizer.
+    fn of_node_over(input: &LogicalPlan) -> Self {
+        let numbers = input.schema().fields().iter().filter_map(|field| {
+            field.name().strip_prefix(KEY).and_then(|number| number.parse::<usize>().ok())
+        });
+        let first = numbers.max().map_or(0, |number| number.saturating_add(1));
+        Self { keys: Vec::new(), first }
+    }
+
     fn replace_key(&mut self, key: &mut Expr) {
-        let at = self.0.iter().position(|known| known == key).unwrap_or(self.0.len());
-        let key = std::mem::replace(key, make_key_column(at));
-        if at == self.0.len() {
-            self.0.push(key);
+        let at = self.keys.iter().position(|known| known == key).unwrap_or(self.keys.len());
+        let key = std::mem::replace(key, Expr::Column(self.name_key(at)));
+        if at == self.keys.len() {
+            self.keys.push(key);
         }
     }
 
-    fn compute_over(self, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    fn compute_over(mut self, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
         let columns = input.schema().columns().into_iter().map(Expr::Column);
-        let keys = self.0.into_iter().enumerate();
-        let keys = keys.map(|(at, key)| key.alias(format!("{KEY}{at}")));
+        let keys = std::mem::take(&mut self.keys).into_iter().enumerate();
+        let keys = keys.map(|(at, key)| key.alias(self.name_key(at).name));
         let columns = columns.chain(keys).collect();
         Ok(LogicalPlan::Projection(Projection::try_new(columns, input)?))
+    }
+
+    fn name_key(&self, at: usize) -> Column {
+        Column::new_unqualified(format!("{KEY}{}", self.first.saturating_add(at)))
     }
 }
 
@@ -170,10 +186,6 @@ impl DistinctKeys {
 /// already, because `serrate_float_keys` runs before this rule.
 pub(super) fn is_key_column(column: &Column) -> bool {
     column.relation.is_none() && column.name.starts_with(KEY)
-}
-
-fn make_key_column(at: usize) -> Expr {
-    Expr::Column(Column::new_unqualified(format!("{KEY}{at}")))
 }
 
 /// Selects the columns of `schema` from a plan in which sort keys follow the first `first` columns.
