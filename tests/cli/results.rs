@@ -152,6 +152,10 @@ fn tables_fit_the_terminal() {
         out.starts_with("one two three four five six seven eight nine ten eleven\ntwelve\n┌"),
         "{out}"
     );
+    // The lines of a comment are joined; an empty line ends a paragraph.
+    let out =
+        run("40", "-- one two three four five six\n-- seven eight nine ten\n--\n-- end\nSELECT 1");
+    assert!(out.starts_with("one two three four five six seven eight\nnine ten\nend\n┌"), "{out}");
     let out =
         run("60", "SELECT concat('aaaaaaaaaa', 'bbbbbbbbbb', 'cccccccccc', 'dddddddddd') = 'x'");
     assert!(out.lines().count() <= 6, "{out}");

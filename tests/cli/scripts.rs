@@ -173,6 +173,13 @@ fn a_command_may_begin_with_a_comment() {
     // Comments are titles of tables, with a blank line between a table and the next title.
     let out = place.ok(&["-c", "-- one\nSELECT 1 AS a;\n-- two\nSELECT 2 AS b"]);
     assert!(out.starts_with("one\n┌") && out.contains("┘\n\ntwo\n┌"), "{out}");
+    // A statement that prints nothing has no title.
+    let out = place.ok(&["-c", "-- a view\nCREATE VIEW v AS SELECT 1 AS a;\nFROM v"]);
+    assert!(out.starts_with("┌"), "{out}");
+    let copy = "-- a file\nCOPY (SELECT 1 AS a) TO 'a.parquet'";
+    assert_eq!(place.ok(&["-c", copy]), "a file\nwrote 1 row to a.parquet\n");
+    let out = place.ok(&["-f", "line", "-c", "-- one\nSELECT 1 AS a;\n-- two\nSELECT 2 AS b"]);
+    assert_eq!(out, "one\na = 1\n\ntwo\nb = 2\n");
 }
 
 #[test]
