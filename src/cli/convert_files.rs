@@ -13,12 +13,13 @@ use super::files::{
     SinkOptions, check_name, describe_losses, describe_times, format_of,
 };
 use super::interrupt;
-use super::output::group_digits;
+use super::output::{find_terminal_width, group_digits};
 use super::progress::Progress;
 use super::tensorize::{self, TensorizeArgs};
 use crate::access;
 use crate::array::leaf_type;
 use crate::dense::TableDenseOptions;
+use crate::functions::wrap_words;
 use crate::io::meds::Vocabulary;
 use serrate_core::internal::AtomicFiles;
 
@@ -276,6 +277,14 @@ pub(super) fn print_written_rows(rows: u64, output: &Path, files: Option<usize>)
         None => print_line(&format!("wrote {rows} {noun} to {output}")),
         Some(1) => print_line(&format!("wrote {rows} {noun} to 1 file in {output}")),
         Some(files) => print_line(&format!("wrote {rows} {noun} to {files} files in {output}")),
+    }
+}
+
+/// Prints a sentence, which is broken between words if the width of the terminal is known.
+pub(super) fn print_sentence(text: &str) -> Outcome {
+    match find_terminal_width() {
+        Some(width) => print_line(&wrap_words(text, width, 2)),
+        None => print_line(text),
     }
 }
 
