@@ -23,7 +23,7 @@ use super::output::{
     self, OutputTarget, ResultWriter, TableStyle, find_terminal_width, group_digits,
 };
 use super::panics;
-use super::place::ScriptErrors;
+use super::place::{ScriptErrors, choose_width};
 use super::progress::QueryProgress;
 use super::script::{self, Statement};
 use crate::access;
@@ -222,7 +222,8 @@ impl Runner {
 
     /// Runs the statements of `sql` up to the first that fails. `name` is the name of the script in messages.
     pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
-        let errors = ScriptErrors { name, text: sql, dialect: self.dialect() };
+        let width = choose_width(find_terminal_width());
+        let errors = ScriptErrors { name, text: sql, dialect: self.dialect(), width };
         let script = script::split_statements(sql, &self.dialect())
             .map_err(|e| Failure::from_message(errors.format_token_error(&e)))?;
         for statement in &script.statements {

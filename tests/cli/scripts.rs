@@ -206,6 +206,10 @@ fn errors_show_their_place() {
         let err = place.fails(1, &["-c", sql]);
         assert!(err.contains(expected), "{sql}: {err}");
     }
+    // A line that fits is shown whole.
+    let sql = "SELECT 2.5::INT, 1.005::DECIMAL(10,2), '1.5'::INT";
+    let err = place.fails(1, &["-c", sql]);
+    assert!(err.contains(&format!("\n  {sql}\n")), "{err}");
     // The shell names the line only if there are several.
     let said = place.run_with(&["-i"], "SELECT nope;\nSELECT 1,\n  nope;\n");
     assert!(said.err.contains("error: No field named nope"), "{}", said.err);
