@@ -22,7 +22,7 @@ const HELP_WIDTH: usize = 80;
 
 /// Arguments of `serrate check`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = build_long_help())]
+#[command(after_help = build_help())]
 pub(super) struct CheckArgs {
     /// MEDS folder, or tensorized cohort as meds-torch-data writes it.
     #[arg(value_name = "DIR")]
@@ -38,7 +38,7 @@ pub(super) struct CheckArgs {
     json: bool,
 }
 
-fn build_long_help() -> String {
+fn build_help() -> String {
     let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
     // `meaning` begins after two spaces, the severity, two spaces, the name and two spaces.
     let indent = width + 13;
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_help_fits_into_80_columns() {
-        let help = build_long_help();
+        let help = build_help();
         let long: Vec<&str> = help.lines().filter(|l| l.chars().count() > HELP_WIDTH).collect();
         assert!(long.is_empty(), "{long:#?}");
         for kind in KINDS {

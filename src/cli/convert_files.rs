@@ -51,7 +51,7 @@ pub(super) struct ConvertArgs {
     #[arg(value_name = "OUT")]
     pub(super) output: PathBuf,
     /// Format to write [default: by the name of OUT; required for folders].
-    #[arg(long, value_name = "FORMAT", value_parser = list_writable_formats())]
+    #[arg(long, value_name = "FORMAT", value_parser = list_formats(FileFormat::Meds))]
     to: Option<FileFormat>,
     #[command(flatten)]
     declared: DeclaredTypes,
@@ -192,9 +192,9 @@ pub(super) fn find_staged_path(
     }
 }
 
-/// Returns a parser for the file formats that can be written: all except MEDS folders, which are only read.
-fn list_writable_formats() -> impl TypedValueParser<Value = FileFormat> {
-    let formats = FileFormat::value_variants().iter().filter(|f| **f != FileFormat::Meds);
+/// Returns a parser for all file formats but the one that a command cannot write.
+pub(super) fn list_formats(unwritable: FileFormat) -> impl TypedValueParser<Value = FileFormat> {
+    let formats = FileFormat::value_variants().iter().filter(|f| **f != unwritable);
     PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))
         .try_map(|name| FileFormat::from_str(&name, true))
 }

@@ -145,7 +145,14 @@ fn wrong_usage_is_2_and_help_is_0() {
         let args = [command, &["--help"]].concat();
         let help = place.ok(&args);
         assert!(help.contains("Examples:") && help.contains("Usage:"), "{help}");
+        // A default follows its text, without a blank line.
+        let lines: Vec<&str> = help.lines().map(str::trim).collect();
+        let is_apart = |pair: &&[&str]| pair[0].is_empty() && pair[1].starts_with("[default");
+        assert_eq!(lines.windows(2).find(is_apart), None, "{help}");
     }
+    let err =
+        place.fails(2, &["generate", "--patients", "3", "--to", "meds-torch-data", "-o", "x"]);
+    assert!(err.contains("meds-torch-data"), "{err}");
     let copy = "COPY (SELECT 1 AS a) TO 'x.parquet'";
     let err = place.fails(2, &["-c", copy, "--overwrite"]);
     assert!(err.contains("OPTIONS (overwrite true)"), "{err}");
