@@ -43,7 +43,7 @@ impl ScriptErrors<'_> {
     /// Returns the message of a failed statement, like [`Self::format_token_error`]. If the
     /// position is not found, the message shows a summary of the statement instead of the line.
     pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
-        let hint = hint_folder(message).unwrap_or_default();
+        let hint = hint_folder(message).or_else(|| self.hint_shell(statement)).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.
         let message = &message.replace("table 'datafusion.public.", "table '");
         let place = self.find_place(statement, message);
@@ -64,6 +64,13 @@ impl ScriptErrors<'_> {
                 format!("{}{message}{hint}\n  in: {summary}", self.format_prefix(at, false))
             }
         }
+    }
+
+    /// Suggests the shell if a script has one of its commands.
+    fn hint_shell(&self, statement: &Statement) -> Option<String> {
+        let command = statement.text.split_whitespace().next()?;
+        let is_command = command.len() > 1 && command.starts_with('.') && !self.name.is_empty();
+        is_command.then(|| format!("; {command} is a command of the shell, which serrate -i opens"))
     }
 
     /// Returns the start of a message: script, line and, if `with_column` is true, column. In the

@@ -71,6 +71,9 @@ fn a_script_may_come_from_standard_input() {
     let said = place.run_with(&[], "SELECT 1;\nSELECT x;");
     assert_eq!(said.code, 1);
     assert!(said.err.contains("standard input:2"), "{}", said.err);
+    let said = place.run_with(&[], ".tables\n");
+    let hint = "; .tables is a command of the shell, which serrate -i opens\n";
+    assert!(said.code == 1 && said.err.contains(hint), "{}", said.err);
     assert_eq!(place.ok(&[]), "");
 }
 
