@@ -276,6 +276,9 @@ impl Runner {
         let start = Instant::now();
         let context = self.context.clone();
         let sql = statement.pad_to_position();
+        let first = statement.text.split_whitespace().next();
+        let shows = first.is_some_and(|word| word.eq_ignore_ascii_case("show"));
+        self.look.set_first_whole(shows);
         // A panic ends the statement but not the shell with its tables.
         let execute = AssertUnwindSafe(self.execute_statement(&context, &sql)).catch_unwind();
         let result = interrupt::run_or_cancel(async { Ok(execute.await) }).await;

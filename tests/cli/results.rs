@@ -163,6 +163,11 @@ fn tables_fit_the_terminal() {
     let out = run("80", &format!("SUMMARIZE SELECT * FROM meds('{meds}')"));
     let header = out.lines().nth(1).unwrap();
     assert!(header.contains("┆ null_percentage ┆") && header.contains("┆ avg"), "{out}");
+    // The names of settings are shown whole, so that they can be copied.
+    let out = run("80", "SHOW ALL");
+    assert!(out.contains("│ datafusion.catalog.create_default_catalog_and_schema "), "{out}");
+    let mut names = out.lines().filter(|l| l.starts_with('│')).filter_map(|l| l.split('┆').next());
+    assert!(names.all(|name| !name.contains('…')), "{out}");
     // Only tables fit the terminal.
     let csv =
         place.command().env("COLUMNS", "40").args(["-f", "csv", "-c", &sql]).output().unwrap();
