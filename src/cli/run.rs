@@ -375,13 +375,15 @@ impl Runner {
                 "Arrow IPC is binary and is not written to a terminal; write it to a file with -o FILE.arrow, or in the shell with .output FILE.arrow, or pass it to a program: serrate .. | program",
             ));
         }
+        // The writer of CSV writes the header at once, but a query that fails prints none.
+        let mut next = stream.next().await.transpose()?;
         let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
-        while let Some(batch) = stream.next().await {
-            let batch = batch?;
+        while let Some(batch) = next {
             if mixes {
                 progress.remove_bar();
             }
             writer.write(&batch)?;
+            next = stream.next().await.transpose()?;
         }
         progress.remove_bar();
         writer.finish()

@@ -115,6 +115,17 @@ fn results_of_nrt_files_are_shown() {
 }
 
 #[test]
+fn a_query_that_fails_prints_no_header() {
+    let said = Place::new().run(&[
+        "-f",
+        "csv",
+        "-c",
+        "SELECT concat('x', i)::INT AS a FROM unnest(range(1)) AS t(i)",
+    ]);
+    assert_eq!((said.code, said.out.as_str()), (1, ""), "{}", said.err);
+}
+
+#[test]
 fn tables_fit_the_terminal() {
     let place = Place::new();
     let meds = data("synthea-meds");

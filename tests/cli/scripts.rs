@@ -261,6 +261,11 @@ fn unknown_functions_have_a_counterpart_or_a_neighbour() {
     }
     let err = place.fails(1, &["-c", "PIVOT t ON k USING sum(v)"]);
     assert!(err.contains("-c:1:1: PIVOT is not supported: write an aggregate"), "{err}");
+    // With several commands, the place names the command.
+    let err = place.fails(1, &["-c", "SELECT 1", "-c", "SELECT nope"]);
+    assert!(err.contains("error: -c[2]:1:8: No field named nope"), "{err}");
+    let err = place.fails(1, &["-c", "SELECT ragged_sum([1]) FILTER (WHERE true)"]);
+    assert!(err.contains("use CASE WHEN condition THEN ragged_sum(..) END"), "{err}");
     let said = place.run_with(&["-i"], ".help list_mean\n.help ragged_days\n");
     assert!(said.err.contains("write ragged_mean(..)"), "{}", said.err);
     assert!(said.err.contains("write extract(epoch FROM ragged_diff(time))"), "{}", said.err);
