@@ -80,6 +80,9 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let mut source = InputSource::open(&args.input)?;
     let by_name = FileFormat::from_path(&args.output);
     source.declare_types(&args.declared)?;
+    if args.to.is_none() && names_csv(&args.output) {
+        return Err(suggest_sql(&source, &args.output));
+    }
     // An input folder is written as a folder, unless OUT has the extension of a file format.
     let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
     let format = match args.to.or(by_name.filter(|_| !to_folder)) {
@@ -197,6 +200,25 @@ pub(super) fn list_formats(unwritable: FileFormat) -> impl TypedValueParser<Valu
     let formats = FileFormat::value_variants().iter().filter(|f| **f != unwritable);
     PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))
         .try_map(|name| FileFormat::from_str(&name, true))
+}
+
+fn names_csv(output: &Path) -> bool {
+    let extension = output.extension().and_then(|e| e.to_str());
+    extension.is_some_and(|e| e.eq_ignore_ascii_case("csv")) && !names_folder(output)
+}
+
+/// Returns the error for CSV, which only SQL writes.
+fn suggest_sql(source: &InputSource, output: &Path) -> Failure {
+    let input = source.path.display();
+    let from = match (&source.meds, source.is_folder()) {
+        (Some(_), _) => format!("meds('{input}')"),
+        (None, true) => format!("'{}/'", input.to_string().trim_end_matches('/')),
+        (None, false) => format!("'{input}'"),
+    };
+    let output = output.display();
+    Failure::from_usage(format!(
+        "{output}: convert does not write CSV; write it with SQL: serrate -c \"FROM {from}\" -o {output}"
+    ))
 }
 
 /// Whether an output is a folder: one that exists, a name that ends in a separator, or a name
