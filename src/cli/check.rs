@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
-use super::convert_files::print_line;
-use super::output::group_digits;
-use crate::audit::{Audit, CheckOptions, KINDS, Severity, ShardFacts, check};
+use super::convert_files::{print_line, print_sentence};
+use super::output::{find_terminal_width, group_digits};
+use crate::audit::{Audit, CheckOptions, Finding, KINDS, Severity, ShardFacts, check};
 use crate::functions::wrap_words;
 
 const EXAMPLES: &str = "\
@@ -22,7 +22,7 @@ const HELP_WIDTH: usize = 80;
 
 /// Arguments of `serrate check`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = build_long_help())]
+#[command(after_help = build_help())]
 pub(super) struct CheckArgs {
     /// MEDS folder, or tensorized cohort as meds-torch-data writes it.
     #[arg(value_name = "DIR")]
@@ -38,7 +38,7 @@ pub(super) struct CheckArgs {
     json: bool,
 }
 
-fn build_long_help() -> String {
+fn build_help() -> String {
     let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
     // `meaning` begins after two spaces, the severity, two spaces, the name and two spaces.
     let indent = width + 13;
@@ -70,7 +70,7 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
         print_line(&text)?;
     } else {
         for finding in &audit.findings {
-            print_line(&format!("{}: {finding}", name_severity(finding.severity)))?;
+            print_finding(finding)?;
         }
         print_summary(&audit)?;
     }
@@ -82,10 +82,22 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
     }
 }
 
+/// Prints a finding in one line. On a terminal, which breaks long lines, the severity and the kind
+/// come first, so that they do not stand between the parts of a long path.
+fn print_finding(finding: &Finding) -> Outcome {
+    let severity = name_severity(finding.severity);
+    let text = finding.to_string();
+    let kind = format!("[{}] ", finding.check);
+    match text.split_once(&kind).filter(|_| find_terminal_width().is_some()) {
+        Some((place, found)) => print_sentence(&format!("{severity} {kind}{place}{found}")),
+        None => print_line(&format!("{severity}: {text}")),
+    }
+}
+
 fn print_summary(audit: &Audit) -> Outcome {
     let sum = |part: fn(&ShardFacts) -> u64| -> u64 { audit.shards.iter().map(part).sum() };
     let measurements = sum(|s| s.measurements);
-    print_line(&format!(
+    print_sentence(&format!(
         "{}: {} shards, {} subjects, {} measurements, {} static facts, {} labels",
         audit.kind,
         group_digits(audit.shards.len()),
@@ -94,7 +106,7 @@ fn print_summary(audit: &Audit) -> Outcome {
         group_digits(sum(|s| s.statics)),
         group_digits(audit.labels)
     ))?;
-    print_line(&format!(
+    print_sentence(&format!(
         "numbers: {} missing, {} NaN, {} infinite",
         format_share(sum(|s| s.missing), measurements),
         format_share(sum(|s| s.nan), measurements),
@@ -102,7 +114,7 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))?;
     let (errors, warnings) = (audit.errors(), audit.warnings());
     let noun = |n: usize, one: &'static str, more: &'static str| if n == 1 { one } else { more };
-    print_line(&format!(
+    print_sentence(&format!(
         "{errors} {}, {warnings} {}",
         noun(errors, "error", "errors"),
         noun(warnings, "warning", "warnings")
@@ -128,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_help_fits_into_80_columns() {
-        let help = build_long_help();
+        let help = build_help();
         let long: Vec<&str> = help.lines().filter(|l| l.chars().count() > HELP_WIDTH).collect();
         assert!(long.is_empty(), "{long:#?}");
         for kind in KINDS {

@@ -159,8 +159,8 @@ pub(super) struct QueryArgs {
 /// `line`, because other formats are never shortened; `types` applies to `table` and `markdown`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct TableArgs {
-    /// Maximum number of rows shown per result; 0 shows all.
-    #[arg(long, value_name = "N", default_value_t = 40)]
+    /// Maximum number of rows shown per result; 0 shows all [default: 40].
+    #[arg(long, value_name = "N", default_value_t = 40, hide_default_value = true)]
     pub(super) max_rows: usize,
     /// Maximum number of characters shown per value; 0 shows all [default: 48, fewer on a narrow
     /// terminal].

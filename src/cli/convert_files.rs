@@ -13,12 +13,13 @@ use super::files::{
     SinkOptions, check_name, describe_losses, describe_times, format_of,
 };
 use super::interrupt;
-use super::output::group_digits;
+use super::output::{find_terminal_width, group_digits};
 use super::progress::Progress;
 use super::tensorize::{self, TensorizeArgs};
 use crate::access;
 use crate::array::leaf_type;
 use crate::dense::TableDenseOptions;
+use crate::functions::wrap_words;
 use crate::io::meds::Vocabulary;
 use serrate_core::internal::AtomicFiles;
 
@@ -50,7 +51,7 @@ pub(super) struct ConvertArgs {
     #[arg(value_name = "OUT")]
     pub(super) output: PathBuf,
     /// Format to write [default: by the name of OUT; required for folders].
-    #[arg(long, value_name = "FORMAT", value_parser = list_writable_formats())]
+    #[arg(long, value_name = "FORMAT", value_parser = list_formats(FileFormat::Meds))]
     to: Option<FileFormat>,
     #[command(flatten)]
     declared: DeclaredTypes,
@@ -79,6 +80,9 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let mut source = InputSource::open(&args.input)?;
     let by_name = FileFormat::from_path(&args.output);
     source.declare_types(&args.declared)?;
+    if args.to.is_none() && names_csv(&args.output) {
+        return Err(suggest_sql(&source, &args.output));
+    }
     // An input folder is written as a folder, unless OUT has the extension of a file format.
     let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
     let format = match args.to.or(by_name.filter(|_| !to_folder)) {
@@ -191,11 +195,30 @@ pub(super) fn find_staged_path(
     }
 }
 
-/// Returns a parser for the file formats that can be written: all except MEDS folders, which are only read.
-fn list_writable_formats() -> impl TypedValueParser<Value = FileFormat> {
-    let formats = FileFormat::value_variants().iter().filter(|f| **f != FileFormat::Meds);
+/// Returns a parser for all file formats but the one that a command cannot write.
+pub(super) fn list_formats(unwritable: FileFormat) -> impl TypedValueParser<Value = FileFormat> {
+    let formats = FileFormat::value_variants().iter().filter(|f| **f != unwritable);
     PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))
         .try_map(|name| FileFormat::from_str(&name, true))
+}
+
+fn names_csv(output: &Path) -> bool {
+    let extension = output.extension().and_then(|e| e.to_str());
+    extension.is_some_and(|e| e.eq_ignore_ascii_case("csv")) && !names_folder(output)
+}
+
+/// Returns the error for CSV, which only SQL writes.
+fn suggest_sql(source: &InputSource, output: &Path) -> Failure {
+    let input = source.path.display();
+    let from = match (&source.meds, source.is_folder()) {
+        (Some(_), _) => format!("meds('{input}')"),
+        (None, true) => format!("'{}/'", input.to_string().trim_end_matches('/')),
+        (None, false) => format!("'{input}'"),
+    };
+    let output = output.display();
+    Failure::from_usage(format!(
+        "{output}: convert does not write CSV; write it with SQL: serrate -c \"FROM {from}\" -o {output}"
+    ))
 }
 
 /// Whether an output is a folder: one that exists, a name that ends in a separator, or a name
@@ -276,6 +299,14 @@ pub(super) fn print_written_rows(rows: u64, output: &Path, files: Option<usize>)
         None => print_line(&format!("wrote {rows} {noun} to {output}")),
         Some(1) => print_line(&format!("wrote {rows} {noun} to 1 file in {output}")),
         Some(files) => print_line(&format!("wrote {rows} {noun} to {files} files in {output}")),
+    }
+}
+
+/// Prints a sentence, which is broken between words if the width of the terminal is known.
+pub(super) fn print_sentence(text: &str) -> Outcome {
+    match find_terminal_width() {
+        Some(width) => print_line(&wrap_words(text, width, 2)),
+        None => print_line(text),
     }
 }
 

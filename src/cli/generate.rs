@@ -6,7 +6,9 @@ use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{PATIENTS, SHARDS};
-use super::convert_files::{find_staged_path, names_folder, print_line, print_written_rows};
+use super::convert_files::{
+    find_staged_path, list_formats, names_folder, print_line, print_written_rows,
+};
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, describe_times};
 use super::interrupt;
 use super::output::group_digits;
@@ -33,14 +35,14 @@ pub(super) struct GenerateArgs {
     /// Number of patients.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=PATIENTS))]
     patients: u64,
-    /// Seed; different seeds give different patients.
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    /// Seed; different seeds give different patients [default: 0].
+    #[arg(long, value_name = "S", default_value_t = 0, hide_default_value = true)]
     seed: u64,
     /// File to write, or a folder for shards.
     #[arg(short, long, value_name = "OUT")]
     pub(super) output: PathBuf,
     /// Format to write [default: by the name of OUT; required for folders].
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = list_formats(FileFormat::MedsTorchData))]
     to: Option<FileFormat>,
     /// Number of files in a folder (approximate for MEDS, which has splits).
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=SHARDS))]

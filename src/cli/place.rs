@@ -12,14 +12,25 @@ use super::script::{Statement, TokenError};
 #[cfg(feature = "cloud")]
 use crate::sql::hide_credentials;
 
-/// Maximum width of a shown line in terminal columns. Longer lines are cut around the caret.
+/// Width of a shown line if the width of the terminal is unknown.
 const WIDTH: usize = 76;
+/// Width of a shown line on a very narrow terminal.
+const LEAST_WIDTH: usize = 20;
+/// Columns next to a shown line: its indentation of two, and two at the end.
+const MARGIN: usize = 4;
 
 /// Adds the position in a script to error messages. The name of the script is empty in the shell.
 pub(super) struct ScriptErrors<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
     pub(super) dialect: Dialect,
+    /// Maximum width of a shown line in terminal columns. Longer lines are cut around the caret.
+    pub(super) width: usize,
+}
+
+/// Returns the maximum width of a shown line on a terminal of `columns`.
+pub(super) fn choose_width(columns: Option<usize>) -> usize {
+    columns.map_or(WIDTH, |columns| columns.saturating_sub(MARGIN).max(LEAST_WIDTH))
 }
 
 impl ScriptErrors<'_> {
@@ -32,7 +43,7 @@ impl ScriptErrors<'_> {
     /// Returns the message of a failed statement, like [`Self::format_token_error`]. If the
     /// position is not found, the message shows a summary of the statement instead of the line.
     pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
-        let hint = hint_folder(message).unwrap_or_default();
+        let hint = hint_folder(message).or_else(|| self.hint_shell(statement)).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.
         let message = &message.replace("table 'datafusion.public.", "table '");
         let place = self.find_place(statement, message);
@@ -53,6 +64,13 @@ impl ScriptErrors<'_> {
                 format!("{}{message}{hint}\n  in: {summary}", self.format_prefix(at, false))
             }
         }
+    }
+
+    /// Suggests the shell if a script has one of its commands.
+    fn hint_shell(&self, statement: &Statement) -> Option<String> {
+        let command = statement.text.split_whitespace().next()?;
+        let is_command = command.len() > 1 && command.starts_with('.') && !self.name.is_empty();
+        is_command.then(|| format!("; {command} is a command of the shell, which serrate -i opens"))
     }
 
     /// Returns the start of a message: script, line and, if `with_column` is true, column. In the
@@ -81,16 +99,7 @@ impl ScriptErrors<'_> {
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         let before: String = line.chars().take(column).map(plain).collect();
         let after: String = line.chars().skip(column).map(plain).collect();
-        let before = before.trim_start();
-        let before = match before.width() > WIDTH / 2 {
-            true => format!("…{}", take_last_columns(before, WIDTH / 2)),
-            false => before.to_owned(),
-        };
-        let room = WIDTH.saturating_sub(before.width());
-        let after = match after.trim_end().width() > room {
-            true => format!("{}…", take_first_columns(&after, room)),
-            false => after.trim_end().to_owned(),
-        };
+        let (before, after) = cut_around(before.trim_start(), after.trim_end(), self.width);
         format!("\n  {before}{after}\n  {}^", " ".repeat(before.width()))
     }
 
@@ -125,6 +134,21 @@ impl ScriptErrors<'_> {
 #[cfg(not(feature = "cloud"))]
 fn hide_credentials(text: &str) -> Cow<'_, str> {
     text.into()
+}
+
+/// Cuts the parts of a line before and after the caret, if together they are wider than `width`.
+fn cut_around(before: &str, after: &str, width: usize) -> (String, String) {
+    let most = width.saturating_sub(after.width().min(width / 2));
+    let before = match before.width() > most {
+        true => format!("…{}", take_last_columns(before, most.saturating_sub(1))),
+        false => before.to_owned(),
+    };
+    let room = width.saturating_sub(before.width());
+    let after = match after.width() > room {
+        true => format!("{}…", take_first_columns(after, room.saturating_sub(1))),
+        false => after.to_owned(),
+    };
+    (before, after)
 }
 
 fn take_first_columns(text: &str, width: usize) -> String {
@@ -445,7 +469,7 @@ mod tests {
     use crate::cli::script::split_statements;
 
     fn describe_error(name: &str, text: &str, message: &str) -> String {
-        let script = ScriptErrors { name, text, dialect: Dialect::DuckDB };
+        let script = ScriptErrors { name, text, dialect: Dialect::DuckDB, width: WIDTH };
         let parts = split_statements(text, &Dialect::DuckDB).unwrap();
         script.format_statement_error(parts.statements.last().unwrap(), message)
     }
@@ -560,6 +584,15 @@ mod tests {
         assert!(lines[1].width() <= 80, "{said}");
         let at = lines[2].find('^').unwrap();
         assert_eq!(lines[1].chars().skip(at).take(3).collect::<String>(), "foo");
+        // A line that fits is shown whole, wherever the caret is.
+        let text = format!("SELECT {}, foo FROM t", "a".repeat(50));
+        let said = describe_error("", &text, "No field named foo.");
+        assert!(said.contains(&format!("\n  {text}\n")), "{said}");
+        let parts = cut_around(&"a".repeat(30), "bc", 20);
+        assert_eq!(parts, (format!("…{}", "a".repeat(17)), "bc".to_owned()));
+        let parts = cut_around(&"a".repeat(30), &"b".repeat(30), 20);
+        assert_eq!(parts, (format!("…{}", "a".repeat(9)), format!("{}…", "b".repeat(9))));
+        assert_eq!((choose_width(None), choose_width(Some(200))), (WIDTH, 196));
         let said = describe_error("", "SELECT '血圧', foo", "No field named foo.");
         assert!(said.ends_with(&format!("\n{}^", " ".repeat(17))), "{said}");
     }

@@ -23,7 +23,7 @@ use super::output::{
     self, OutputTarget, ResultWriter, TableStyle, find_terminal_width, group_digits,
 };
 use super::panics;
-use super::place::ScriptErrors;
+use super::place::{ScriptErrors, choose_width};
 use super::progress::QueryProgress;
 use super::script::{self, Statement};
 use crate::access;
@@ -51,6 +51,8 @@ pub(super) struct Runner {
     results: usize,
     /// Whether standard output has text, which a blank line separates from the title of the next statement.
     printed: bool,
+    /// Lines of the comment above the running statement, until they are printed.
+    title: Vec<String>,
     #[cfg(feature = "cluster")]
     cluster: Option<crate::cluster::Cluster>,
 }
@@ -96,6 +98,7 @@ impl Runner {
             format_before_lines: Format::Table,
             results: 0,
             printed: false,
+            title: Vec::new(),
             #[cfg(feature = "cluster")]
             cluster,
         })
@@ -219,12 +222,17 @@ impl Runner {
 
     /// Runs the statements of `sql` up to the first that fails. `name` is the name of the script in messages.
     pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
-        let errors = ScriptErrors { name, text: sql, dialect: self.dialect() };
+        let width = choose_width(find_terminal_width());
+        let errors = ScriptErrors { name, text: sql, dialect: self.dialect(), width };
         let script = script::split_statements(sql, &self.dialect())
             .map_err(|e| Failure::from_message(errors.format_token_error(&e)))?;
         for statement in &script.statements {
-            self.print_title(statement)?;
+            self.title.clone_from(&statement.title);
             let result = self.run_statement(statement).await;
+            if result.is_err() {
+                // Writes the heading before the error.
+                let _ = self.target.flush();
+            }
             result.map_err(|failure| match failure {
                 Failure::Failed(_) if self.target.is_closed() => Failure::Closed,
                 Failure::Failed(message) => {
@@ -236,27 +244,41 @@ impl Runner {
         Ok(())
     }
 
-    /// Prints the comment above a statement as a heading, if results are tables on standard output.
-    fn print_title(&mut self, statement: &Statement) -> Outcome {
+    /// Prints the comment above the statement as a heading before its first output, if results are
+    /// tables on standard output. Returns whether it printed a heading. The heading stays in the
+    /// buffer until the result follows, because a progress bar may be on the screen.
+    fn print_title(&mut self) -> Outcome<bool> {
+        let title = std::mem::take(&mut self.title);
         let titled = matches!(self.format, Format::Table | Format::Line);
-        if titled && !self.target.has_file() && !statement.title.is_empty() {
-            if self.printed {
-                writeln!(self.target)?;
-            }
-            self.printed = true;
-            let width = find_terminal_width().unwrap_or(usize::MAX);
-            for line in &statement.title {
-                writeln!(self.target, "{}", wrap_words(line, width, 0))?;
-            }
-            self.target.flush()?;
+        if !titled || self.target.has_file() || title.is_empty() {
+            return Ok(false);
         }
-        Ok(())
+        if self.printed {
+            writeln!(self.target)?;
+        }
+        self.printed = true;
+        match find_terminal_width() {
+            Some(width) => {
+                for paragraph in join_lines(&title) {
+                    writeln!(self.target, "{}", wrap_words(&paragraph, width, 0))?;
+                }
+            }
+            None => {
+                for line in &title {
+                    writeln!(self.target, "{line}")?;
+                }
+            }
+        }
+        Ok(true)
     }
 
     async fn run_statement(&mut self, statement: &Statement) -> Outcome {
         let start = Instant::now();
         let context = self.context.clone();
         let sql = statement.pad_to_position();
+        let first = statement.text.split_whitespace().next();
+        let shows = first.is_some_and(|word| word.eq_ignore_ascii_case("show"));
+        self.look.set_first_whole(shows);
         // A panic ends the statement but not the shell with its tables.
         let execute = AssertUnwindSafe(self.execute_statement(&context, &sql)).catch_unwind();
         let result = interrupt::run_or_cancel(async { Ok(execute.await) }).await;
@@ -324,6 +346,7 @@ impl Runner {
             }
             return Ok(());
         }
+        let is_titled = self.print_title()?;
         self.printed = true;
         if explains && matches!(self.format, Format::Table | Format::Line) {
             self.results += 1;
@@ -335,7 +358,9 @@ impl Runner {
                     let in_shell = self.format_on_screen.is_some();
                     return Err(output::make_second_result_error(self.format, path, in_shell));
                 }
-                (Format::Markdown | Format::Csv | Format::Line, _) => writeln!(self.target)?,
+                (Format::Markdown | Format::Csv | Format::Line, _) if !is_titled => {
+                    writeln!(self.target)?;
+                }
                 _ => {}
             }
         }
@@ -350,13 +375,15 @@ impl Runner {
                 "Arrow IPC is binary and is not written to a terminal; write it to a file with -o FILE.arrow, or in the shell with .output FILE.arrow, or pass it to a program: serrate .. | program",
             ));
         }
+        // The writer of CSV writes the header at once, but a query that fails prints none.
+        let mut next = stream.next().await.transpose()?;
         let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
-        while let Some(batch) = stream.next().await {
-            let batch = batch?;
+        while let Some(batch) = next {
             if mixes {
                 progress.remove_bar();
             }
             writer.write(&batch)?;
+            next = stream.next().await.transpose()?;
         }
         progress.remove_bar();
         writer.finish()
@@ -389,6 +416,7 @@ impl Runner {
     /// Prints a message to standard output if results are tables there, and otherwise to stderr.
     fn print_note(&mut self, message: &str) -> Outcome {
         if matches!(self.format, Format::Table | Format::Line) && !self.target.has_file() {
+            self.print_title()?;
             self.printed = true;
             writeln!(self.target, "{message}")?;
             self.target.flush()?;
@@ -442,6 +470,11 @@ async fn start_statement(
         if done.is_none() && !explains { crate::sql::prefer_source_order(plan)? } else { plan };
     let stream = execute_stream(Arc::clone(&plan), task)?;
     Ok(Some(RunningStatement { plan, stream, done, explains }))
+}
+
+/// Joins the lines of a comment; an empty line ends a paragraph.
+fn join_lines(lines: &[String]) -> Vec<String> {
+    lines.split(String::is_empty).filter(|part| !part.is_empty()).map(|p| p.join(" ")).collect()
 }
 
 /// Suggests how to read a folder if a statement uses the name of the folder as the name of a table.

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{THREADS, parse_up_to};
-use super::convert_files::print_line;
+use super::convert_files::print_sentence;
 use super::files::check_name;
 use super::interrupt;
 use super::output::group_digits;
@@ -132,7 +132,7 @@ pub(super) fn convert_cohort(
     let report = report.map_err(Failure::from)?;
     describe_notes(&report, options.unknown).iter().for_each(|note| progress.show_note(note));
     progress.finish();
-    print_line(&format!(
+    print_sentence(&format!(
         "wrote {} subjects, {} events, {} measurements and {} static facts in {} shards to {}",
         group_digits(report.subjects()),
         group_digits(report.events()),
@@ -143,9 +143,9 @@ pub(super) fn convert_cohort(
     ))?;
     let unknown = report.unknown_measurements();
     if unknown == 0 {
-        return print_line(&format!("{} codes", group_digits(report.codes)));
+        return print_sentence(&format!("{} codes", group_digits(report.codes)));
     }
-    print_line(&format!(
+    print_sentence(&format!(
         "{} codes; {} measurements of {} others {}: {}",
         group_digits(report.codes),
         group_digits(unknown),

@@ -50,8 +50,8 @@ struct ConnectionArgs {
     /// encrypted.
     #[arg(long, value_name = "FILE")]
     worker_ca: Option<PathBuf>,
-    /// Seconds after which a silent worker counts as lost.
-    #[arg(long, value_name = "SECONDS", default_value_t = SILENCE,
+    /// Seconds after which a silent worker counts as lost [default: 60].
+    #[arg(long, value_name = "SECONDS", default_value_t = SILENCE, hide_default_value = true,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     worker_timeout: u64,
 }
@@ -78,13 +78,15 @@ impl ConnectionArgs {
         "PEM file with the certificate of the other workers or of their authority [default: that of --tls-cert]"
     )),
     mut_arg("worker_timeout", |arg| arg
-        .help("Seconds after which a silent machine counts as lost"))
+        .help("Seconds after which a silent machine counts as lost [default: 60]"))
 )]
 pub(super) struct WorkerArgs {
     /// Address to listen on; port 0 chooses a free one. Addresses of other machines require --token-file.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7100")]
     listen: String,
-    /// Memory for all queries together, such as 8GB [default: no limit].
+    /// Memory for the sorts, joins and aggregates of all queries together, such as 8GB; a query that
+    /// needs more spills or fails. --memory-limit limits what no operator owns, such as look-up tables
+    /// and shards of MEDS data [default: no limit].
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
     #[command(flatten)]

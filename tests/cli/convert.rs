@@ -237,6 +237,11 @@ fn what_a_format_cannot_hold_is_refused_by_name() {
     assert!(err.contains("codes"), "{err}");
     let err = place.fails(1, &["convert", "n.ndjson", "n.xyz"]);
     assert!(err.contains("no known extension"), "{err}");
+    place.patients("x.nrt");
+    let err = place.fails(2, &["convert", "x.nrt", "y.csv"]);
+    let advice = "write it with SQL: serrate -c \"FROM 'x.nrt'\" -o y.csv";
+    assert!(err.contains(advice) && !place.exists("y.csv"), "{err}");
+    place.ok(&["-c", "FROM 'x.nrt'", "-o", "y.csv"]);
 }
 
 #[test]

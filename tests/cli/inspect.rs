@@ -127,6 +127,13 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     let out = place.ok(&["inspect", &meds, "--codes", "2"]);
     assert!(out.contains("the 2 most frequent of") && out.contains("padded SEM"), "{out}");
     assert!(!place.ok(&["inspect", &meds, "--codes", "0"]).contains("most frequent"));
+    // All columns of the tables fit 80 columns, and tables have titles.
+    let output = place.command().env("COLUMNS", "80").args(["inspect", &meds]).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(!out.contains("more column"), "{out}");
+    for expected in ["\nsplits\n", "\nshards\n", "most events", "┆ text (dictionary)"] {
+        assert!(out.contains(expected), "{expected}: {out}");
+    }
 
     // Tensors are inspected as the rows that they hold.
     let cohort = data("synthea-meds-torch-data");

@@ -169,6 +169,13 @@ fn meds_becomes_a_cohort_that_is_checked_and_read_in_sql() {
         "{}",
         said.out
     );
+    // On a terminal, lines are broken, and the kind of a finding comes first.
+    let mut command = place.command();
+    let output = command.env("COLUMNS", "60").args(["check", "cohort"]).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.contains("error [pair] cohort/tokenization/"), "{out}");
+    let is_long = |line: &&str| line.chars().count() > 60 && line.trim_start().contains(' ');
+    assert_eq!(out.lines().find(is_long), None, "{out}");
     let help = place.ok(&["check", "--help"]);
     assert!(
         help.contains("error    label-contradiction ") && help.contains("warning  label-late ")

@@ -115,6 +115,17 @@ fn results_of_nrt_files_are_shown() {
 }
 
 #[test]
+fn a_query_that_fails_prints_no_header() {
+    let said = Place::new().run(&[
+        "-f",
+        "csv",
+        "-c",
+        "SELECT concat('x', i)::INT AS a FROM unnest(range(1)) AS t(i)",
+    ]);
+    assert_eq!((said.code, said.out.as_str()), (1, ""), "{}", said.err);
+}
+
+#[test]
 fn tables_fit_the_terminal() {
     let place = Place::new();
     let meds = data("synthea-meds");
@@ -152,6 +163,10 @@ fn tables_fit_the_terminal() {
         out.starts_with("one two three four five six seven eight nine ten eleven\ntwelve\n┌"),
         "{out}"
     );
+    // The lines of a comment are joined; an empty line ends a paragraph.
+    let out =
+        run("40", "-- one two three four five six\n-- seven eight nine ten\n--\n-- end\nSELECT 1");
+    assert!(out.starts_with("one two three four five six seven eight\nnine ten\nend\n┌"), "{out}");
     let out =
         run("60", "SELECT concat('aaaaaaaaaa', 'bbbbbbbbbb', 'cccccccccc', 'dddddddddd') = 'x'");
     assert!(out.lines().count() <= 6, "{out}");
@@ -159,6 +174,11 @@ fn tables_fit_the_terminal() {
     let out = run("80", &format!("SUMMARIZE SELECT * FROM meds('{meds}')"));
     let header = out.lines().nth(1).unwrap();
     assert!(header.contains("┆ null_percentage ┆") && header.contains("┆ avg"), "{out}");
+    // The names of settings are shown whole, so that they can be copied.
+    let out = run("80", "SHOW ALL");
+    assert!(out.contains("│ datafusion.catalog.create_default_catalog_and_schema "), "{out}");
+    let mut names = out.lines().filter(|l| l.starts_with('│')).filter_map(|l| l.split('┆').next());
+    assert!(names.all(|name| !name.contains('…')), "{out}");
     // Only tables fit the terminal.
     let csv =
         place.command().env("COLUMNS", "40").args(["-f", "csv", "-c", &sql]).output().unwrap();

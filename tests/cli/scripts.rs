@@ -71,6 +71,9 @@ fn a_script_may_come_from_standard_input() {
     let said = place.run_with(&[], "SELECT 1;\nSELECT x;");
     assert_eq!(said.code, 1);
     assert!(said.err.contains("standard input:2"), "{}", said.err);
+    let said = place.run_with(&[], ".tables\n");
+    let hint = "; .tables is a command of the shell, which serrate -i opens\n";
+    assert!(said.code == 1 && said.err.contains(hint), "{}", said.err);
     assert_eq!(place.ok(&[]), "");
 }
 
@@ -145,7 +148,14 @@ fn wrong_usage_is_2_and_help_is_0() {
         let args = [command, &["--help"]].concat();
         let help = place.ok(&args);
         assert!(help.contains("Examples:") && help.contains("Usage:"), "{help}");
+        // A default follows its text, without a blank line.
+        let lines: Vec<&str> = help.lines().map(str::trim).collect();
+        let is_apart = |pair: &&[&str]| pair[0].is_empty() && pair[1].starts_with("[default");
+        assert_eq!(lines.windows(2).find(is_apart), None, "{help}");
     }
+    let err =
+        place.fails(2, &["generate", "--patients", "3", "--to", "meds-torch-data", "-o", "x"]);
+    assert!(err.contains("meds-torch-data"), "{err}");
     let copy = "COPY (SELECT 1 AS a) TO 'x.parquet'";
     let err = place.fails(2, &["-c", copy, "--overwrite"]);
     assert!(err.contains("OPTIONS (overwrite true)"), "{err}");
@@ -173,6 +183,13 @@ fn a_command_may_begin_with_a_comment() {
     // Comments are titles of tables, with a blank line between a table and the next title.
     let out = place.ok(&["-c", "-- one\nSELECT 1 AS a;\n-- two\nSELECT 2 AS b"]);
     assert!(out.starts_with("one\n┌") && out.contains("┘\n\ntwo\n┌"), "{out}");
+    // A statement that prints nothing has no title.
+    let out = place.ok(&["-c", "-- a view\nCREATE VIEW v AS SELECT 1 AS a;\nFROM v"]);
+    assert!(out.starts_with("┌"), "{out}");
+    let copy = "-- a file\nCOPY (SELECT 1 AS a) TO 'a.parquet'";
+    assert_eq!(place.ok(&["-c", copy]), "a file\nwrote 1 row to a.parquet\n");
+    let out = place.ok(&["-f", "line", "-c", "-- one\nSELECT 1 AS a;\n-- two\nSELECT 2 AS b"]);
+    assert_eq!(out, "one\na = 1\n\ntwo\nb = 2\n");
 }
 
 #[test]
@@ -199,6 +216,10 @@ fn errors_show_their_place() {
         let err = place.fails(1, &["-c", sql]);
         assert!(err.contains(expected), "{sql}: {err}");
     }
+    // A line that fits is shown whole.
+    let sql = "SELECT 2.5::INT, 1.005::DECIMAL(10,2), '1.5'::INT";
+    let err = place.fails(1, &["-c", sql]);
+    assert!(err.contains(&format!("\n  {sql}\n")), "{err}");
     // The shell names the line only if there are several.
     let said = place.run_with(&["-i"], "SELECT nope;\nSELECT 1,\n  nope;\n");
     assert!(said.err.contains("error: No field named nope"), "{}", said.err);
@@ -240,6 +261,11 @@ fn unknown_functions_have_a_counterpart_or_a_neighbour() {
     }
     let err = place.fails(1, &["-c", "PIVOT t ON k USING sum(v)"]);
     assert!(err.contains("-c:1:1: PIVOT is not supported: write an aggregate"), "{err}");
+    // With several commands, the place names the command.
+    let err = place.fails(1, &["-c", "SELECT 1", "-c", "SELECT nope"]);
+    assert!(err.contains("error: -c[2]:1:8: No field named nope"), "{err}");
+    let err = place.fails(1, &["-c", "SELECT ragged_sum([1]) FILTER (WHERE true)"]);
+    assert!(err.contains("use CASE WHEN condition THEN ragged_sum(..) END"), "{err}");
     let said = place.run_with(&["-i"], ".help list_mean\n.help ragged_days\n");
     assert!(said.err.contains("write ragged_mean(..)"), "{}", said.err);
     assert!(said.err.contains("write extract(epoch FROM ragged_diff(time))"), "{}", said.err);

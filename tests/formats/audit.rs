@@ -53,8 +53,9 @@ fn one<'a>(audit: &'a Audit, name: &str, parts: &[&str]) -> &'a Finding {
 fn sound_data_has_no_error() {
     let meds = audit(&data("synthea-meds"));
     assert_eq!(names(&meds, Severity::Error), [""; 0]);
-    one(&meds, "unseen-code", &["outside train, 27 code(s)"]);
-    one(&meds, "unknown-code", &["the file lacks 27 code(s)", "0.2 % of all"]);
+    let unseen = one(&meds, "unseen-code", &["outside train, 27 code(s) with 52 measurement(s)"]);
+    let unknown = one(&meds, "unknown-code", &["the file lacks 27 code(s)", "0.2 % of all"]);
+    assert_eq!((unseen.count, unknown.count), (52, 52));
     assert_eq!((meds.labels, meds.shards.len()), (1715, 4));
     let total: u64 = meds.shards.iter().map(|s| s.measurements + s.statics).sum();
     assert_eq!(total, 24_866);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, StringArray};
 use arrow::datatypes::DataType;
 
-use super::{AuditLog, describe_core_error, list_names};
+use super::{AuditLog, Severity, describe_core_error, list_names};
 use crate::io::meds::Vocabulary;
 use crate::io::meds::file::{MedsFile, is_string_like};
 
@@ -106,21 +106,25 @@ impl CodeTable {
                     describe(&unknown)
                 );
                 let expected = "the codes of the data (without the file, they are the vocabulary)";
-                log.add_error("vocabulary-loss", &path, String::new, found, expected);
+                log.add(Severity::Error, "vocabulary-loss", &path, "", lost, || {
+                    (String::new(), found, expected.into())
+                });
             } else if !unknown.is_empty() {
                 let share = format_percent(lost, all);
                 let found = format!("the file lacks {} ({share} of all)", describe(&unknown));
-                log.add_warning("unknown-code", &path, String::new, found, "the codes of the data");
+                let expected = "the codes of the data";
+                log.warn_many(lost, "unknown-code", &path, String::new(), found, expected);
             }
         }
         let unseen: Vec<(&Arc<str>, u64)> =
             codes.iter().filter(|(_, [train, _])| *train == 0).map(|(c, [_, n])| (c, *n)).collect();
         if !unseen.is_empty() && codes.iter().any(|(_, [train, _])| *train > 0) {
             let found = format!("outside train, {}", describe(&unseen));
-            log.add_warning(
+            log.warn_many(
+                unseen.iter().map(|(_, n)| n).sum(),
                 "unseen-code",
                 &root.join("data"),
-                String::new,
+                String::new(),
                 found,
                 "codes that train has",
             );

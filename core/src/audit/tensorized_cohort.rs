@@ -343,10 +343,12 @@ fn report_unseen_tokens(
     if !seen.values().any(|[train, _]| *train > 0) {
         return;
     }
+    let mut count: u64 = 0;
     let unseen: Vec<String> = seen
         .iter()
         .filter(|(token, [train, _])| **token > 0 && *train == 0)
-        .map(|(token, _)| {
+        .map(|(token, [_, other])| {
+            count += *other;
             let code = u32::try_from(*token).ok().and_then(|t| vocabulary?.decode(t));
             code.map_or_else(|| token.to_string(), ToString::to_string)
         })
@@ -354,10 +356,11 @@ fn report_unseen_tokens(
     if !unseen.is_empty() {
         let found =
             format!("outside train, {} code(s): {}", unseen.len(), list_names(unseen.iter()));
-        log.add_warning(
+        log.warn_many(
+            count,
             "unseen-code",
             &root.join(TENSORS),
-            String::new,
+            String::new(),
             found,
             "codes that train has",
         );

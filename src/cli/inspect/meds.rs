@@ -38,9 +38,9 @@ impl MedsReport {
             all.push(self.summary.total());
         }
         writeln!(out)?;
-        build_parts_table("split", &all).write(out)?;
+        write_parts("split", &all, out)?;
         if self.summary.shards().len() > splits.len() {
-            build_parts_table("shard", self.summary.shards()).write(out)?;
+            write_parts("shard", self.summary.shards(), out)?;
         }
         let codes = self.summary.codes();
         if n == 0 || codes.is_empty() {
@@ -48,18 +48,21 @@ impl MedsReport {
         }
         let total = self.summary.total();
         let total = total.measurements + total.statics;
-        let header = ["code", "name", "occurrences", "share", "with a number", "without a time"];
-        let mut rows = TextTable::new(&header, 2);
+        let has_names = codes.iter().take(n).any(|c| self.names.contains_key(&c.code));
+        let texts = if has_names { vec!["code", "name"] } else { vec!["code"] };
+        let numbers = ["occurrences", "share", "with a number", "without a time"];
+        let mut rows = TextTable::new(&[&texts[..], &numbers].concat(), texts.len());
         for CodeSummary { code, occurrences } in codes.iter().take(n) {
             let all = occurrences.measurements + occurrences.statics;
-            rows.add_row([
-                code.clone(),
-                self.names.get(code).cloned().unwrap_or_default(),
+            let mut row = vec![code.clone()];
+            row.extend(has_names.then(|| self.names.get(code).cloned().unwrap_or_default()));
+            row.extend([
                 group_digits(all),
                 format_percent(compute_safe_ratio(all, total)),
                 format_percent(compute_safe_ratio(occurrences.values, all)),
                 group_digits(occurrences.statics),
             ]);
+            rows.add_row(row);
         }
         match codes.len() {
             all if all > n => {
@@ -117,31 +120,30 @@ impl MedsReport {
     }
 }
 
-fn build_parts_table(what: &str, parts: &[PartSummary]) -> TextTable {
-    let header = [
-        what,
-        "subjects",
-        "events",
-        "measurements",
-        "static",
-        "most events",
-        "most measurements",
-        "padded SM",
-        "padded SEM",
-    ];
-    let mut rows = TextTable::new(&header, 1);
+/// Writes two tables of splits or shards, because one table would be wider than 80 columns.
+fn write_parts(what: &str, parts: &[PartSummary], out: &mut impl Write) -> Outcome {
+    let header = [what, "subjects", "events", "measurements", "static facts"];
+    let mut counts = TextTable::new(&header, 1);
+    let header = [what, "most events", "most measurements", "padded SM", "padded SEM"];
+    let mut sizes = TextTable::new(&header, 1);
     for p in parts {
-        rows.add_row([
+        counts.add_row([
             p.name.clone(),
             group_digits(p.subjects),
             group_digits(p.events),
             group_digits(p.measurements),
             group_digits(p.statics),
+        ]);
+        sizes.add_row([
+            p.name.clone(),
             group_digits(p.most_events),
             group_digits(p.most_measurements),
             format_rounded(p.padded_measurements()),
             format_rounded(p.padded_events()),
         ]);
     }
-    rows
+    writeln!(out, "{what}s")?;
+    counts.write(out)?;
+    writeln!(out, "{what}s: longest subjects, and sizes if all subjects are padded to them")?;
+    sizes.write(out)
 }

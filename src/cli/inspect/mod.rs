@@ -7,6 +7,7 @@ mod meds;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use arrow::datatypes::DataType;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -156,15 +157,16 @@ fn write_report(
         }
         let stats = &group.stats;
         if stats.ndim() > 1 {
-            let header =
-                ["axis", "name", "lists", "elements", "min", "median", "p99", "max", "occupied"];
-            let mut axes = TextTable::new(&header, 2);
+            let has_names = (1..stats.ndim()).any(|axis| stats.axis_name(axis).is_some());
+            let texts = if has_names { vec!["axis", "name"] } else { vec!["axis"] };
+            let numbers = ["lists", "elements", "min", "median", "p99", "max", "occupied"];
+            let mut axes = TextTable::new(&[&texts[..], &numbers].concat(), texts.len());
             for axis in 1..stats.ndim() {
                 let lengths = stats.lengths(axis)?;
                 let or_none = |n: Option<usize>| n.map_or("-".into(), group_digits);
-                axes.add_row([
-                    axis.to_string(),
-                    stats.axis_name(axis).unwrap_or("").to_owned(),
+                let mut row = vec![axis.to_string()];
+                row.extend(has_names.then(|| stats.axis_name(axis).unwrap_or("").to_owned()));
+                row.extend([
                     group_digits(lengths.lists()),
                     group_digits(lengths.total()),
                     or_none(lengths.min()),
@@ -173,6 +175,7 @@ fn write_report(
                     or_none(lengths.max()),
                     stats.occupied(axis).map_or("-".into(), format_percent),
                 ]);
+                axes.add_row(row);
             }
             axes.write(out)?;
         }
@@ -185,7 +188,7 @@ fn write_report(
             columns.add_row([
                 column.name.clone(),
                 column.axis.to_string(),
-                column.data_type.to_string(),
+                describe_type(&column.data_type),
                 group_digits(column.values),
                 share(column.nulls),
                 if is_float(column) { share(column.nans) } else { "-".into() },
@@ -301,6 +304,14 @@ fn list_tensors(path: &Path, file: &SafetensorsFile) -> Outcome<Value> {
         })
         .collect();
     Ok(json!({ "path": path, "format": "safetensors", "bytes": bytes, "tensors": tensors }))
+}
+
+/// Returns the name of a type for people. The key type of a dictionary of texts is not shown.
+fn describe_type(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Dictionary(_, values) if values.is_string() => "text (dictionary)".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 fn is_float(column: &ColumnStats) -> bool {

@@ -42,6 +42,9 @@ pub(in crate::cli) struct TableStyle {
     header: usize,
     /// All columns from this index on are aligned to the right, whatever their types.
     numbers_from: usize,
+    /// Whether the first column is neither cut nor the others omitted, even if the table is then wider
+    /// than the terminal: users copy the names of settings.
+    first_whole: bool,
 }
 
 impl TableStyle {
@@ -61,12 +64,17 @@ impl TableStyle {
             charset: Charset::Utf8,
             header: LEAST_WIDTH,
             numbers_from: usize::MAX,
+            first_whole: false,
         }
     }
 
     /// Sets the width of lines for the next result, unless the user has set the width of values.
     pub(in crate::cli) fn set_line(&mut self, line: Option<usize>) {
         self.line = line.filter(|_| !self.fixed);
+    }
+
+    pub(in crate::cli) fn set_first_whole(&mut self, whole: bool) {
+        self.first_whole = whole;
     }
 
     pub(in crate::cli) fn set_widths(&mut self, widths: Vec<usize>) {
@@ -208,7 +216,9 @@ impl TableWriter {
         let narrow = |at, width: usize| {
             let set = self.look.find_width_of_column(at);
             let width = set.unwrap_or(width);
-            let whole = set.is_none() && is_shown_whole(self.schema.field(at).data_type());
+            let is_whole = is_shown_whole(self.schema.field(at).data_type())
+                || at == 0 && self.look.first_whole;
+            let whole = set.is_none() && is_whole;
             ShownColumn::Column {
                 at,
                 width: (!whole).then_some(width),
@@ -223,7 +233,10 @@ impl TableWriter {
             return Ok((all, 0..0));
         }
         let least = (0..count).map(|at| self.compute_full_width(narrow(at, LEAST_WIDTH)));
-        let hidden = choose_hidden(&least.collect::<Outcome<Vec<_>>>()?, line);
+        let hidden = match self.look.first_whole {
+            true => 0..0,
+            false => choose_hidden(&least.collect::<Outcome<Vec<_>>>()?, line),
+        };
         let mark = if hidden.is_empty() { 0 } else { MARK };
         let room = line.saturating_sub(1).saturating_sub(mark);
         let kept: Vec<usize> = (0..count).filter(|at| !hidden.contains(at)).collect();
@@ -473,6 +486,7 @@ impl TextTable {
             charset: Charset::from_locale(),
             header: TEXT_HEADER,
             numbers_from: self.numbers_from,
+            first_whole: false,
         };
         let mut table = TableWriter::new(schema, look);
         table.push(&batch);

@@ -205,6 +205,10 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
                 Failure::from_message(format!("there is no mode {name:?}; the modes are {known}"))
             })?;
             runner.choose_format(format);
+            // Scripts that set the format of their output must not find a sentence in it.
+            if out.is_terminal() {
+                writeln!(out, "mode {}", name_format(format))?;
+            }
         }
         ("x", on) => {
             let on = match on {
