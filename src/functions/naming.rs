@@ -149,7 +149,7 @@ pub(crate) fn find_precedence(word: &str) -> Option<u8> {
         "NOT" => 3,
         "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=" | "IS" | "IN" | "LIKE" | "ILIKE" | "~"
         | "BETWEEN" => COMPARISON,
-        "|" | "&" | "BIT_XOR" | "<<" | ">>" | "||" => 5,
+        "|" | "&" | "^" | "BIT_XOR" | "<<" | ">>" | "||" => 5,
         "+" | "-" => 6,
         "*" | "/" | "%" => 7,
         _ => return None,
