@@ -23,6 +23,9 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
         E::Internal(message) => E::Plan(strip_blame(&message)),
         E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
         E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
+        E::Configuration(message) => {
+            E::Configuration(explain_namespace(&message).unwrap_or(message))
+        }
         E::NotImplemented(message) => match explain_unsupported(&message) {
             Some(said) => E::Plan(said.into()),
             None => E::NotImplemented(message),
@@ -62,6 +65,15 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
     of.starts_with("InSubquery(").then_some(
         "x IN (SELECT y FROM t) is a condition of WHERE; as a value, write (SELECT count(*) > 0 FROM t WHERE y = x)",
     )
+}
+
+/// Rewords the error about a setting whose first word names no group of settings.
+fn explain_namespace(message: &str) -> Option<String> {
+    let name = message.strip_prefix("Could not find config namespace \"")?.split('"').next()?;
+    Some(match name {
+        "cluster" => "the settings cluster.* are those of a session with workers, and this session has none; give their addresses with --workers".to_owned(),
+        name => format!("there is no setting {name}.*; SHOW ALL lists the settings"),
+    })
 }
 
 fn strip_blame(message: &str) -> String {
@@ -241,6 +253,18 @@ mod tests {
         assert!(several.contains("more than once"), "{several}");
         let off = said("Recursive CTEs are not enabled");
         assert!(off.contains("SET datafusion.execution.enable_recursive_ctes"), "{off}");
+    }
+
+    #[test]
+    fn settings_without_a_group_are_explained() {
+        let said = |name: &str| {
+            let e = ConfigOptions::default().set(name, "1").unwrap_err();
+            convert_internal_error(e).to_string()
+        };
+        let workers = said("cluster.bytes_per_task");
+        assert!(workers.contains("with --workers"), "{workers}");
+        let unknown = said("nothing.at_all");
+        assert!(unknown.contains("no setting nothing.*; SHOW ALL"), "{unknown}");
     }
 
     #[test]
