@@ -109,7 +109,7 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
                     "{} already exists; to replace it, write COPY .. TO 'FILE' (OVERWRITE), or OPTIONS (overwrite true) after STORED AS",
                     path.display()
                 ),
-                _ => inner.to_string(),
+                _ => remove_store_words(&inner.to_string()),
             },
         },
         DataFusionError::Collection(all) => describe_errors(all),
@@ -130,13 +130,27 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
         other => {
             let message = other.strip_backtrace();
             // Removes prefixes that name a step of DataFusion instead of the cause of the error.
-            let steps = ["Error during planning: ", "Schema error: ", "Execution error: "];
+            let steps = [
+                "Error during planning: ",
+                "Schema error: ",
+                "Execution error: ",
+                "Invalid or Unsupported Configuration: ",
+            ];
             let plain = steps
                 .iter()
                 .fold(message.as_str(), |text, step| text.strip_prefix(step).unwrap_or(text));
-            plain.trim_end().to_owned()
+            remove_store_words(plain.trim_end())
         }
     }
+}
+
+/// Removes words in which libraries say that an error is one of an object store. The cause after them
+/// begins with the URL of the bucket.
+#[cfg(feature = "cli")]
+pub(crate) fn remove_store_words(message: &str) -> String {
+    let stores = ["S3", "GCS", "Azure", "MicrosoftAzure", "HTTP"];
+    let message = message.replace("Object Store error: ", "");
+    stores.iter().fold(message, |text, store| text.replace(&format!("Generic {store} error: "), ""))
 }
 
 /// Number of errors of one statement whose messages are shown.
@@ -242,6 +256,23 @@ mod tests {
         assert_eq!(said(four.into()), "a\nalso: b\nalso: c\nalso: d");
         let four = ["a", "b", "c", "d\nValid fields are x."].map(plan);
         assert_eq!(said(four.into()), "a\nalso: b\nalso: c\nand 1 more error");
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn words_that_name_a_step_or_a_library_go() {
+        for (e, said) in [
+            (DataFusionError::Configuration("'lots' is no size".into()), "'lots' is no size"),
+            (
+                DataFusionError::Execution(
+                    "Object Store error: Generic S3 error: s3://b: no route".into(),
+                ),
+                "s3://b: no route",
+            ),
+            (DataFusionError::Plan("no table t".into()), "no table t"),
+        ] {
+            assert_eq!(describe_error(&e), said);
+        }
     }
 
     #[test]
