@@ -79,6 +79,8 @@ fn output_files_appear_whole_and_are_not_overwritten() {
     let place = Place::new();
     let said = place.run(&["-c", "SELECT 1 AS a", "-c", "SELECT nothing", "-o", "r.csv"]);
     assert_eq!(said.code, 1);
+    // The number of the option is not that of a line.
+    assert!(said.err.contains("-c #2:1:8: "), "{}", said.err);
     assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 0, "something was left behind");
     place.ok(&["-c", "SELECT 1 AS a", "-o", "r.csv"]);
     assert_eq!(fs::read_to_string(place.path("r.csv")).unwrap(), "a\n1\n");
