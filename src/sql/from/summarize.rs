@@ -50,7 +50,7 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
         return plan_err!("summarize: the query has no columns; select at least one");
     }
     // A list that is NULL has no value, but would otherwise become a row with NULL.
-    let without_null_lists = UnnestOptions::new().with_null_handling(NullHandling::Drop);
+    let unnest_options = UnnestOptions::new().with_null_handling(NullHandling::Drop);
     let mut plain = vec![count(lit(1)).alias("rows")];
     let mut of_lists = Vec::new();
     for (i, (column, data_type)) in columns.iter().enumerate() {
@@ -67,7 +67,7 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
         let leaf = leaf_type(data_type);
         let values = LogicalPlanBuilder::from(input.clone())
             .project(vec![leaves])?
-            .unnest_column_with_options(Column::from_name("leaf"), without_null_lists.clone())?;
+            .unnest_column_with_options(Column::from_name("leaf"), unnest_options.clone())?;
         let leaf_column = Expr::Column(Column::from_name("leaf"));
         let mut aggregates = vec![
             count(lit(1)).alias(format!("leaves{i}")),
