@@ -326,6 +326,12 @@ async fn settings_travel() {
     create_tables(&pair, folder.path(), 500).await;
     let sql = "SELECT count(*), sum(ragged_count(x)), max(ragged_max(x)) FROM n";
     pair.check_divided(sql).await;
+    for show in ["SHOW cluster.bytes_per_task", "SHOW ALL"] {
+        let listed = run_query(&pair.there, show).await.unwrap();
+        let listed = pretty_format_batches(&listed).unwrap().to_string();
+        let line = listed.lines().find(|line| line.contains("| cluster.bytes_per_task "));
+        assert!(line.is_some_and(|line| line.contains(" | 1 ")), "{show}: {listed}");
+    }
     let before = run_query(&pair.there, sql).await.unwrap();
     pair.set_both("serrate.nrt_nan", "nan").await;
     pair.check_divided(sql).await;

@@ -12,7 +12,7 @@ use super::interrupt;
 use super::output::find_terminal_width;
 use crate::error::Error;
 use crate::functions::wrap_words;
-use crate::sql::describe_error;
+use crate::sql::{describe_error, remove_store_words};
 
 pub(super) type Outcome<T = ()> = Result<T, Failure>;
 
@@ -117,7 +117,7 @@ impl From<Error> for Failure {
                 path.display()
             )),
             e if is_broken_pipe(&e) => Self::Closed,
-            e => Self::Failed(e.to_string()),
+            e => Self::Failed(remove_store_words(&e.to_string())),
         }
     }
 }

@@ -169,7 +169,7 @@ async fn run_queries(args: QueryArgs) -> Outcome {
         runner.run_file(file).await?;
     }
     for (i, sql) in args.commands.iter().enumerate() {
-        let name = if args.commands.len() == 1 { "-c".into() } else { format!("-c[{}]", i + 1) };
+        let name = if args.commands.len() == 1 { "-c".into() } else { format!("-c #{}", i + 1) };
         runner.run_script(&name, sql).await?;
     }
     if args.interactive || (nothing_asked && !piped) {

@@ -33,9 +33,8 @@ impl LimitArgs {
     /// Restricts the process. Nothing can lift the restriction afterwards.
     pub(super) fn apply_limits(&self) -> Outcome {
         if let Some(limit) = &self.memory_limit {
-            cap_memory(limit).map_err(|e| {
-                Failure::from_usage(format!("--memory-limit: {}", e.strip_backtrace()))
-            })?;
+            cap_memory(limit)
+                .map_err(|e| Failure::from_usage(format!("--memory-limit: {}", e.message())))?;
             return_freed_memory();
         }
         if !self.read_only && self.root.is_none() {

@@ -110,7 +110,7 @@ impl ServeArgs {
 
     fn parse_message_size(&self) -> Outcome<usize> {
         let bytes = parse_bytes(&self.max_message)
-            .map_err(|e| Failure::from_usage(format!("--max-message: {}", e.strip_backtrace())))?;
+            .map_err(|e| Failure::from_usage(format!("--max-message: {}", e.message())))?;
         match usize::try_from(bytes) {
             Ok(size) if MESSAGES.contains(&bytes) => Ok(size),
             _ => Err(Failure::from_usage(format!(
@@ -144,14 +144,14 @@ impl ServeArgs {
         authority: Option<String>,
     ) -> Outcome<Option<AttachSession>> {
         use crate::cluster::{ClientConfig, Cluster};
+        use crate::sql::describe_error;
         let mut config = ClientConfig::new(self.workers.as_deref().unwrap_or_default());
         if config.workers.is_empty() {
             return Ok(None);
         }
         config.token = token;
         config.authority = authority;
-        let cluster =
-            Cluster::new(&config).map_err(|e| Failure::from_usage(e.strip_backtrace()))?;
+        let cluster = Cluster::new(&config).map_err(|e| Failure::from_usage(describe_error(&e)))?;
         cluster.report_health(|health| {
             // A server also runs without standard error.
             let _ = writeln!(std::io::stderr(), "note: {health}");
@@ -234,5 +234,5 @@ pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
         serve_clients(config, interrupt::watch_session, ready, interrupt::wait_for_interrupt())
             .await;
     interrupt::remove_leftovers();
-    served.map_err(|e| Failure::from_message(e.strip_backtrace()))
+    served.map_err(Failure::from)
 }

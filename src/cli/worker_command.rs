@@ -13,6 +13,7 @@ use super::interrupt;
 use super::network::{ListenerFiles, read_text, read_token, resolve_address};
 use crate::cluster::{ClientConfig, Cluster, TlsIdentity, WorkerConfig, serve};
 use crate::config::parse_bytes;
+use crate::sql::describe_error;
 
 /// Default timeout in seconds: a machine that does not answer for so long counts as lost.
 const SILENCE: u64 = 60;
@@ -147,16 +148,14 @@ impl ClusterArgs {
         config.token.clone_from(&self.secrets.token);
         config.authority.clone_from(&self.secrets.authority);
         config.timeout = self.connection.get_timeout();
-        let cluster =
-            Cluster::new(&config).map_err(|e| Failure::from_usage(e.strip_backtrace()))?;
+        let cluster = Cluster::new(&config).map_err(|e| Failure::from_usage(describe_error(&e)))?;
         Ok(Some(cluster))
     }
 }
 
 pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
     let memory = args.memory.as_deref().map(parse_bytes).transpose();
-    let memory =
-        memory.map_err(|e| Failure::from_usage(format!("--memory: {}", e.strip_backtrace())))?;
+    let memory = memory.map_err(|e| Failure::from_usage(format!("--memory: {}", e.message())))?;
     let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let config = WorkerConfig {
         listen: resolve_address("--listen", &args.listen)?,
@@ -173,7 +172,7 @@ pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
     };
     interrupt::run_or_cancel(async {
         let served = serve(config, ready).await;
-        served.map_err(|e| Failure::from_message(e.strip_backtrace()))
+        served.map_err(Failure::from)
     })
     .await
 }

@@ -25,7 +25,7 @@ use url::Url;
 use super::VERSION;
 use super::codec::SerrateCodec;
 use super::planner::ClusterPlanner;
-use super::settings::ClusterOptions;
+use super::settings::{ClusterOptions, SentSettings};
 use super::tasks::{count_tasks, divide_leaf};
 
 /// Maximum time that a session waits until a connection to a worker is open.
@@ -235,12 +235,13 @@ impl Cluster {
             .with_distributed_worker_resolver(self.clone())
             .with_distributed_channel_resolver(self.shared.channels.clone())
             .with_distributed_user_codec(SerrateCodec)
-            .with_distributed_option_extension(ClusterOptions::default())
+            .with_distributed_option_extension(SentSettings::default())
             .with_distributed_desired_task_count_handler(count_tasks)
             .with_distributed_scale_up_leaf_node_handler(divide_leaf);
         let mut builder = builder;
         if let Some(config) = builder.config() {
             let options = config.options_mut();
+            options.extensions.insert(ClusterOptions::default());
             // Look-up functions need this option to read their table, but datafusion-distributed
             // unsets it.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;

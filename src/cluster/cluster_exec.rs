@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::client::Cluster;
-use super::settings::ClusterOptions;
+use super::settings::SentSettings;
 use crate::sql::{pass_through, replace_config};
 
 /// Returns a plan with one partition that returns the rows of a statement.
@@ -74,8 +74,8 @@ impl ExecutionPlan for ClusterExec {
     ) -> Result<SendableRecordBatchStream> {
         let mut config = context.session_config().clone();
         let options = config.options_mut();
-        if let Some(cluster) = options.extensions.get_mut::<ClusterOptions>() {
-            cluster.settings.clone_from(&self.settings);
+        if let Some(sent) = options.extensions.get_mut::<SentSettings>() {
+            sent.settings.clone_from(&self.settings);
         }
         let input = self.input.execute(partition, replace_config(&context, config))?;
         let (schema, cluster) = (self.schema(), self.cluster.clone());

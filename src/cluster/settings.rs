@@ -1,25 +1,77 @@
-//! Settings that a session sends to workers with a query.
+//! The settings `cluster.*`, and settings that a session sends to workers with a query.
+
+use std::any::Any;
 
 use arrow::error::ArrowError;
-use datafusion::common::{exec_datafusion_err, exec_err, extensions_options};
+use datafusion::common::config::{ConfigEntry, ExtensionOptions};
+use datafusion::common::{config_err, exec_datafusion_err, exec_err, extensions_options};
 use datafusion::config::{ConfigExtension, ConfigOptions};
 use datafusion::error::{DataFusionError, Result};
 use serde_json::{Map, Value};
 
-use crate::config::SerrateOptions;
+use crate::config::{SerrateOptions, parse_bytes};
 
-extensions_options! {
-    /// The settings `cluster.*` of a session with workers.
-    pub(crate) struct ClusterOptions {
-        /// Number of file bytes per task of a scan; more bytes use more workers
-        pub bytes_per_task: usize, default = 4 * 1024 * 1024
-        /// Settings of the session that differ from the defaults; set internally for each query
-        pub settings: String, default = String::new()
+/// The settings `cluster.*` of a session with workers. The macro `extensions_options` would list them
+/// without their prefix, so that SHOW would not find them.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterOptions {
+    /// Number of file bytes per task of a scan. More bytes use more workers.
+    pub(super) bytes_per_task: usize,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> Self {
+        Self { bytes_per_task: 4 << 20 }
     }
 }
 
 impl ConfigExtension for ClusterOptions {
     const PREFIX: &'static str = "cluster";
+}
+
+impl ExtensionOptions for ClusterOptions {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        if key != "bytes_per_task" {
+            return config_err!("there is no setting cluster.{key}; use cluster.bytes_per_task");
+        }
+        let bytes = parse_bytes(value).map_err(|e| {
+            DataFusionError::Configuration(format!("cluster.{key}: {}", e.message()))
+        })?;
+        self.bytes_per_task = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        vec![ConfigEntry {
+            key: format!("{}.bytes_per_task", Self::PREFIX),
+            value: Some(self.bytes_per_task.to_string()),
+            description: "Number of file bytes per task of a scan; a scan with more bytes uses more workers",
+        }]
+    }
+}
+
+extensions_options! {
+    /// The settings of a session that it sends to workers with each query.
+    pub(super) struct SentSettings {
+        /// Settings of the session that differ from the defaults; set internally for each query
+        pub settings: String, default = String::new()
+    }
+}
+
+impl ConfigExtension for SentSettings {
+    const PREFIX: &'static str = "cluster_session";
 }
 
 /// Prefixes of the settings that a session sends to workers, because they change what a worker computes.
@@ -129,6 +181,23 @@ mod tests {
             o.entries().into_iter().map(|e| (e.key, e.value)).collect()
         };
         assert_eq!(values(&options), values(&other));
+    }
+
+    #[test]
+    fn listed_names_are_those_that_set_takes() {
+        let mut options = ConfigOptions::default();
+        options.extensions.insert(ClusterOptions::default());
+        let find = |options: &ConfigOptions| {
+            let found = options.entries().into_iter().find(|e| e.key == "cluster.bytes_per_task");
+            found.and_then(|e| e.value)
+        };
+        assert_eq!(find(&options).as_deref(), Some("4194304"));
+        options.set("cluster.bytes_per_task", "1MiB").unwrap();
+        assert_eq!(find(&options).as_deref(), Some("1048576"));
+        for (name, value) in [("cluster.bytes_per_task", "lots"), ("cluster.settings", "{}")] {
+            let e = options.set(name, value).unwrap_err().to_string();
+            assert!(e.contains("cluster."), "{e}");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ use super::client::Channels;
 use super::codec::SerrateCodec;
 use super::nodes::{GuardExec, find_single_child};
 use super::preflight::retype_calls;
-use super::settings::{ClusterOptions, apply_settings};
+use super::settings::{SentSettings, apply_settings};
 use crate::access;
 use crate::config::SerrateOptions;
 use crate::secret::{TlsIdentity, encrypt_server, is_equal_secret};
@@ -177,7 +177,7 @@ fn build_state(
         .builder
         .with_distributed_user_codec(SerrateCodec)
         .with_distributed_channel_resolver(channels)
-        .with_distributed_option_extension_from_headers::<ClusterOptions>(&context.headers)?
+        .with_distributed_option_extension_from_headers::<SentSettings>(&context.headers)?
         .with_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
             check_plan(&event.plan)?;
             let plan = retype_calls(event.plan, event.session_config.options())?;
@@ -186,7 +186,7 @@ fn build_state(
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     let options = config.options_mut();
     options.extensions.insert(SerrateOptions::default());
-    let settings = options.extensions.get::<ClusterOptions>().map(|o| o.settings.clone());
+    let settings = options.extensions.get::<SentSettings>().map(|o| o.settings.clone());
     apply_settings(&settings.unwrap_or_default(), options)?;
     // Without work stealing, each partition reads its own files, in order.
     options.execution.enable_file_stream_work_stealing = false;

@@ -38,16 +38,29 @@ pub(crate) fn build_typed_lists() -> impl Iterator<Item = ScalarUDF> {
 
 /// Returns the function for lists whose element fields have one name and are nullable.
 pub(super) fn unify_lists(inner: Arc<ScalarUDF>) -> ScalarUDF {
-    ScalarUDF::new_from_impl(TypedLists { inner })
+    ScalarUDF::new_from_impl(TypedLists { inner, is_operator: false })
 }
 
 pub(super) fn concat_lists(lists: Vec<Expr>) -> Expr {
     unify_lists(array_concat_udf()).call(lists)
 }
 
+/// Returns the call of `array_concat` that `first || second` stands for.
+pub(super) fn plan_concatenation(first: Expr, second: Expr) -> Expr {
+    let function = TypedLists { inner: array_concat_udf(), is_operator: true };
+    ScalarUDF::new_from_impl(function).call(vec![first, second])
+}
+
+/// Whether a call of the function was written with the operator `||`.
+pub(crate) fn is_list_concatenation(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<TypedLists>().is_some_and(|lists| lists.is_operator)
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TypedLists {
     inner: Arc<ScalarUDF>,
+    /// Whether the call was written with an operator, which the names of columns show.
+    is_operator: bool,
 }
 
 impl ScalarUDFImpl for TypedLists {

@@ -104,7 +104,7 @@ pub(crate) use lead::build_shifted_windows;
 pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;
 pub(crate) use list_counts::build_signed_counts;
-pub(crate) use list_fields::{build_typed_lists, make_elements_nullable};
+pub(crate) use list_fields::{build_typed_lists, is_list_concatenation, make_elements_nullable};
 pub(crate) use list_subsets::build_null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, long_number, make_decimal_of_digits};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR};

@@ -3,7 +3,8 @@
 use arrow::array::Array;
 use arrow::datatypes::{DataType, IntervalUnit};
 use arrow::util::display::array_value_to_string;
-use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 
@@ -80,6 +81,22 @@ pub(super) fn write_chain_name<'a>(
     Ok(name)
 }
 
+/// Returns an expression for a message, without the names of tables and with literals as in SQL.
+pub(super) fn show_expression(expr: &Expr) -> String {
+    let shown = expr.clone().transform_up(|e| {
+        let name = match e {
+            Expr::Literal(value, _) => write_literal(&value),
+            Expr::Column(column) => column.name,
+            other => return Ok(Transformed::no(other)),
+        };
+        Ok(Transformed::yes(Expr::Column(Column::new_unqualified(name))))
+    });
+    shown.map_or_else(
+        |_| expr.schema_name().to_string(),
+        |shown| shown.data.schema_name().to_string(),
+    )
+}
+
 fn name_expression(expr: &Expr) -> Result<String> {
     Ok(match expr {
         Expr::Literal(value, _) => write_literal(value),
@@ -149,7 +166,7 @@ pub(crate) fn find_precedence(word: &str) -> Option<u8> {
         "NOT" => 3,
         "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=" | "IS" | "IN" | "LIKE" | "ILIKE" | "~"
         | "BETWEEN" => COMPARISON,
-        "|" | "&" | "BIT_XOR" | "<<" | ">>" | "||" => 5,
+        "|" | "&" | "^" | "BIT_XOR" | "<<" | ">>" | "||" => 5,
         "+" | "-" => 6,
         "*" | "/" | "%" => 7,
         _ => return None,

@@ -57,7 +57,7 @@ pub(crate) use statement::calls::find_similar_names;
 #[cfg(feature = "cli")]
 pub(crate) use statement::counterparts::find_counterpart;
 #[cfg(feature = "cli")]
-pub(crate) use statement::errors::{convert_internal_error, describe_error};
+pub(crate) use statement::errors::{convert_internal_error, describe_error, remove_store_words};
 #[cfg(feature = "cli")]
 pub(crate) use statement::planner::execute_plan;
 pub use statement::planner::{execute, parse, plan, sql};

@@ -93,7 +93,9 @@ fn other_machines_need_token_and_tls() {
     let token = write_token(dir.path());
     let token = token.to_str().unwrap();
     let open = ["--listen", "0.0.0.0:0"];
-    assert!(refused_start(&open).contains("--insecure-listen"));
+    let said = refused_start(&open);
+    assert!(said.starts_with("error: clients on other machines need"), "{said}");
+    assert!(said.contains("--insecure-listen"), "{said}");
     let with_token = [&open[..], &["--token-file", token]].concat();
     assert!(refused_start(&with_token).contains("--tls-cert"));
     let tls = ["--tls-cert", &shipped("certificate.pem"), "--tls-key", &shipped("key.pem")];

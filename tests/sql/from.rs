@@ -190,12 +190,25 @@ async fn columns_are_summarized() {
         assert!(rows[0].contains(" 1.0 ") && rows[0].ends_with(" 2.0"), "{}", rows[0]);
         assert!(rows[1].starts_with("b Utf8") && rows[1].contains(" 33.33 x z 2 3"), "{}", rows[1]);
         assert!(rows[2].starts_with("c List"), "{}", rows[2]);
-        assert!(rows[2].contains(" 33.33 1.5 4.0 3 3 3 2, 2 "), "{}", rows[2]);
+        assert!(rows[2].contains(" 25.0 1.5 4.0 3 3 4 2, 2 "), "{}", rows[2]);
         assert!(rows[2].ends_with(" 2.6666666666666665"), "{}", rows[2]);
         assert!(rows[3].contains("false true"), "{}", rows[3]);
     }
     let one = "SELECT column_name, count FROM (SUMMARIZE SELECT 1 AS x, [2] AS y)";
     assert_eq!(cells(&ctx, one).await, ["x 1", "y 1"]);
+    // The share of NULL is that of the values. A NULL or empty list has none.
+    let figures = "SELECT null_percentage, count, leaves FROM (SUMMARIZE SELECT x FROM (VALUES \
+        {}) AS v(x))";
+    for (lists, expected) in [
+        ("([1, NULL, NULL]), ([2]), ([]), (NULL)", "50.0 4 4"),
+        ("([[1, 2], NULL, []]), ([[NULL, 3]]), (NULL)", "25.0 3 4"),
+        ("([1]), (NULL)", "0.0 2 1"),
+        ("([NULL::INT])", "100.0 1 1"),
+        ("([]::INT[]), (NULL)", " 2 0"),
+        ("(1), (NULL), (NULL), (4)", "50.0 4"),
+    ] {
+        assert_eq!(cells(&ctx, &figures.replace("{}", lists)).await, [expected], "{lists}");
+    }
     assert!(shown(&ctx, "EXPLAIN SUMMARIZE t").await.contains("AggregateExec"));
     assert_eq!(cells(&ctx, "SUMMARIZE SELECT 1 AS a WHERE false").await.len(), 1);
 }

@@ -144,6 +144,17 @@ async fn operands_are_in_parentheses_where_they_have_to_be() {
         ("CAST(v + a AS DOUBLE) / d", "(v + a) / d"),
         ("CASE WHEN (v + a) * 2 > 3 THEN 1 END", "CASE WHEN (v + a) * 2 > 3 THEN 1 END"),
         ("(v || 'a') = 'b'", "v || 'a' = 'b'"),
+        ("v ^ a", "v ^ a"),
+        ("v ^ (a ^ d)", "v ^ (a ^ d)"),
+        ("(v ^ a) * 2", "(v ^ a) * 2"),
+        ("v + a ^ d = 3", "v + a ^ d = 3"),
+        ("NULL::INT[] || [v]", "NULL || [v]"),
+        ("[v] || [a] || [d] = [1]", "[v] || [a] || [d] = [1]"),
+        ("array_concat([v], [a])", "array_concat([v],[a])"),
+        ("ragged_eq([v, a], [v, d])", "ragged_eq([v, a], [v, d])"),
+        ("ragged_any(ragged_lt([v, a], [v, d]))", "ragged_any(ragged_lt([v, a], [v, d]))"),
+        ("ragged_eq([v, a], 2)", "[v, a] = 2"),
+        ("[v, a] = [v, d]", "[v, a] = [v, d]"),
     ] {
         let from = "(VALUES (1, 2, 3)) t(v, a, d)";
         for sql in [
@@ -153,6 +164,13 @@ async fn operands_are_in_parentheses_where_they_have_to_be() {
             assert_eq!(names(&ctx, &sql).await, [heading], "{sql}");
         }
     }
+    assert_eq!(
+        names(&ctx, "SELECT ragged_eq([1, 2], [1, 3])").await,
+        ["ragged_eq([1, 2], [1, 3])"]
+    );
+    // Two lists are compared as a whole by `=`, and value by value by `ragged_eq`.
+    let both = "SELECT [1, 2] = [1, 3], ragged_eq([1, 2], [1, 3])";
+    assert_eq!(names(&ctx, both).await, ["[1, 2] = [1, 3]", "ragged_eq([1, 2], [1, 3])"]);
     // A column that is a GROUP BY key is the same expression.
     let sql = "SELECT (v - a) / 2 FROM (VALUES (1, 2)) t(v, a) GROUP BY v - a";
     assert_eq!(names(&ctx, sql).await, ["(v - a) / 2"]);

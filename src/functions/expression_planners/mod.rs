@@ -84,8 +84,8 @@ impl ExprPlanner for ListOperators {
             return Ok(PlannerResult::Planned(call));
         }
         if is_concatenation(&expr, schema) {
-            let lists = vec![expr.left, expr.right];
-            return Ok(PlannerResult::Planned(super::list_fields::concat_lists(lists)));
+            let call = super::list_fields::plan_concatenation(expr.left, expr.right);
+            return Ok(PlannerResult::Planned(call));
         }
         match &expr.op {
             BinaryOperator::Custom(word) if word == FILTER => {

@@ -13,6 +13,7 @@ use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::constant_folding::{
     fold_list, is_constant, narrow_constant,
 };
+use crate::functions::naming::show_expression;
 use crate::functions::{find_facts, find_scalar};
 use crate::kernels::elementwise::Op;
 
@@ -55,8 +56,9 @@ pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<E
     let name = function.name().to_owned();
     let found = mask.get_type(schema)?;
     if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
+        let shown = show_expression(&mask);
         return plan_err!(
-            "{name} reduces the list within each row, so its FILTER (WHERE ..) requires a list of booleans, such as x > 3 for a list x; this condition is one {found} per row. To remove the rows for which the condition is not true, use WHERE; to return NULL for them, use CASE WHEN condition THEN {name}(..) END"
+            "{name} reduces the list within each row, so its FILTER (WHERE ..) requires a list of booleans, such as x > 3 for a list x; this condition is one {found} per row. To remove the rows for which the condition is not true, use WHERE; to return NULL for them, use CASE WHEN {shown} THEN {name}(..) END"
         );
     }
     if function.args.is_empty() {

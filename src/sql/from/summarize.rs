@@ -1,7 +1,7 @@
 //! `SUMMARIZE t`: one row per column, as in DuckDB. A list column is summarized by its values.
 
 use arrow::datatypes::DataType;
-use datafusion::common::{Column, plan_err};
+use datafusion::common::{Column, NullHandling, UnnestOptions, plan_err};
 use datafusion::error::Result;
 use datafusion::functions::expr_fn::round;
 use datafusion::functions_aggregate::expr_fn::{
@@ -49,12 +49,14 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
     if columns.is_empty() {
         return plan_err!("summarize: the query has no columns; select at least one");
     }
+    // A list that is NULL has no value, but would otherwise become a row with NULL.
+    let unnest_options = UnnestOptions::new().with_null_handling(NullHandling::Drop);
     let mut plain = vec![count(lit(1)).alias("rows")];
     let mut of_lists = Vec::new();
     for (i, (column, data_type)) in columns.iter().enumerate() {
         let value = Expr::Column(column.clone());
-        plain.push(count(value.clone()).alias(format!("valid{i}")));
         if list_depth(data_type) == 0 {
+            plain.push(count(value.clone()).alias(format!("known{i}")));
             plain.extend(summarize_values(value, data_type, i)?);
             continue;
         }
@@ -65,9 +67,12 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
         let leaf = leaf_type(data_type);
         let values = LogicalPlanBuilder::from(input.clone())
             .project(vec![leaves])?
-            .unnest_column(Column::from_name("leaf"))?;
+            .unnest_column_with_options(Column::from_name("leaf"), unnest_options.clone())?;
         let leaf_column = Expr::Column(Column::from_name("leaf"));
-        let mut aggregates = vec![count(leaf_column.clone()).alias(format!("leaves{i}"))];
+        let mut aggregates = vec![
+            count(lit(1)).alias(format!("leaves{i}")),
+            count(leaf_column.clone()).alias(format!("known{i}")),
+        ];
         aggregates.extend(summarize_values(leaf_column, leaf, i)?);
         of_lists.push(values.aggregate(Vec::<Expr>::new(), aggregates)?.build()?);
     }
@@ -91,10 +96,12 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
     let mut cells: [Vec<Expr>; COLUMNS.len()] = Default::default();
     for (i, (column, data_type)) in columns.iter().enumerate() {
         let rows = Expr::Column(Column::from_name("rows"));
-        let all = cast(rows.clone(), DataType::Float64);
-        let missing = all.clone() - cast(number(of("valid", i)), DataType::Float64);
+        // The share of NULL is that of the values: of the rows, or of the leaves of a list column.
+        let values = of("leaves", i).unwrap_or_else(|| rows.clone());
+        let all = cast(values.clone(), DataType::Float64);
+        let missing = all.clone() - cast(number(of("known", i)), DataType::Float64);
         let share = round(vec![lit(100.0) * missing / all, lit(2i64)]);
-        let share = when(rows.clone().gt(lit(0)), share).end()?;
+        let share = when(values.gt(lit(0)), share).end()?;
         let shape = of("shape", i).map(|s| array_to_string(s, lit(", ")));
         // Statistics of Float16 and Float32 become Float32: as Float64, 0.1 is 0.10000000149011612.
         let float = |e: Option<Expr>| match leaf_type(data_type) {

@@ -177,6 +177,13 @@ fn explain_unknown_function(
         return in_from();
     }
     let is_function = |name: &str| state.scalar_functions().contains_key(name);
+    if let Some((value, call)) = name.rsplit_once('.')
+        && is_function(call)
+    {
+        return Some(format!(
+            "there is no function {name}; a call after a dot is not supported, so write {call}({value})"
+        ));
+    }
     if let Some(ours) = find_counterpart(name, is_function) {
         return Some(format!("there is no function {name}; write {ours}"));
     }

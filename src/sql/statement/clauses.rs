@@ -687,6 +687,20 @@ pub(in crate::sql) fn find_other_forms(
             "TABLESAMPLE",
             "write WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
         )),
+        ["GLOB", pattern, ..] if pattern.starts_with('\'') => Some((
+            "GLOB",
+            "write LIKE with % for any characters and _ for one character, as in s LIKE 'a%'",
+        )),
+        ["^@", ..] => Some((
+            "the operator ^@",
+            "write starts_with(s, 'a'), or ragged_starts_with(s, 'a') for a list of strings",
+        )),
+        ["FILTER", "(", word, ..]
+            if *word != "WHERE"
+                && at.checked_sub(1).and_then(|at| written.get(at)) == Some(&")") =>
+        {
+            Some(("FILTER without WHERE", "write the condition as in FILTER (WHERE x > 1)"))
+        }
         _ => None,
     };
     let (at, (name, instead)) = (0..written.len()).find_map(|at| Some((at, find(at)?)))?;
@@ -715,6 +729,14 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     if matches!(call.args, FunctionArguments::Subquery(_)) {
         return Err(refuse_clause(format!(
             "{name}(SELECT ..) is not supported: a subquery as an argument needs its own parentheses, as in f((SELECT ..)); for a list of its rows, write (SELECT array_agg(a) FROM ..)"
+        )));
+    }
+    if name == "unnest"
+        && let FunctionArguments::List(list) = &call.args
+        && let Some(named) = list.args.iter().find(|arg| !matches!(arg, FunctionArg::Unnamed(_)))
+    {
+        return Err(refuse_clause(format!(
+            "the argument {named} of unnest is not supported: unnest turns one level of lists into rows; write unnest(ragged_flatten(x)) for all levels"
         )));
     }
     if let Some(WindowType::NamedWindow(window)) = &call.over {

@@ -23,6 +23,9 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
         E::Internal(message) => E::Plan(strip_blame(&message)),
         E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
         E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
+        E::Configuration(message) => {
+            E::Configuration(explain_namespace(&message).unwrap_or(message))
+        }
         E::NotImplemented(message) => match explain_unsupported(&message) {
             Some(said) => E::Plan(said.into()),
             None => E::NotImplemented(message),
@@ -64,6 +67,15 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
     )
 }
 
+/// Rewords the error about a setting whose first word names no group of settings.
+fn explain_namespace(message: &str) -> Option<String> {
+    let name = message.strip_prefix("Could not find config namespace \"")?.split('"').next()?;
+    Some(match name {
+        "cluster" => "the settings cluster.* are those of a session with workers, and this session has none; give their addresses with --workers".to_owned(),
+        name => format!("there is no setting {name}.*; SHOW ALL lists the settings"),
+    })
+}
+
 fn strip_blame(message: &str) -> String {
     let text = message.replace(INTERNAL, "").replace(BLAME, "");
     let lines = text.lines().map(|line| line.trim_start_matches(". ").trim_end());
@@ -97,7 +109,7 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
                     "{} already exists; to replace it, write COPY .. TO 'FILE' (OVERWRITE), or OPTIONS (overwrite true) after STORED AS",
                     path.display()
                 ),
-                _ => inner.to_string(),
+                _ => remove_store_words(&inner.to_string()),
             },
         },
         DataFusionError::Collection(all) => describe_errors(all),
@@ -118,13 +130,27 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
         other => {
             let message = other.strip_backtrace();
             // Removes prefixes that name a step of DataFusion instead of the cause of the error.
-            let steps = ["Error during planning: ", "Schema error: ", "Execution error: "];
+            let steps = [
+                "Error during planning: ",
+                "Schema error: ",
+                "Execution error: ",
+                "Invalid or Unsupported Configuration: ",
+            ];
             let plain = steps
                 .iter()
                 .fold(message.as_str(), |text, step| text.strip_prefix(step).unwrap_or(text));
-            plain.trim_end().to_owned()
+            remove_store_words(plain.trim_end())
         }
     }
+}
+
+/// Removes words in which libraries say that an error is one of an object store. The cause after them
+/// begins with the URL of the bucket.
+#[cfg(feature = "cli")]
+pub(crate) fn remove_store_words(message: &str) -> String {
+    let stores = ["S3", "GCS", "Azure", "MicrosoftAzure", "HTTP"];
+    let message = message.replace("Object Store error: ", "");
+    stores.iter().fold(message, |text, store| text.replace(&format!("Generic {store} error: "), ""))
 }
 
 /// Number of errors of one statement whose messages are shown.
@@ -232,6 +258,23 @@ mod tests {
         assert_eq!(said(four.into()), "a\nalso: b\nalso: c\nand 1 more error");
     }
 
+    #[cfg(feature = "cli")]
+    #[test]
+    fn words_that_name_a_step_or_a_library_go() {
+        for (e, said) in [
+            (DataFusionError::Configuration("'lots' is no size".into()), "'lots' is no size"),
+            (
+                DataFusionError::Execution(
+                    "Object Store error: Generic S3 error: s3://b: no route".into(),
+                ),
+                "s3://b: no route",
+            ),
+            (DataFusionError::Plan("no table t".into()), "no table t"),
+        ] {
+            assert_eq!(describe_error(&e), said);
+        }
+    }
+
     #[test]
     fn unsupported_recursions_are_explained() {
         let said = |text: &str| {
@@ -241,6 +284,18 @@ mod tests {
         assert!(several.contains("more than once"), "{several}");
         let off = said("Recursive CTEs are not enabled");
         assert!(off.contains("SET datafusion.execution.enable_recursive_ctes"), "{off}");
+    }
+
+    #[test]
+    fn settings_without_a_group_are_explained() {
+        let said = |name: &str| {
+            let e = ConfigOptions::default().set(name, "1").unwrap_err();
+            convert_internal_error(e).to_string()
+        };
+        let workers = said("cluster.bytes_per_task");
+        assert!(workers.contains("with --workers"), "{workers}");
+        let unknown = said("nothing.at_all");
+        assert!(unknown.contains("no setting nothing.*; SHOW ALL"), "{unknown}");
     }
 
     #[test]

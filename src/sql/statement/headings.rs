@@ -6,17 +6,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::array::list_depth;
 use crate::functions::{
-    COMPARISON, find_definition, find_loosest_operator, find_precedence, is_chain, write_list_call,
-    write_literal,
+    COMPARISON, find_definition, find_loosest_operator, find_precedence, is_chain,
+    is_list_concatenation, write_list_call, write_literal,
 };
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Cast, DdlStatement, Distinct, Expr, JoinType, Limit, LogicalPlan,
-    LogicalPlanBuilder, Operator, Projection, Sort, TryCast,
+    Aggregate, BinaryExpr, Cast, DdlStatement, Distinct, Expr, ExprSchemable, JoinType, Limit,
+    LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort, TryCast,
 };
 
 /// Renames the result columns of a plan to the expressions in the statement.
@@ -238,6 +239,11 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> O
             Expr::HigherOrderFunction(map) => write_list_call(map).unwrap_or(e),
             _ => e,
         };
+        if let Expr::ScalarFunction(call) = &e
+            && let Some(name) = name_list_comparison(call, input, tables)
+        {
+            return Ok(Transformed::yes(make_text_column(name)));
+        }
         Ok(match e {
             // These calls display their literal arguments themselves. In the call for `a + b - c`,
             // the operators are literals.
@@ -273,6 +279,29 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> O
     plain.ok().map(|plain| plain.data)
 }
 
+/// Returns the name of a function that compares the values of two lists of one depth, such as `ragged_eq(a, b)`. Its
+/// operator is not its name, because between two such lists the operator compares the whole lists.
+fn name_list_comparison(
+    call: &ScalarFunction,
+    input: &LogicalPlan,
+    tables: Qualifiers,
+) -> Option<String> {
+    let def = find_definition(&call.func)?;
+    let [left, right] = call.args.as_slice() else { return None };
+    if def.infix.and_then(find_precedence) != Some(COMPARISON) {
+        return None;
+    }
+    let depth = |e: &Expr| e.get_type(input.schema().as_ref()).map_or(0, |t| list_depth(&t));
+    if depth(left) == 0 || depth(left) != depth(right) {
+        return None;
+    }
+    let [left, right] = [left, right].map(|operand| {
+        let plain = find_displayed_expr(operand.clone(), input, tables);
+        plain.as_ref().unwrap_or(operand).schema_name().to_string()
+    });
+    Some(format!("{}({left}, {right})", def.name))
+}
+
 /// If a cast converts a string of digits to a decimal, returns the digits.
 fn format_decimal_text(cast: &Cast) -> Option<String> {
     let Expr::Literal(value, _) = cast.expr.as_ref() else { return None };
@@ -300,6 +329,11 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
             // A right operand with the same operator comes from balancing a long `a AND b AND c`.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
             enclose(right, if chains { own } else { own.saturating_add(1) });
+            // DataFusion displays the operator as BIT_XOR.
+            if *op == Operator::BitwiseXor {
+                let name = format!("{} ^ {}", left.schema_name(), right.schema_name());
+                return Ok(Transformed::yes(make_text_column(name)));
+            }
         }
         Expr::Between(between) => {
             for part in [&mut between.expr, &mut between.low, &mut between.high] {
@@ -330,6 +364,12 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
             let of = of.schema_name().to_string();
             let of = if of.starts_with('-') { format!("({of})") } else { of };
             return Ok(Transformed::yes(make_text_column(format!("-{of}"))));
+        }
+        Expr::ScalarFunction(call) if is_list_concatenation(&call.func) => {
+            for operand in &mut call.args {
+                enclose(operand, find_operator_binding(Operator::StringConcat));
+            }
+            return Ok(Transformed::yes(make_text_column(display_names(&call.args).join(" || "))));
         }
         Expr::ScalarFunction(call) => {
             let name = match call.name() {

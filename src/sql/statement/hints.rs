@@ -49,8 +49,32 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
     }
 }
 
-/// Rewords DataFusion's message about an expression that it does not plan, which contains a dump of the syntax tree.
+/// Types of DuckDB that DataFusion has under another name, or not at all, and what to write.
+const TYPES: [(&str, &str); 6] = [
+    ("UTINYINT", "TINYINT UNSIGNED"),
+    ("USMALLINT", "SMALLINT UNSIGNED"),
+    ("UINTEGER", "INT UNSIGNED"),
+    ("UBIGINT", "BIGINT UNSIGNED"),
+    ("HUGEINT", "DECIMAL(38, 0)"),
+    ("UHUGEINT", "DECIMAL(38, 0)"),
+];
+
+/// Rewords DataFusion's message about an expression that it does not plan, which contains a dump of the syntax tree, or
+/// about a type that it does not have.
 fn explain_unplanned(message: &str) -> Option<String> {
+    if let Some(found) = message.strip_prefix("Unsupported SQL type ") {
+        let (_, known) = TYPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(found.trim()))?;
+        return Some(format!("the type {} is not supported; write {known}", found.trim()));
+    }
+    if let Some(node) = message.strip_prefix("Dot access not supported for non-string expr: ") {
+        let name = node.split_once("value: \"").and_then(|(_, rest)| rest.split('"').next());
+        return Some(match name.filter(|_| node.starts_with("Function(")) {
+            Some(name) => format!(
+                "a call after a dot is not supported; write {name}(x) instead of x.{name}()"
+            ),
+            None => "after a dot, the name of a field is expected, as in (x).name".to_owned(),
+        });
+    }
     let node = message.strip_prefix("Unsupported ast node in sqltorel: ")?;
     let kind = node.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(node);
     Some(match kind {
