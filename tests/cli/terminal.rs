@@ -75,3 +75,80 @@ fn arrow_is_not_written_to_a_terminal() {
     let Some(shown) = on_terminal(&place, "-f arrow -c 'SELECT 1 AS a'", &[]) else { return };
     assert!(shown.contains("Arrow IPC is binary"), "{shown:?}");
 }
+
+#[test]
+fn help_on_every_function_is_plain_text_of_80_columns() {
+    let place = Place::new();
+    let listed = place.run_with(&["-i"], ".functions\n").out;
+    let names: Vec<&str> =
+        listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() > 300, "{}", names.len());
+    for line in listed.lines() {
+        assert!(!line.contains("](http") && !line.contains("%Y %m"), "{line}");
+    }
+    let input: String = names.iter().map(|name| format!(".help {name}\n")).collect();
+    let said = place.run_with(&["-i"], &input);
+    assert_eq!(said.err, "");
+    let mut table: Option<usize> = None;
+    let mut wrong = Vec::new();
+    for line in said.out.lines() {
+        let width = line.chars().count();
+        let text = line.trim_start();
+        let is_word = !text.contains(' ');
+        let has_markdown = line.contains("](http")
+            || line.contains("```")
+            || text.starts_with("> ")
+            || text.starts_with("+-")
+            || line.contains("flags reference");
+        // A symbol of two columns is one character.
+        let is_wide = !line.is_ascii() && !text.starts_with(['┌', '│', '╞', '└', '├']);
+        if has_markdown || (width > 80 && !is_word && !is_wide) {
+            wrong.push(line);
+        }
+        if text.starts_with('┌') {
+            table = Some(width);
+        }
+        if text.starts_with(['│', '╞', '├', '└']) && !line.contains('🚀') && table != Some(width)
+        {
+            wrong.push(line);
+        }
+        let head = text.starts_with('│') && (text.contains("Utf8(\"") || text.contains("Int64(1)"));
+        if head {
+            wrong.push(line);
+        }
+    }
+    assert_eq!(wrong, Vec::<&str>::new());
+}
+
+#[test]
+fn help_on_table_functions_shows_columns_and_an_example() {
+    let place = Place::new();
+    for (name, expected) in [
+        ("meds", "static_numeric_value"),
+        ("meds_asof", "FROM meds_asof("),
+        ("meds_features", "'sum_sqd'"),
+        ("meds_cohort", "FROM meds_cohort("),
+        ("ragged_nest", "FROM ragged_nest("),
+        ("summarize", "SUMMARIZE SELECT"),
+    ] {
+        let said = place.run_with(&["-i"], &format!(".help {name}\n"));
+        assert!(said.out.contains(expected), "{name}: {} {}", said.out, said.err);
+    }
+}
+
+#[test]
+fn help_names_the_place_of_commands_and_statements() {
+    let place = Place::new();
+    for (name, expected) in [
+        ("output", "did you mean .help .output?"),
+        ("convert", "serrate convert --help describes the command"),
+        ("COPY", "it is a statement, which docs/sql.md describes"),
+    ] {
+        let said = place.run_with(&["-i"], &format!(".help {name}\n"));
+        assert!(said.err.contains(expected), "{name}: {} {}", said.out, said.err);
+    }
+    let said = place.run_with(&["-i"], ".help mode\n");
+    assert!(said.out.contains("mode(") && said.err.is_empty(), "{} {}", said.out, said.err);
+    assert!(place.fails(2, &["help"]).contains("write serrate --help"));
+    assert!(place.fails(2, &["help", "convert"]).contains("write serrate convert --help"));
+}
