@@ -77,50 +77,6 @@ fn arrow_is_not_written_to_a_terminal() {
 }
 
 #[test]
-fn help_on_every_function_is_plain_text_of_80_columns() {
-    let place = Place::new();
-    let listed = place.run_with(&["-i"], ".functions\n").out;
-    let names: Vec<&str> =
-        listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(names.len() > 300, "{}", names.len());
-    for line in listed.lines() {
-        assert!(!line.contains("](http") && !line.contains("%Y %m"), "{line}");
-    }
-    let input: String = names.iter().map(|name| format!(".help {name}\n")).collect();
-    let said = place.run_with(&["-i"], &input);
-    assert_eq!(said.err, "");
-    let mut table: Option<usize> = None;
-    let mut wrong = Vec::new();
-    for line in said.out.lines() {
-        let width = line.chars().count();
-        let text = line.trim_start();
-        let is_word = !text.contains(' ');
-        let has_markdown = line.contains("](http")
-            || line.contains("```")
-            || text.starts_with("> ")
-            || text.starts_with("+-")
-            || line.contains("flags reference");
-        // A symbol of two columns is one character.
-        let is_wide = !line.is_ascii() && !text.starts_with(['┌', '│', '╞', '└', '├']);
-        if has_markdown || (width > 80 && !is_word && !is_wide) {
-            wrong.push(line);
-        }
-        if text.starts_with('┌') {
-            table = Some(width);
-        }
-        if text.starts_with(['│', '╞', '├', '└']) && !line.contains('🚀') && table != Some(width)
-        {
-            wrong.push(line);
-        }
-        let head = text.starts_with('│') && (text.contains("Utf8(\"") || text.contains("Int64(1)"));
-        if head {
-            wrong.push(line);
-        }
-    }
-    assert_eq!(wrong, Vec::<&str>::new());
-}
-
-#[test]
 fn help_on_table_functions_shows_columns_and_an_example() {
     let place = Place::new();
     for (name, expected) in [

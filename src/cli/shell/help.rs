@@ -93,8 +93,12 @@ per feature, named code/window/aggregate.
                      aggregates => ['mean']);
 "#;
 
-const MEDS_COHORT_PAGE: &str = r#"Result columns: subject_id, trigger (the time of the trigger), label and others
-if the configuration has them, and a struct per window with its ends and counts.
+const MEDS_COHORT_PAGE: &str = r#"Result columns:
+  subject_id, trigger   the subject, and the time of the trigger
+  index_timestamp       the prediction time, if a window has this key
+  label                 the count of the label, if a window has this key
+  "input.end_summary"   and others: a struct per end of a window, with its times
+                        and the count of each predicate
 
   SELECT subject_id, trigger, label
   FROM meds_cohort('tests/data/synthea-meds',
@@ -375,7 +379,7 @@ fn wrap_statement(line: &str, width: usize) -> String {
 pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize) -> String {
     let text = text.to_lowercase();
     let entries = collect_entries(context);
-    let matching = || entries.iter().filter(|(name, _)| name.contains(&text));
+    let matching: Vec<_> = entries.iter().filter(|(name, _)| name.contains(&text)).collect();
     // An alias of a function that is shown has no line of its own.
     let is_alias = |name: &str, found: &[FunctionEntry]| {
         let own = |e: &FunctionEntry| e.name == name || !e.aliases.iter().any(|a| a == name);
@@ -386,7 +390,8 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
         };
         found.iter().all(|e| !own(e) && shown(e))
     };
-    let shown: Vec<_> = matching().filter(|(name, found)| !is_alias(name, found)).collect();
+    let shown: Vec<_> =
+        matching.iter().copied().filter(|(name, found)| !is_alias(name, found)).collect();
     let names = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(NAMES);
     let mut page = String::new();
     for (name, found) in shown {
@@ -394,7 +399,7 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
         let in_from = IN_FROM.iter().find(|(known, ..)| known == name).map(|(_, _, what, _)| *what);
         let what = in_from.or(documented.map(|d| d.description.as_str())).unwrap_or("");
         let mut line = format!("{name:<names$}  {}", find_first_sentence(&strip_markdown(what)));
-        let aliases = matching().map(|(key, _)| key.as_str()).filter(|key| *key != name);
+        let aliases = matching.iter().map(|(key, _)| key.as_str()).filter(|key| *key != name);
         let aliases: Vec<&str> = aliases
             .filter(|key| {
                 found.iter().any(|e| e.name == *name && e.aliases.iter().any(|a| a == key))
@@ -437,6 +442,49 @@ mod tests {
             let is_table = found.iter().all(|e| e.kind == "table function");
             assert!(known || is_table, "{name}");
         }
+    }
+
+    #[test]
+    fn pages_are_plain_text_of_80_columns() {
+        let context = crate::sql::session();
+        let listed = list_functions(&context, "", 80);
+        assert!(!listed.contains("](http") && !listed.contains("%Y %m"), "{listed}");
+        let mut page = String::new();
+        for entry in collect_entries(&context).values().flatten() {
+            entry.write_page(&mut page, 80).unwrap();
+        }
+        let mut table: Option<usize> = None;
+        let mut wrong = Vec::new();
+        for line in page.lines() {
+            let width = line.chars().count();
+            let text = line.trim_start();
+            let is_word = !text.contains(' ');
+            let has_markdown = line.contains("](http")
+                || line.contains("```")
+                || text.starts_with("> ")
+                || text.starts_with("+-")
+                || line.contains("flags reference");
+            // A symbol of two columns is one character.
+            let is_wide = !line.is_ascii() && !text.starts_with(['┌', '│', '╞', '└', '├']);
+            if has_markdown || (width > 80 && !is_word && !is_wide) {
+                wrong.push(line);
+            }
+            if text.starts_with('┌') {
+                table = Some(width);
+            }
+            if text.starts_with(['│', '╞', '├', '└'])
+                && !line.contains('🚀')
+                && table != Some(width)
+            {
+                wrong.push(line);
+            }
+            let head =
+                text.starts_with('│') && (text.contains("Utf8(\"") || text.contains("Int64(1)"));
+            if head {
+                wrong.push(line);
+            }
+        }
+        assert_eq!(wrong, Vec::<&str>::new());
     }
 
     #[test]
