@@ -164,6 +164,17 @@ async fn run_queries(args: QueryArgs) -> Outcome {
             "options must follow the name of a command, as in serrate {name} .. --root DIR; to run a script of this name, write ./{name}"
         )));
     }
+    if let [file, more @ ..] = args.files.as_slice()
+        && file.as_os_str() == "help"
+        && !access::is_file(file)
+    {
+        let command = more.first().and_then(|name| name.to_str());
+        let command = command.filter(|name| command_line::is_command(name));
+        return Err(Failure::from_usage(match command {
+            Some(name) => format!("there is no file help; write serrate {name} --help"),
+            None => "there is no file help; write serrate --help".to_owned(),
+        }));
+    }
     let mut runner = Runner::try_new(&args)?;
     for file in &args.files {
         runner.run_file(file).await?;

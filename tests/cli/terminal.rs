@@ -75,3 +75,36 @@ fn arrow_is_not_written_to_a_terminal() {
     let Some(shown) = on_terminal(&place, "-f arrow -c 'SELECT 1 AS a'", &[]) else { return };
     assert!(shown.contains("Arrow IPC is binary"), "{shown:?}");
 }
+
+#[test]
+fn help_on_table_functions_shows_columns_and_an_example() {
+    let place = Place::new();
+    for (name, expected) in [
+        ("meds", "static_numeric_value"),
+        ("meds_asof", "FROM meds_asof("),
+        ("meds_features", "'sum_sqd'"),
+        ("meds_cohort", "FROM meds_cohort("),
+        ("ragged_nest", "FROM ragged_nest("),
+        ("summarize", "SUMMARIZE SELECT"),
+    ] {
+        let said = place.run_with(&["-i"], &format!(".help {name}\n"));
+        assert!(said.out.contains(expected), "{name}: {} {}", said.out, said.err);
+    }
+}
+
+#[test]
+fn help_names_the_place_of_commands_and_statements() {
+    let place = Place::new();
+    for (name, expected) in [
+        ("output", "did you mean .help .output?"),
+        ("convert", "serrate convert --help describes the command"),
+        ("COPY", "it is a statement, which docs/sql.md describes"),
+    ] {
+        let said = place.run_with(&["-i"], &format!(".help {name}\n"));
+        assert!(said.err.contains(expected), "{name}: {} {}", said.out, said.err);
+    }
+    let said = place.run_with(&["-i"], ".help mode\n");
+    assert!(said.out.contains("mode(") && said.err.is_empty(), "{} {}", said.out, said.err);
+    assert!(place.fails(2, &["help"]).contains("write serrate --help"));
+    assert!(place.fails(2, &["help", "convert"]).contains("write serrate convert --help"));
+}

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use datafusion::logical_expr::Documentation;
 use datafusion::prelude::SessionContext;
 
+use super::doc_text::{format_example, strip_markdown};
 use crate::cli::command_failure::{Failure, Outcome};
 use crate::functions::wrap_words;
 use crate::sql::{
@@ -55,48 +56,118 @@ fn collect_entries(context: &SessionContext) -> BTreeMap<String, Vec<FunctionEnt
     entries
 }
 
-/// Name, syntax and description of each table function. DataFusion has no documentation for them.
-const IN_FROM: [(&str, &str, &str); 9] = [
+const MEDS_PAGE: &str = r#"Result columns:
+  subject_id            the subject
+  time                  the time of each event
+  time_delta_days       days since the event before
+  code, code_id         per event, the codes of its measurements, and their
+                        numbers in the vocabulary
+  numeric_value         per event, the values of its measurements
+  static_code, static_code_id, static_numeric_value
+                        measurements without a time
+
+  SELECT subject_id, ragged_lengths(code) FROM meds('tests/data/synthea-meds');
+"#;
+
+const MEDS_ASOF_PAGE: &str = r#"Result columns: those of the labels, and those of meds('DIR').
+
+  SELECT subject_id, prediction_time, ragged_lengths(time)
+  FROM meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels');
+"#;
+
+const MEDS_FEATURES_PAGE: &str = r#"  codes, prefixes  the codes to aggregate; by default all of the vocabulary
+  vocabulary       a codes.parquet, or a folder with it, that names the codes
+  windows          '30d' (also s, m, h, w), 'all', 'static'
+  aggregates       'count', 'value_count', 'sum', 'sum_sqd', 'mean', 'min',
+                   'max', 'first', 'last', 'slope'
+  closed           '(]' (default), '[)', '[]' or '()'
+  form             'columns' (default), 'list', 'sparse' or 'names'
+
+Result columns: row (the position of the label), those of the labels, and one
+per feature, named code/window/aggregate.
+
+  SELECT row, boolean_value, "LAB//*/90d/mean"
+  FROM meds_features('tests/data/synthea-meds',
+                     'tests/data/synthea-meds/labels',
+                     prefixes => ['LAB//'], windows => ['90d'],
+                     aggregates => ['mean']);
+"#;
+
+const MEDS_COHORT_PAGE: &str = r#"Result columns:
+  subject_id, trigger   the subject, and the time of the trigger
+  index_timestamp       the prediction time, if a window has this key
+  label                 the count of the label, if a window has this key
+  "input.end_summary"   and others: a struct per end of a window, with its times
+                        and the count of each predicate
+
+  SELECT subject_id, trigger, label
+  FROM meds_cohort('tests/data/synthea-meds',
+                   'tests/data/cohorts/emergency.yaml');
+"#;
+
+const RAGGED_NEST_PAGE: &str = r#"Result columns: those of the query. The first key has one value per row, and
+each further key and the other columns are lists.
+
+  SELECT * FROM ragged_nest(
+      (SELECT * FROM (VALUES (1, 10), (1, 20), (2, 30)) AS t(id, x)), 'id');
+"#;
+
+const SUMMARIZE_PAGE: &str = r#"The figures of lists describe their values; leaves is the number of these values
+and max_shape the smallest shape that holds all rows.
+
+  SUMMARIZE SELECT numeric_value FROM meds('tests/data/synthea-meds');
+"#;
+
+/// Name, syntax, description, and arguments, columns and example of each table function. DataFusion has no documentation for them.
+const IN_FROM: [(&str, &str, &str, &str); 9] = [
     (
         "meds",
         "meds('DIR')",
         "Health records in the MEDS layout: one row per subject, with the list of its events.",
+        MEDS_PAGE,
     ),
     (
         "meds_asof",
         "meds_asof('DIR', 'labels/')",
         "Health records as of labels: one row per label, with the events up to its prediction time only.",
+        MEDS_ASOF_PAGE,
     ),
     (
         "meds_features",
         "meds_features('DIR', 'labels/' [, codes => [..]] [, prefixes => [..]] [, vocabulary => 'DIR'] [, windows => [..]] [, aggregates => [..]] [, closed => '(]'] [, form => 'columns'])",
         "Features of labels for tabular models: one row per label, with each aggregate of the values of each code or prefix in each window before its prediction time.",
+        MEDS_FEATURES_PAGE,
     ),
     (
         "meds_cohort",
         "meds_cohort('DIR', 'CONFIG.yaml' [, predicates => 'FILE.yaml'])",
         "A cohort by criteria in the language of ACES: one row per realization, with its label, its prediction time, and the ends and counts of its windows.",
+        MEDS_COHORT_PAGE,
     ),
-    ("vocab", "vocab('codes.parquet'), vocab('DIR')", "Codes and their tokens."),
+    ("vocab", "vocab('codes.parquet'), vocab('DIR')", "Codes and their tokens.", ""),
     (
         "ragged_nest",
         "ragged_nest(query, 'key', ..)",
         "Nests rows into lists: one row per value of the first key, one axis per further key. The query is given in parentheses, as a string, or as the name of a table or file.",
+        RAGGED_NEST_PAGE,
     ),
     (
         "ragged_explode",
         "ragged_explode(query [, keep_empty => true] [, positions => true])",
         "Expands lists to rows: one row per innermost element, with the columns above repeated. The query is given in parentheses, as a string, or as the name of a table or file.",
+        "",
     ),
     (
         "ragged_axes",
         "ragged_axes(query)",
         "One row per axis: its columns, its elements, its shortest, longest and mean list, and its empty lists.",
+        "",
     ),
     (
         "summarize",
         "summarize(query), SUMMARIZE query",
         "One row per column: its type, minimum and maximum, numbers of distinct values and of NULL, and the shape of its lists.",
+        SUMMARIZE_PAGE,
     ),
 ];
 
@@ -105,7 +176,7 @@ pub(super) fn list_table_function_names() -> impl Iterator<Item = &'static str> 
 }
 
 pub(super) fn find_table_syntax(name: &str) -> Option<&'static str> {
-    IN_FROM.iter().find(|(known, ..)| *known == name).map(|(_, syntax, _)| *syntax)
+    IN_FROM.iter().find(|(known, ..)| *known == name).map(|(_, syntax, ..)| *syntax)
 }
 
 /// Returns a call of a short form and its expansion, both with names instead of the numbers of arguments.
@@ -126,9 +197,13 @@ pub(super) fn format_function(
 ) -> Outcome<String> {
     let name = name.trim_end_matches("()").to_lowercase();
     let entries = collect_entries(context);
-    if let Some((_, syntax, what)) = IN_FROM.iter().find(|(known, ..)| *known == name) {
+    if let Some((_, syntax, what, details)) = IN_FROM.iter().find(|(known, ..)| *known == name) {
         let (syntax, what) = (format!("{syntax}    (table function)"), wrap_words(what, width, 0));
-        return Ok(format!("{}\n\n{what}\n", wrap_words(&syntax, width, 4)));
+        let mut page = format!("{}\n\n{what}\n", wrap_words(&syntax, width, 4));
+        if !details.is_empty() {
+            page.push_str(&format!("\n{details}"));
+        }
+        return Ok(page);
     }
     let documented = find_shorthand_documentation(&name);
     let forms = shorthand_forms(&name);
@@ -211,11 +286,11 @@ impl FunctionEntry {
         };
         let title = format!("{}    ({})", doc.syntax_example, self.kind);
         writeln!(page, "{}\n", wrap_words(&title, width, 4))?;
-        for line in doc.description.trim().lines() {
-            writeln!(page, "{}", wrap_words(line, width, 0))?;
+        for line in strip_markdown(doc.description.trim()).lines() {
+            writeln!(page, "{}", wrap_words(line.trim(), width, 0))?;
         }
         for syntax in doc.alternative_syntax.iter().flatten() {
-            writeln!(page, "also: {syntax}")?;
+            writeln!(page, "{}", wrap_words(&format!("also: {syntax}"), width, 4))?;
         }
         if let Some(arguments) = &doc.arguments {
             let names = arguments.iter().map(|(n, _)| n.len()).max().unwrap_or(0);
@@ -223,7 +298,8 @@ impl FunctionEntry {
             for (name, what) in arguments {
                 let indent = names.saturating_add(4);
                 // Some descriptions have lists, whose lines are kept.
-                let mut lines = what.trim().lines().map(str::trim);
+                let what = strip_markdown(what.trim());
+                let mut lines = what.lines().map(str::trim);
                 let first = format!("  {name:<names$}  {}", lines.next().unwrap_or(""));
                 writeln!(page, "{}", wrap_words(&first, width, indent))?;
                 for line in lines {
@@ -235,10 +311,10 @@ impl FunctionEntry {
             }
         }
         if let Some(example) = &doc.sql_example {
-            let lines = example.lines().filter(|l| !l.starts_with("```"));
             writeln!(page)?;
-            for line in lines {
-                writeln!(page, "{}", wrap_statement(&format!("  {line}"), width))?;
+            for line in format_example(example, width.saturating_sub(2)) {
+                let line = format!("  {line}");
+                writeln!(page, "{}", wrap_statement(line.trim_end(), width))?;
             }
         }
         self.write_aliases(page, width)?;
@@ -279,7 +355,7 @@ fn wrap_statement(line: &str, width: usize) -> String {
         let statement = wrap_statement(&format!("{statement};"), width);
         return format!("{statement}\n{indent}-- {comment}");
     }
-    if text.starts_with(['|', '+']) || text.contains("--") {
+    if text.starts_with(['|', '+', '│', '┌', '└', '╞', '├']) || text.contains("--") {
         return line.to_owned();
     }
     // '\u{1}', which no example has, replaces the blanks of literals, where no line may break.
@@ -288,29 +364,68 @@ fn wrap_statement(line: &str, width: usize) -> String {
         within ^= c == '\'';
         if within && c == ' ' { '\u{1}' } else { c }
     });
-    let guarded: String = guarded.collect();
-    let indent = line.len() - text.len() + 4;
+    let mut guarded: String = guarded.collect();
+    for keyword in ["DATE", "TIME", "TIMESTAMP", "INTERVAL"] {
+        guarded = guarded.replace(&format!("{keyword} '"), &format!("{keyword}\u{1}'"));
+    }
+    // Aligns with the columns, as the further lines of examples do.
+    let deeper = if text.starts_with("SELECT ") { 7 } else { 4 };
+    let indent = line.len() - text.len() + deeper;
     wrap_words(&guarded, width, indent).replace('\u{1}', " ")
 }
 
-/// Lists the functions whose names contain `text`, each with the first sentence of its description.
+/// Lists the functions whose names contain `text`, each with the first sentence of its description
+/// and with its other names that contain `text`.
 pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize) -> String {
     let text = text.to_lowercase();
     let entries = collect_entries(context);
-    let shown: Vec<_> = entries.iter().filter(|(name, _)| name.contains(&text)).collect();
-    let names = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let matching: Vec<_> = entries.iter().filter(|(name, _)| name.contains(&text)).collect();
+    // An alias of a function that is shown has no line of its own.
+    let is_alias = |name: &str, found: &[FunctionEntry]| {
+        let own = |e: &FunctionEntry| e.name == name || !e.aliases.iter().any(|a| a == name);
+        let lists_it = |e: &FunctionEntry| e.aliases.iter().any(|a| a == name);
+        let shown = |e: &FunctionEntry| {
+            let primary = entries.get(&e.name);
+            e.name.contains(&text) && primary.is_some_and(|found| found.iter().any(lists_it))
+        };
+        found.iter().all(|e| !own(e) && shown(e))
+    };
+    let shown: Vec<_> =
+        matching.iter().copied().filter(|(name, found)| !is_alias(name, found)).collect();
+    let names = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(NAMES);
     let mut page = String::new();
     for (name, found) in shown {
         let documented = found.iter().find_map(|e| e.documentation.as_ref());
-        let in_from = IN_FROM.iter().find(|(known, ..)| known == name).map(|(.., what)| *what);
-        let text = in_from.or(documented.map(|d| d.description.as_str()));
-        let text = text.unwrap_or("");
-        let line = text.trim().lines().next().unwrap_or("");
-        let what = line.split_once(". ").map_or(line, |(first, _)| first);
-        let line = format!("{name:<names$}  {what}");
+        let in_from = IN_FROM.iter().find(|(known, ..)| known == name).map(|(_, _, what, _)| *what);
+        let what = in_from.or(documented.map(|d| d.description.as_str())).unwrap_or("");
+        let mut line = format!("{name:<names$}  {}", find_first_sentence(&strip_markdown(what)));
+        let aliases = matching.iter().map(|(key, _)| key.as_str()).filter(|key| *key != name);
+        let aliases: Vec<&str> = aliases
+            .filter(|key| {
+                found.iter().any(|e| e.name == *name && e.aliases.iter().any(|a| a == key))
+            })
+            .collect();
+        if !aliases.is_empty() {
+            let _ = write!(line, " (also {})", aliases.join(", "));
+        }
         let _ = writeln!(page, "{}", wrap_words(line.trim_end(), width, names.saturating_add(2)));
     }
     page
+}
+
+/// Greatest width of the column of names. Few names are longer.
+const NAMES: usize = 24;
+
+/// Returns the first sentence of a text up to a colon, without its full stop.
+fn find_first_sentence(text: &str) -> &str {
+    let line = text.trim().lines().next().unwrap_or("");
+    let line = line.split_once(". ").map_or(line, |(first, _)| first);
+    // A colon within code, such as that of a lambda, ends nothing.
+    let line = match line.split_once(": ") {
+        Some((first, _)) if first.matches('`').count() % 2 == 0 => first,
+        _ => line,
+    };
+    line.trim_end_matches('.')
 }
 
 #[cfg(test)]
@@ -330,9 +445,54 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_plain_text_of_80_columns() {
+        let context = crate::sql::session();
+        let listed = list_functions(&context, "", 80);
+        assert!(!listed.contains("](http") && !listed.contains("%Y %m"), "{listed}");
+        let mut page = String::new();
+        for entry in collect_entries(&context).values().flatten() {
+            entry.write_page(&mut page, 80).unwrap();
+        }
+        let mut table: Option<usize> = None;
+        let mut wrong = Vec::new();
+        for line in page.lines() {
+            let width = line.chars().count();
+            let text = line.trim_start();
+            let is_word = !text.contains(' ');
+            let has_markdown = line.contains("](http")
+                || line.contains("```")
+                || text.starts_with("> ")
+                || text.starts_with("+-")
+                || line.contains("flags reference");
+            // A symbol of two columns is one character.
+            let is_wide = !line.is_ascii() && !text.starts_with(['┌', '│', '╞', '└', '├']);
+            if has_markdown || (width > 80 && !is_word && !is_wide) {
+                wrong.push(line);
+            }
+            if text.starts_with('┌') {
+                table = Some(width);
+            }
+            if text.starts_with(['│', '╞', '├', '└'])
+                && !line.contains('🚀')
+                && table != Some(width)
+            {
+                wrong.push(line);
+            }
+            let head =
+                text.starts_with('│') && (text.contains("Utf8(\"") || text.contains("Int64(1)"));
+            if head {
+                wrong.push(line);
+            }
+        }
+        assert_eq!(wrong, Vec::<&str>::new());
+    }
+
+    #[test]
     fn statements_break_outside_of_literals() {
         let line = "  SELECT 'a b c d e', x";
-        assert_eq!(wrap_statement(line, 12), "  SELECT\n      'a b c d e',\n      x");
+        assert_eq!(wrap_statement(line, 12), "  SELECT\n         'a b c d e',\n         x");
+        let line = "  SELECT abc, DATE '2020-01-01'";
+        assert_eq!(wrap_statement(line, 20), "  SELECT abc,\n         DATE '2020-01-01'");
         assert_eq!(wrap_statement("  | one two three |", 8), "  | one two three |");
         assert_eq!(wrap_statement("  SELECT 1 -- one two", 8), "  SELECT 1 -- one two");
         assert_eq!(wrap_statement("  SELECT 1;   -- 1", 12), "  SELECT 1;\n  -- 1");

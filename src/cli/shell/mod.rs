@@ -1,6 +1,7 @@
 //! The interactive shell.
 
 mod complete;
+mod doc_text;
 mod help;
 
 use std::io::{IsTerminal, Write};
@@ -13,7 +14,7 @@ use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor, EventHandler, KeyCode, KeyEvent, Modifiers};
 
 use super::command_failure::{Failure, Outcome};
-use super::command_line::Format;
+use super::command_line::{Format, is_command};
 use super::interrupt;
 use super::output::find_terminal_width;
 use super::run::Runner;
@@ -151,7 +152,15 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         }
         ("help", function) => {
             let width = find_terminal_width().unwrap_or(80);
-            write!(out, "{}", help::format_function(runner.context(), function, width)?)?;
+            let page = help::format_function(runner.context(), function, width);
+            // Some functions have the name of a command, as `mode` has.
+            let page = page.map_err(|failure| match find_help_elsewhere(function) {
+                Some(hint) => {
+                    Failure::from_message(format!("there is no function {function:?}; {hint}"))
+                }
+                None => failure,
+            })?;
+            write!(out, "{page}")?;
         }
         ("functions", text) => {
             let width = find_terminal_width().unwrap_or(usize::MAX);
@@ -263,6 +272,28 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         }
     }
     Ok(false)
+}
+
+/// Statements that a user may look up among the functions.
+const STATEMENTS: [&str; 9] =
+    ["copy", "create", "describe", "drop", "explain", "insert", "select", "set", "show"];
+
+/// Returns where a name is documented that is a command or a statement, and no function.
+fn find_help_elsewhere(name: &str) -> Option<String> {
+    let lower = name.to_lowercase();
+    let is_of_shell = |(syntax, _): &&(&str, &str)| {
+        syntax.split(' ').next().and_then(|command| command.get(1..)) == Some(lower.as_str())
+    };
+    if let Some((syntax, _)) = COMMANDS.iter().find(is_of_shell) {
+        let command = syntax.split(' ').next().unwrap_or_default();
+        return Some(format!("did you mean .help {command}?"));
+    }
+    if is_command(&lower) {
+        return Some(format!("serrate {lower} --help describes the command"));
+    }
+    STATEMENTS
+        .contains(&lower.as_str())
+        .then(|| "it is a statement, which docs/sql.md describes".to_owned())
 }
 
 /// Returns the line of the help that describes a command.
