@@ -20,7 +20,7 @@ pub(super) struct LimitArgs {
     root: Option<PathBuf>,
     /// Memory of the process, such as 4GB or 50% of the memory; queries that need more spill to disk or fail
     /// [default: 70%].
-    #[arg(long, value_name = "SIZE", global = true)]
+    #[arg(long, alias = "memory", value_name = "SIZE", global = true)]
     memory_limit: Option<String>,
 }
 

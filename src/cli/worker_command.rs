@@ -12,7 +12,6 @@ use super::command_line::{Cli, Command};
 use super::interrupt;
 use super::network::{ListenerFiles, read_text, read_token, resolve_address};
 use crate::cluster::{ClientConfig, Cluster, TlsIdentity, WorkerConfig, serve};
-use crate::config::parse_bytes;
 use crate::sql::describe_error;
 
 /// Default timeout in seconds: a machine that does not answer for so long counts as lost.
@@ -85,11 +84,6 @@ pub(super) struct WorkerArgs {
     /// Address to listen on; port 0 chooses a free one. Addresses of other machines require --token-file.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7100")]
     listen: String,
-    /// Memory for the sorts, joins and aggregates of all queries together, such as 8GB; a query that
-    /// needs more spills or fails. --memory-limit limits what no operator owns, such as look-up tables
-    /// and shards of MEDS data [default: no limit].
-    #[arg(long, value_name = "SIZE")]
-    memory: Option<String>,
     #[command(flatten)]
     files: ListenerFiles,
     #[command(flatten)]
@@ -154,12 +148,8 @@ impl ClusterArgs {
 }
 
 pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
-    let memory = args.memory.as_deref().map(parse_bytes).transpose();
-    let memory = memory.map_err(|e| Failure::from_usage(format!("--memory: {}", e.message())))?;
-    let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let config = WorkerConfig {
         listen: resolve_address("--listen", &args.listen)?,
-        memory,
         token: args.secrets.token,
         tls: args.secrets.tls,
         authority: args.secrets.authority,

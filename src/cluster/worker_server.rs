@@ -8,7 +8,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{exec_datafusion_err, exec_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use datafusion::prelude::SessionConfig;
@@ -31,8 +31,8 @@ use super::settings::{SentSettings, apply_settings};
 use crate::access;
 use crate::config::SerrateOptions;
 use crate::secret::{TlsIdentity, encrypt_server, is_equal_secret};
-use crate::sql::skip_hidden_files;
 use crate::sql::travel::{list_hidden_functions, list_paths};
+use crate::sql::{find_process_runtime, skip_hidden_files};
 
 const STACK: usize = 64 << 20;
 
@@ -41,8 +41,6 @@ const STACK: usize = 64 << 20;
 pub struct WorkerConfig {
     /// Address to listen on; port 0 chooses a free port.
     pub listen: SocketAddr,
-    /// Maximum number of bytes that all queries on the worker hold together.
-    pub memory: Option<usize>,
     /// Secret token that sessions and other workers must send.
     pub token: Option<String>,
     /// Certificate and private key; connections are encrypted if they are set.
@@ -75,7 +73,6 @@ impl Drop for WorkerThreads {
 /// use serrate::cluster::{WorkerConfig, serve};
 /// let config = WorkerConfig {
 ///     listen: "127.0.0.1:0".parse()?,
-///     memory: Some(1 << 30),
 ///     token: None,
 ///     tls: None,
 ///     authority: None,
@@ -127,13 +124,9 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
         let queries = queries.clone();
         async move { build_state(context, &functions, channels, queries) }
     };
-    let mut environment = RuntimeEnvBuilder::new();
-    if let Some(memory) = config.memory {
-        environment = environment.with_memory_limit(memory, 1.0);
-    }
     let worker = Worker::from_session_builder(build)
         .with_version(VERSION)
-        .with_runtime_env(skip_hidden_files(&environment.build()?));
+        .with_runtime_env(skip_hidden_files(&find_process_runtime()));
     let failed = |e: &dyn std::fmt::Display| {
         exec_datafusion_err!(
             "the worker cannot listen on {}; choose another address with --listen: {e}",
