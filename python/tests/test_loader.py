@@ -277,15 +277,31 @@ def test_the_data_module_of_the_readme(tmp_path):
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=0.1)
 
-    model = Model()
     quiet = dict(logger=False, enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False)
-    trainer = lightning.Trainer(
-        max_epochs=2, accelerator="cpu", devices=1, default_root_dir=tmp_path,
-        reload_dataloaders_every_n_epochs=1, **quiet,
-    )
-    trainer.fit(model, names["Records"](COHORT))
     loader = MedsLoader(COHORT, split="train", batch_size=256, max_seq_len=512, shuffle=True)
-    assert model.seen == [int(b["code"].sum()) for _ in range(2) for b in loader]
+    expected = [int(b["code"].sum()) for _ in range(3) for b in loader]
+    for reload in (0, 1):
+        model = Model()
+        trainer = lightning.Trainer(
+            max_epochs=3, accelerator="cpu", devices=1, default_root_dir=tmp_path,
+            reload_dataloaders_every_n_epochs=reload, **quiet,
+        )
+        trainer.fit(model, names["Records"](COHORT))
+        assert model.seen == expected, reload
+
+
+def test_an_epoch_need_not_be_exhausted():
+    """Lightning takes `len(loader)` batches and does not ask for one more."""
+    loader = MedsLoader(COHORT, split="train", batch_size=4, max_seq_len=16, shuffle=True, output="numpy")
+    found = []
+    for epoch in range(3):
+        assert loader.epoch == epoch
+        batches = iter(loader)
+        found.append([int(next(batches)["code"].sum()) for _ in range(len(loader))])
+        batches.close()
+        assert loader.state_dict() == {"epoch": epoch + 1, "batch": 0}
+    whole = MedsLoader(COHORT, split="train", batch_size=4, max_seq_len=16, shuffle=True, output="numpy")
+    assert found == [[int(batch["code"].sum()) for batch in whole] for _ in range(3)]
 
 
 def test_the_training_script_resumes(tmp_path):

@@ -263,7 +263,7 @@ fn unknown_functions_have_a_counterpart_or_a_neighbour() {
     }
     let err = place.fails(1, &["-c", "PIVOT t ON k USING sum(v)"]);
     assert!(err.contains("-c:1:1: PIVOT is not supported: write an aggregate"), "{err}");
-    // With several commands, the place names the command.
+    // The place names the command if there are several.
     let err = place.fails(1, &["-c", "SELECT 1", "-c", "SELECT nope"]);
     assert!(err.contains("error: -c #2:1:8: No field named nope"), "{err}");
     let err = place.fails(1, &["-c", "SELECT ragged_sum([1]) FILTER (WHERE true)"]);

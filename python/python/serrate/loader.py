@@ -76,13 +76,23 @@ class _Batches:
         return self._loader().num_items
 
     def __len__(self) -> int:
-        """Number of batches of the next epoch."""
-        return self._loader().num_batches(self._epoch)
+        """Number of batches of the epoch that the next iteration begins or continues."""
+        return self._loader().num_batches(self._position()[0])
 
     @property
     def epoch(self) -> int:
         """Number of the epoch that the next iteration begins or continues."""
-        return self._epoch
+        return self._position()[0]
+
+    def _position(self) -> tuple[int, int]:
+        """Returns the epoch and its batch with which the next iteration begins.
+
+        A caller that takes exactly `len(loader)` batches, as Lightning does, leaves the position behind the last batch
+        of an epoch, from where the next epoch begins.
+        """
+        if self._batch and self._batch >= self._loader().num_batches(self._epoch):
+            return self._epoch + 1, 0
+        return self._epoch, self._batch
 
     def set_epoch(self, epoch: int) -> None:
         """Moves to the beginning of an epoch."""
@@ -90,7 +100,8 @@ class _Batches:
 
     def state_dict(self) -> dict[str, int]:
         """Returns the position of the iteration for `load_state_dict`: the epoch and its next batch."""
-        return {"epoch": self._epoch, "batch": self._batch}
+        epoch, batch = self._position()
+        return {"epoch": epoch, "batch": batch}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Moves to a position from `state_dict`. Earlier batches are not built."""
@@ -107,7 +118,7 @@ class _Batches:
         """
         worker = _worker()
         share_of, shares = (worker.id, worker.num_workers) if worker is not None else (0, 1)
-        epoch, batch = self._epoch, self._batch
+        self._epoch, self._batch = epoch, batch = self._position()
         made = self._loader().epoch(epoch, batch + share_of, shares)
         # Takes the batch out of the list when the caller gets it: a batch that this generator held would keep its
         # memory while the next batch is built.

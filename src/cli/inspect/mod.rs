@@ -306,7 +306,7 @@ fn list_tensors(path: &Path, file: &SafetensorsFile) -> Outcome<Value> {
     Ok(json!({ "path": path, "format": "safetensors", "bytes": bytes, "tensors": tensors }))
 }
 
-/// Returns the name of a type for people. The key type of a dictionary of texts is not shown.
+/// Returns the name of a type for people. The key type of a dictionary of strings is not shown.
 fn describe_type(data_type: &DataType) -> String {
     match data_type {
         DataType::Dictionary(_, values) if values.is_string() => "text (dictionary)".to_owned(),

@@ -32,7 +32,7 @@ pub(in crate::sql) fn project_computed_keys(
     match plan {
         LogicalPlan::Sort(sort) if sort.expr.iter().any(|by| is_underivable(&by.expr)) => {
             let SortPlan { mut expr, input, fetch } = sort;
-            let mut keys = DistinctKeys::of_node_over(&input);
+            let mut keys = DistinctKeys::number_after(&input);
             let computed = expr.iter_mut().map(|by| &mut by.expr).filter(|key| is_underivable(key));
             computed.for_each(|key| keys.replace_key(key));
             let schema = Arc::clone(input.schema());
@@ -71,7 +71,7 @@ fn compute_keys(
     input: Arc<LogicalPlan>,
 ) -> Result<(Vec<Expr>, Arc<LogicalPlan>)> {
     let names = NamePreserver::new_for_projection();
-    let mut keys = DistinctKeys::of_node_over(&input);
+    let mut keys = DistinctKeys::number_after(&input);
     let needs_columns = calls.iter().any(has_computed_partition);
     let calls = calls.into_iter().map(|mut call| {
         let name = names.save(&call);
@@ -153,7 +153,7 @@ struct DistinctKeys {
 
 impl DistinctKeys {
     /// The names follow those of the keys that `input` has from an earlier pass of the optimizer.
-    fn of_node_over(input: &LogicalPlan) -> Self {
+    fn number_after(input: &LogicalPlan) -> Self {
         let numbers = input.schema().fields().iter().filter_map(|field| {
             field.name().strip_prefix(KEY).and_then(|number| number.parse::<usize>().ok())
         });
