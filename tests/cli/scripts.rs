@@ -461,8 +461,8 @@ fn the_shell_knows_functions_of_from() {
         "ragged_axes(query)    (table function)",
         "vocab('codes.parquet')",
         "generate_series is a table function, too: FROM generate_series(..)",
-        "meds_asof      Health records as of labels: one row per label",
-        "ragged_nest      Nests rows into lists: one row per value of the first key",
+        "meds_asof      Health records as of labels\n",
+        "ragged_nest      Nests rows into lists\n",
     ] {
         assert!(said.out.contains(expected), "{expected}: {}", said.out);
     }

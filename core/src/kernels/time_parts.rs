@@ -153,7 +153,8 @@ fn compute_date(day: i32) -> CivilDate {
     let scaled = 2141 * day_from_march + 197_913;
     let (month, day_of_month) = (scaled >> 16, (scaled & 0xffff) / 2141 + 1);
     let is_next_year = day_from_march >= 306;
-    let is_leap = year_of_century % 4 == 0 && (year_of_century != 0 || century % 4 == 0);
+    let is_leap =
+        year_of_century.is_multiple_of(4) && (year_of_century != 0 || century.is_multiple_of(4));
     let year = (100 * century + year_of_century).cast_signed() - 400 * SHIFT_CYCLES;
     let (month, day_of_year) = if is_next_year {
         (month - 12, day_from_march - 305)
