@@ -215,6 +215,7 @@ impl DenseTensor {
         Self { dtype, shape: vec![0], buffer: Buffer::from_vec(Vec::<u64>::new()) }
     }
 
+    #[allow(dead_code, reason = "only some features use it")]
     pub(crate) fn into_buffer(self) -> Buffer {
         self.buffer
     }

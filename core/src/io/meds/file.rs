@@ -48,6 +48,7 @@ impl MedsFile {
 
     /// Returns the columns with the types stored in Parquet, regardless of the Arrow types recorded by the
     /// writer: `Utf8`, `LargeUtf8` and `Utf8View` are the same, as are `List` and `LargeList`.
+    #[allow(dead_code, reason = "only some features use it")]
     pub(crate) fn stored_types(&self) -> Result<Vec<(String, DataType)>> {
         let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
             .map_err(|e| Error::file(&self.path, e.to_string()))?;
