@@ -1,5 +1,5 @@
-//! The records in `sql/slt`, and the templates in `sql/slt/templates`, each of which holds the
-//! records that the functions of a family share.
+//! The records in `sql/slt`, and the templates in `sql/slt/templates`. A template holds the records
+//! that the functions of a family share.
 //!
 //! A template is a file of records with these additions:
 //!

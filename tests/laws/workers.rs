@@ -147,7 +147,7 @@ fn make_statements(world: &World, number: u64, count: u64) -> Vec<Asked> {
     }
     let mut queries = Queries::new(world, world.seed ^ 0xf0f0);
     let all = (0..count).map(|i| {
-        // Every fourth statement has one of the rarer clauses, each of which has its turn.
+        // Every fourth statement has one of the rarer clauses; the clauses take turns.
         let form = match i % 4 {
             3 => queries.rare_form(usize::try_from(number * count + i / 4).unwrap()),
             _ => queries.form(),

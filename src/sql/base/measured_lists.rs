@@ -1,4 +1,4 @@
-//! Finds list columns of which a scan needs only the lengths.
+//! Finds list columns whose lengths are enough for a scan.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -21,7 +21,7 @@ const KEY: &str = "__serrate_key_";
 /// `ORDER BY length(s) > 1` over several partitions is refused. The order of a plain column is known.
 /// Obsolete once the test `stock_comparisons_of_functions_are_still_no_keys` fails.
 ///
-/// The rule also computes the keys of a window with several PARTITION BY keys, one of which is computed, such as
+/// The rule also computes the keys of a window if one of several PARTITION BY keys is computed, as in
 /// `PARTITION BY abs(v), k`. If `v` equals another column `u` of the input, DataFusion 55 sorts by `abs(u), k`, and
 /// execution fails, because it does not find `k` in this order after `abs(v)`. Obsolete once the test
 /// `stock_windows_over_functions_of_equal_columns_still_fail` fails.
@@ -113,7 +113,7 @@ fn has_underivable_key(call: &Expr) -> bool {
     }
 }
 
-/// Whether a window has several PARTITION BY keys, one of which is computed.
+/// Whether a window has several PARTITION BY keys, and at least one key is computed.
 fn has_computed_partition(call: &Expr) -> bool {
     match call {
         Expr::Alias(alias) => has_computed_partition(&alias.expr),

@@ -36,7 +36,7 @@ pub(in crate::sql) fn keep_branch_tables(
     })
 }
 
-/// Makes the rule `propagate_empty_relation` keep the column names of a UNION of which several branches remain.
+/// Makes the rule `propagate_empty_relation` keep the column names of a UNION if several branches remain.
 ///
 /// The rule keeps the schema of the union, but the physical union takes the column names of its
 /// first branch. Obsolete once the test `stock_unions_still_take_names_from_a_later_branch` fails.
