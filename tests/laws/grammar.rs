@@ -179,6 +179,35 @@ const OTHERS: &[(&str, &str, Replacements)] = &[
         &[("year", "CAST(date_part('year', CAST({0} AS TIMESTAMP)) AS BIGINT)")],
     ),
     ("i", "CAST(date_part('day', {t}) AS BIGINT)", &[]),
+    (
+        "i",
+        "CAST(year({t}) AS BIGINT)",
+        &[("year of the date", "CAST(date_part('year', CAST({0} AS DATE)) AS BIGINT)")],
+    ),
+    ("i", "CAST(month({d}) AS BIGINT)", &[("month", "CAST(date_part('month', {0}) AS BIGINT)")]),
+    (
+        "i",
+        "CAST(week({d}) AS BIGINT)",
+        &[("week of the first day", "CAST(date_part('week', date_trunc('week', {0})) AS BIGINT)")],
+    ),
+    (
+        "i",
+        "date_diff('day', {t}, {d})",
+        &[("the difference of dates", "CAST({1} AS DATE) - CAST({0} AS DATE)")],
+    ),
+    (
+        "i",
+        "date_diff('month', {d}, {d})",
+        &[(
+            "months are counted",
+            "CAST((year({1}) - year({0})) * 12 + month({1}) - month({0}) AS BIGINT)",
+        )],
+    ),
+    (
+        "i",
+        "date_sub('hour', {t}, {t})",
+        &[("whole hours go both ways", "-date_sub('hour', {1}, {0})")],
+    ),
     ("i", "ragged_count({li})", &[]),
     ("i", "ragged_count({ll})", &[("count of leaves", "ragged_count(ragged_flatten({0}))")]),
     ("i", "({li})[1]", &[("first element", "ragged_at({0}, 0)")]),
@@ -279,11 +308,40 @@ const OTHERS: &[(&str, &str, Replacements)] = &[
     ("b", "{s} LIKE 'a%'", &[("LIKE of a prefix", "starts_with({0}, 'a')")]),
     ("b", "{s} LIKE '%''%'", &[("LIKE of a part", "strpos({0}, '''') > 0")]),
     ("b", "isnan({f})", &[]),
+    (
+        "b",
+        "CAST({t} AS TIME) > TIME '12:00:00'",
+        &[("the time of a day", "{0} - date_trunc('day', {0}) > INTERVAL '12 hours'")],
+    ),
+    ("b", "TRY_CAST({i} AS BOOLEAN)", &[("an integer as boolean", "{0} <> 0")]),
+    (
+        "b",
+        "CAST({i} AS VARCHAR) < '5'",
+        &[("an integer as text", "CAST({0} AS VARCHAR) || '' < '5'")],
+    ),
+    (
+        "b",
+        "TRY_CAST({f} AS BIGINT) > 0",
+        &[(
+            "a float as integer",
+            "CASE WHEN {0} >= 9223372036854775808.0 OR {0} < -9223372036854775808.0 THEN NULL ELSE trunc({0}) > 0 END",
+        )],
+    ),
+    (
+        "b",
+        "TRY_CAST({s} AS BIGINT) > 5",
+        &[(
+            "text as integer",
+            "CASE WHEN {0} ~ '^ *[+-]?[0-9]+ *$' THEN TRY_CAST(trim({0}) AS BIGINT) > 5 END",
+        )],
+    ),
+    ("b", "CAST({t} AS DATE) = {d}", &[("dates go both ways", "{1} = CAST({0} AS DATE)")]),
     ("d", "CAST({t} AS DATE)", &[("date of a time", "CAST(date_trunc('day', {0}) AS DATE)")]),
     ("d", "{d} + 1", &[("a day is an interval", "CAST({0} + INTERVAL '1 day' AS DATE)")]),
     ("t", "CAST({d} AS TIMESTAMP)", &[]),
     ("t", "{t} + INTERVAL '1 day'", &[("a day is 24 hours", "{0} + INTERVAL '24 hours'")]),
     ("t", "date_trunc('month', {t})", &[]),
+    ("t", "time_bucket(INTERVAL '1 day', {t})", &[("a bucket of a day", "date_trunc('day', {0})")]),
     ("t", "{t} + {g}", &[]),
     ("g", "{t} - {t}", &[]),
     (
