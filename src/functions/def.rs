@@ -46,11 +46,11 @@ pub(crate) struct Facts {
     pub(crate) whole_row: bool,
     /// Part of the first argument that is read; `sql::pushdown::lengths` loads no other parts.
     pub(crate) reads: Reads,
-    /// Whether the function compares values. If so, `sql::workarounds::times` refuses its calls on
+    /// Whether the function compares values. If so, `sql::workarounds::types::times` refuses its calls on
     /// intervals, which have no order.
     pub(crate) compares: bool,
-    /// Whether the function compares intervals with durations as durations. `sql::workarounds::times` then accepts
-    /// intervals if the first argument has durations.
+    /// Whether the function compares intervals with durations as durations. `sql::workarounds::types::times` then
+    /// accepts intervals if the first argument has durations.
     pub(crate) compares_durations: bool,
     /// Whether argument 2 names the type of the result. `sql::checks::lists` checks this type.
     pub(crate) casts_to_named_type: bool,

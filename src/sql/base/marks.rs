@@ -16,8 +16,8 @@ pub(in crate::sql) fn is_marked(query: &LogicalPlan) -> bool {
 
 pub(in crate::sql) const MATCHES: &str = "matches";
 
-/// Whether a join is a semi join or anti join that [`join_matches`](crate::sql::workarounds::correlated::expand::join_matches)
-/// created.
+/// Whether a join is a semi join or anti join that
+/// [`join_matches`](crate::sql::workarounds::subqueries::correlated::expand::join_matches) created.
 pub(in crate::sql) fn is_match_join(join: &Join) -> bool {
     let is_match = |e: &Expr| match e {
         Expr::Column(Column { relation: Some(table), .. }) => {

@@ -49,7 +49,7 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
 }
 
 /// Doubles each cast to a decimal in VALUES, so that a cast remains when
-/// `sql::workarounds::decimal_values` removes one cast of each value. That file undoes the
+/// `sql::workarounds::types::decimal_values` removes one cast of each value. That file undoes the
 /// planner's cast to the common type of a column. But the planner adds no cast to a value of this
 /// type, so the file would remove the cast in the statement.
 pub(in crate::sql) fn double_casts(query: &mut Query) {

@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 /// `INSERT INTO t BY NAME`, and makes the parser accept a list of queries after IN, and names of arguments that are keywords, such as `order => 'desc'`.
 ///
 /// MATERIALIZED does not change the rows: a query whose rows may differ between runs is computed
-/// once ([`share_ctes`](crate::sql::workarounds::shared_rows::share_ctes)), other queries may run again.
+/// once ([`share_ctes`](crate::sql::workarounds::subqueries::shared_rows::share_ctes)), other queries may run again.
 pub(in crate::sql) fn rewrite_known_forms<'a>(
     text: &'a str,
     dialect: &dyn Dialect,

@@ -20,7 +20,7 @@ use crate::sql::statement::{
     recursion_types, select_aliases, shadowed, star_excludes, star_names, star_replaces,
     unnamed_queries,
 };
-use crate::sql::workarounds::times;
+use crate::sql::workarounds::types::times;
 
 /// Runs code on the part of a statement that sqlparser has parsed: an SQL statement, or the query of COPY, also
 /// below EXPLAIN. The two have different types, which are both `VisitMut`.

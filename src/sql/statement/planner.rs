@@ -45,8 +45,8 @@ use crate::sql::statement::plan_once::{plan_named, with_sql};
 use crate::sql::statement::row_values::name_inserted_rows;
 use crate::sql::statement::syntax_rewriter::rewrite_statement;
 use crate::sql::statement::{alias_rounds, by_name, clauses, repeated_targets, select_aliases};
-use crate::sql::workarounds::shared_rows::share_ctes;
-use crate::sql::workarounds::times;
+use crate::sql::workarounds::subqueries::shared_rows::share_ctes;
+use crate::sql::workarounds::types::times;
 
 /// Runs one SQL statement.
 ///

@@ -117,7 +117,7 @@ fn is_typed_literal(arg: &FunctionArg) -> bool {
     match value {
         FunctionArgExpr::Expr(Expr::TypedString(_)) => true,
         FunctionArgExpr::Expr(Expr::Cast { expr, .. }) => matches!(**expr, Expr::Value(_)),
-        // This operator is a cast to TIMESTAMP that `sql::workarounds::times` replaced.
+        // This operator is a cast to TIMESTAMP that `sql::workarounds::types::times` replaced.
         FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Custom(_), .. }) => {
             matches!(**left, Expr::Value(_))
         }

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::sql::base::expression_parts::map_named;
-use crate::sql::workarounds::shared_rows::share_rows;
+use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
 /// Prefix of the struct field names that `sql::statement::tuples` gives the values of a row in front of IN.
 pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";

@@ -21,8 +21,10 @@ use crate::sql::base::outer_columns::{
     find_outer_columns, find_subquery_of_lateral, has_grouping_sets, has_outer,
 };
 use crate::sql::base::subquery_parts::has_query;
-use crate::sql::workarounds::correlated::new_names::{NewNames, keep_name};
-use crate::sql::workarounds::correlated::query_values::{project_values, rewrite_filter};
+use crate::sql::workarounds::subqueries::correlated::new_names::{NewNames, keep_name};
+use crate::sql::workarounds::subqueries::correlated::query_values::{
+    project_values, rewrite_filter,
+};
 
 /// The distinct values, in the outer rows, of the outer columns that a correlated query uses.
 pub(super) struct BoundOuter<'a> {

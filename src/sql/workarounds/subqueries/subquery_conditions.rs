@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
 use crate::sql::base::subquery_parts::{find_query, has_one_row, has_query};
-use crate::sql::workarounds::shared_rows::share_rows;
+use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
 /// Name given to the column of a subquery after IN, ANY or ALL. No other column has this name.
 const VALUE: &str = "__serrate_in";
@@ -218,7 +218,7 @@ fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Res
 
 /// Rewrites `x < ALL (query)` and `x < ANY (query)` to CASE over two EXISTS: one for rows that decide the
 /// result, one for rows whose comparison is NULL. `compare` creates the comparison.
-pub(super) fn rewrite_quantified(
+pub(in crate::sql::workarounds) fn rewrite_quantified(
     test: SetComparison,
     schema: &DFSchema,
     compare: impl Fn(Expr, Operator, Expr) -> Expr,

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::OptimizerConfig;
 
 use crate::functions::declare;
-use crate::sql::workarounds::sorts::has_comparison;
+use crate::sql::workarounds::sorting::sorts::has_comparison;
 
 /// Logical optimizer rule, after all others: replaces constant columns of lists of lists with function calls.
 ///

@@ -42,7 +42,7 @@ pub(in crate::sql) fn hide_moved_keys(
     Ok(plan.data)
 }
 
-pub(super) fn has_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+pub(in crate::sql::workarounds) fn has_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {
         found = node.is::<SortExec>()

@@ -16,7 +16,7 @@ use datafusion::physical_plan::{
 };
 
 use crate::sql::exec::hide_node;
-use crate::sql::workarounds::moved_keys::has_order;
+use crate::sql::workarounds::sorting::moved_keys::has_order;
 
 /// Keeps `EnsureRequirements` from moving sorts below limits, and limits below windows or filters.
 ///

@@ -18,7 +18,7 @@ use crate::functions::{
     StockFact, call_on_arrays, declare, find_aggregate_facts, has_fact, is_row_based, take_first,
 };
 use crate::sql::base::expression_parts::{has_part, map_named, rewrite_node};
-use crate::sql::workarounds::computed_keys::is_key_column;
+use crate::sql::workarounds::grouping::computed_keys::is_key_column;
 use serrate_core::internal::{holds_float, to_canonical_floats};
 
 /// Logical optimizer rule: makes -0.0 equal 0.0, and all NaN equal, in comparisons, sorts, groups

@@ -251,7 +251,7 @@ fn find_nullable_inputs(join: &JoinType) -> &'static [usize] {
 }
 
 /// Whether DataFusion can compare scalars of a type: lists of lists and structs have no comparison.
-pub(super) fn has_comparison(t: &DataType) -> bool {
+pub(in crate::sql::workarounds) fn has_comparison(t: &DataType) -> bool {
     match t {
         DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
             !of.data_type().is_nested()

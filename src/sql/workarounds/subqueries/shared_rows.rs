@@ -26,8 +26,8 @@ use crate::functions::find_aggregate_facts;
 use crate::sql::base::outer_columns::find_outer_columns;
 use crate::sql::base::subquery_parts::has_one_row;
 use crate::sql::exec::shared::{SharedResult, SharedRows};
-use crate::sql::workarounds::multisets::numbers_copies;
-use crate::sql::workarounds::only_row::is_only_row;
+use crate::sql::workarounds::joins_and_unions::multisets::numbers_copies;
+use crate::sql::workarounds::subqueries::only_row::is_only_row;
 
 static IDS: AtomicU64 = AtomicU64::new(0);
 

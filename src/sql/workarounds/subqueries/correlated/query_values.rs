@@ -14,15 +14,17 @@ use datafusion::logical_expr::{
 
 use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
 use crate::sql::base::subquery_parts::{find_query, has_query};
-use crate::sql::workarounds::correlated::expand::{join_matches, join_values};
-use crate::sql::workarounds::correlated::new_names::{NewNames, keep_name};
-use crate::sql::workarounds::correlated::{
+use crate::sql::workarounds::sorting::sorts::has_comparison;
+use crate::sql::workarounds::subqueries::correlated::expand::{join_matches, join_values};
+use crate::sql::workarounds::subqueries::correlated::new_names::{NewNames, keep_name};
+use crate::sql::workarounds::subqueries::correlated::{
     find_clashing_column, find_lateral_query, gains_columns, is_equation, is_semi_join,
     join_lateral, repeats_bare_name, to_plain_join,
 };
-use crate::sql::workarounds::shared_rows::{is_volatile, share_rows};
-use crate::sql::workarounds::sorts::has_comparison;
-use crate::sql::workarounds::subqueries::{as_tests, as_value, is_correlated, reject_subquery};
+use crate::sql::workarounds::subqueries::shared_rows::{is_volatile, share_rows};
+use crate::sql::workarounds::subqueries::subquery_conditions::{
+    as_tests, as_value, is_correlated, reject_subquery,
+};
 
 /// Analyzer rule, after type coercion: plans IN, EXISTS and correlated scalar subqueries as values.
 ///

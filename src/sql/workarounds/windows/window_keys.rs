@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::{call_on_arrays, declare};
 use crate::sql::base::expression_parts::rewrite_node;
-use crate::sql::workarounds::sorts::has_comparison;
+use crate::sql::workarounds::sorting::sorts::has_comparison;
 use serrate_core::internal::to_canonical_floats;
 
 /// Analyzer rule, before DataFusion's type coercion: replaces nested keys of windows and of ordered

@@ -7,7 +7,7 @@ use datafusion::physical_expr::equivalence::AcrossPartitions;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::sql::exec::plain_order::PlainOrderExec;
-use crate::sql::workarounds::moved_keys::has_order;
+use crate::sql::workarounds::sorting::moved_keys::has_order;
 
 /// Physical optimizer rule: hides that columns are constant within each partition if their value
 /// differs between partitions, as the value of a literal in each input of UNION ALL does.

@@ -8,10 +8,10 @@ use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder}
 
 use crate::sql::base::marks::MATCHES;
 use crate::sql::base::outer_columns::find_outer_columns;
-use crate::sql::workarounds::correlated::bound::BoundOuter;
-use crate::sql::workarounds::correlated::new_names::NewNames;
-use crate::sql::workarounds::only_row::keep_only_rows;
-use crate::sql::workarounds::shared_rows::is_volatile;
+use crate::sql::workarounds::subqueries::correlated::bound::BoundOuter;
+use crate::sql::workarounds::subqueries::correlated::new_names::NewNames;
+use crate::sql::workarounds::subqueries::only_row::keep_only_rows;
+use crate::sql::workarounds::subqueries::shared_rows::is_volatile;
 
 /// Joins `joined` with the value of a scalar subquery for each outer row. Returns the join and the column of
 /// the value, or `None` if the query cannot be handled.

@@ -10,7 +10,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use serrate_core::internal::times::per_unit;
 
 use crate::sql::base::expression_parts::{SavedNames, find_columns_below, has_part, map_columns};
-use crate::sql::workarounds::dependencies::COMPUTED_COLUMN;
+use crate::sql::workarounds::grouping::dependencies::COMPUTED_COLUMN;
 
 /// Alias that hides a cast from the simplifier while the simplifier runs.
 const HELD: &str = "__serrate_cast";

@@ -19,7 +19,7 @@ use crate::functions::{
     StockFact, check_precision, checks_precision, has_fact, long_number, make_decimal_of_digits,
 };
 use crate::sql::base::expression_parts::{find_columns_below, has_part, map_named};
-use crate::sql::workarounds::times::take_branch_types;
+use crate::sql::workarounds::types::times::take_branch_types;
 
 /// Analyzer rule, before DataFusion's type coercion.
 ///

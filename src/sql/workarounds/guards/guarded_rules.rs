@@ -26,8 +26,8 @@ use datafusion::physical_plan::{
 
 use crate::functions::physical_cannot_fail;
 use crate::sql::exec::{hide_node, pass_through};
-use crate::sql::workarounds::row_filters::{guard_row_filters, release_row_filters};
-use crate::sql::workarounds::waiting_joins::refuse_waiting_filters;
+use crate::sql::workarounds::guards::row_filters::{guard_row_filters, release_row_filters};
+use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 
 /// Applies `FilterPushdown`, `FilterPushdown(Post)` or `ProjectionPushdown` so that it moves nothing past a node
 /// where columns would be mixed up.

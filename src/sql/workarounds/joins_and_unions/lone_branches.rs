@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::workarounds::unions::name_columns;
+use crate::sql::workarounds::joins_and_unions::unions::name_columns;
 
 /// Makes the rule `propagate_empty_relation` keep the tables of the columns of a branch of UNION.
 ///

@@ -9,8 +9,8 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
 };
 
-use crate::sql::workarounds::moved_keys::has_order;
-use crate::sql::workarounds::sorts::UnorderedExec;
+use crate::sql::workarounds::sorting::moved_keys::has_order;
+use crate::sql::workarounds::sorting::sorts::UnorderedExec;
 
 /// Physical optimizer rule: hides an order of a join input that the rows of the join do not keep.
 ///

@@ -17,9 +17,9 @@ use crate::functions::make_elements_nullable;
 use crate::sql::base::outer_columns::{
     find_nested_outer_columns, find_subquery_of_lateral, has_outer, reads_no_table,
 };
-use crate::sql::workarounds::correlated::expand::{ExpandedQuery, expand_query};
-use crate::sql::workarounds::correlated::new_names::NewNames;
-use crate::sql::workarounds::shared_rows::share_rows;
+use crate::sql::workarounds::subqueries::correlated::expand::{ExpandedQuery, expand_query};
+use crate::sql::workarounds::subqueries::correlated::new_names::NewNames;
+use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
 /// Rewrites a LATERAL join to a join of the outer rows with the rows that the query has for each distinct
 /// outer row. Returns `None` if a node of the query is not supported.

@@ -4,9 +4,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast};
 
 use crate::sql::base::expression_parts::{has_part, rewrite_node};
-use crate::sql::workarounds::coarser_times::is_named_cast;
-use crate::sql::workarounds::compared_casts::is_utc;
-use crate::sql::workarounds::dependencies::COMPUTED_COLUMN;
+use crate::sql::workarounds::grouping::dependencies::COMPUTED_COLUMN;
+use crate::sql::workarounds::types::coarser_times::is_named_cast;
+use crate::sql::workarounds::types::compared_casts::is_utc;
 
 /// Analyzer rule: hides the statistics of a column below a cast that does not keep the order of its values or that
 /// makes different values equal.

@@ -14,7 +14,7 @@ use serrate_core::internal::times::{has_spans, write_spans};
 
 use crate::functions::{call_on_arrays, declare};
 use crate::sql::base::expression_parts::rewrite_parts;
-use crate::sql::workarounds::coarser_times::is_named_cast;
+use crate::sql::workarounds::types::coarser_times::is_named_cast;
 
 static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_impl(ListText));
 

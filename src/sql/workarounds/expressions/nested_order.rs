@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::{are_scalars, compare_nested, declare, to_columnar};
 use crate::sql::base::expression_parts::{find_columns_below, rewrite_node};
-use crate::sql::workarounds::subqueries::rewrite_quantified;
+use crate::sql::workarounds::subqueries::subquery_conditions::rewrite_quantified;
 
 /// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.
 ///
