@@ -59,7 +59,7 @@ pub(crate) struct Facts {
     /// Whether the first two arguments are lists of the same elements. FILTER (WHERE mask) then filters both.
     pub(crate) pairs: bool,
     /// Names of SQL functions that do for scalars or rows what this function does for lists. If one
-    /// of them is called on a list, `sql::statement::hints` suggests this function.
+    /// of them is called on a list, `sql::statement::errors::hints` suggests this function.
     pub(crate) instead_of: &'static [&'static str],
     /// Name of the SQL function whose calls on lists are planned as calls of this function.
     pub(crate) planned_for: Option<&'static str>,

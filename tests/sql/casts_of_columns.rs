@@ -247,7 +247,7 @@ async fn casts_do_not_replace_sort_keys() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `sql::statement::cast_arguments` can go.
+/// When this fails, `sql::statement::names::cast_arguments` can go.
 #[tokio::test]
 async fn stock_aggregates_of_casts_still_clash() {
     let ctx = SessionContext::new();

@@ -223,7 +223,7 @@ async fn aggregates_over_partitions_have_an_order() {
     }
 }
 
-/// When this fails, `sql::statement::windows::move_order_to_window` can go.
+/// When this fails, `sql::statement::expressions::windows::move_order_to_window` can go.
 #[tokio::test]
 async fn stock_windows_still_have_no_ordered_arguments() {
     let e = stock_error(&SessionContext::new(), ORDERED_WINDOW).await;

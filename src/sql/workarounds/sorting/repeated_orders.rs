@@ -6,7 +6,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 /// Makes the rule `eliminate_duplicated_expr` remove repeated keys of ORDER BY of aggregates, too.
 ///
-/// `first_value(x ORDER BY k, k)` panics with GROUP BY. `statement::repeated_keys` removes keys of
+/// `first_value(x ORDER BY k, k)` panics with GROUP BY. `statement::keys::repeated_keys` removes keys of
 /// the same text, and this rule removes keys that are equal once simplified. Obsolete once the test
 /// `stock_repeated_keys_still_panic` fails.
 pub(in crate::sql) fn drop_repeated_orders(

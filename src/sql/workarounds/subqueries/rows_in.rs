@@ -13,13 +13,14 @@ use datafusion::logical_expr::{
 use crate::sql::base::expression_parts::map_named;
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
-/// Prefix of the struct field names that `sql::statement::tuples` gives the values of a row in front of IN.
+/// Prefix of the struct field names that `sql::statement::expressions::tuples` gives the values of a row in front of
+/// IN.
 pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 
 /// Analyzer rule, before DataFusion's type coercion: rewrites `(a, b) IN (SELECT ..)` to EXISTS.
 ///
-/// DataFusion 55 cannot plan a row in front of IN, so `sql::statement::tuples` rewrites it to a struct with fields
-/// [`ROW_FIELD`]. IN is true if all fields equal those of a row of the subquery. IN is NULL if no row is
+/// DataFusion 55 cannot plan a row in front of IN, so `sql::statement::expressions::tuples` rewrites it to a struct
+/// with fields [`ROW_FIELD`]. IN is true if all fields equal those of a row of the subquery. IN is NULL if no row is
 /// equal, but a row could be equal if its NULLs were replaced by values. Both tests read the same rows.
 pub(in crate::sql) fn rewrite_rows_in(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
@@ -84,7 +85,7 @@ fn find_row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
     Some((list_row_fields(&test.expr)?, test))
 }
 
-/// If `e` is a struct that `sql::statement::tuples` made of a row, returns the row's values.
+/// If `e` is a struct that `sql::statement::expressions::tuples` made of a row, returns the row's values.
 fn list_row_fields(e: &Expr) -> Option<Vec<Expr>> {
     let Expr::ScalarFunction(call) = e else { return None };
     let Some(Expr::Literal(first, _)) = call.args.first() else { return None };

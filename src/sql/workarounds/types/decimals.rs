@@ -358,7 +358,7 @@ fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     Some((decimal, before, after))
 }
 
-/// Replaces the call that keeps a literal's digits (`sql::statement::long_numbers`) with a double.
+/// Replaces the call that keeps a literal's digits (`sql::statement::expressions::long_numbers`) with a double.
 fn drop_digits(e: Expr) -> Transformed<Expr> {
     match long_number(&e).map(|(double, _)| double.clone()) {
         Some(double) => Transformed::yes(double),

@@ -59,7 +59,7 @@ impl TextForm {
 
 /// Analyzer rule: reads strings such as `2024-01-01 10:00` and `2024/1/5` as dates and times
 /// ([`complete_times`]), as PostgreSQL and DuckDB do, and strings such as `1d 03:00` as intervals, as literals of
-/// intervals do ([`intervals`](crate::sql::statement::intervals)).
+/// intervals do ([`intervals`](crate::sql::statement::expressions::intervals)).
 ///
 /// Arrow requires the seconds and two digits for each field of a time, and the names of the units of an interval, so
 /// a cast of such a text fails. Obsolete once the tests `stock_times_without_seconds_are_still_errors` and
