@@ -19,13 +19,13 @@ mod checks;
 mod exec;
 mod from;
 mod order;
+#[cfg(feature = "cluster")]
+pub(crate) mod portable;
 mod pushdown;
 mod rules;
 mod session;
 pub(crate) mod sources;
 mod statement;
-#[cfg(feature = "cluster")]
-pub(crate) mod travel;
 mod workarounds;
 
 pub(crate) use exec::one_input;
