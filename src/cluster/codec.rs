@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use super::nodes::{TaskMergeExec, TaskRowsExec};
 use crate::config::SerrateOptions;
-use crate::sql::travel::{MedsScan, Portable, PortableReader, from_portable, to_portable};
+use crate::sql::portable::{MedsScan, Portable, PortableReader, from_portable, to_portable};
 
 const MAGIC: [u8; 4] = *b"SRTP";
 const FORMAT: u8 = 1;

@@ -25,7 +25,7 @@ use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
 use super::settings::encode_settings;
 use crate::sql::SourceOrderExec;
-use crate::sql::travel::{division_of, find_reason};
+use crate::sql::portable::{division_of, find_reason};
 
 /// Nodes that a divided plan may contain. Plans with other, untested nodes run in the session.
 const KNOWN: [&str; 35] = [

@@ -24,7 +24,7 @@ use datafusion_proto::bytes::{
 };
 use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 
-use crate::sql::travel::{list_hidden_functions, reads_paths, to_portable};
+use crate::sql::portable::{list_hidden_functions, reads_paths, to_portable};
 
 /// Maximum size of an encoded part of a plan in bytes. The part includes the tables in memory that it reads.
 const LIMIT: usize = 64 << 20;

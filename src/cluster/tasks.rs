@@ -16,7 +16,7 @@ use datafusion_distributed::{
 
 use super::nodes::{TaskMergeExec, TaskRowsExec};
 use super::settings::ClusterOptions;
-use crate::sql::travel::{division_of, take_partitions};
+use crate::sql::portable::{division_of, take_partitions};
 
 fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.output_partitioning().partition_count() == 1

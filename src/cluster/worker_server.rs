@@ -31,7 +31,7 @@ use super::settings::{SentSettings, apply_settings};
 use crate::access;
 use crate::config::SerrateOptions;
 use crate::secret::{TlsIdentity, encrypt_server, is_equal_secret};
-use crate::sql::travel::{list_hidden_functions, list_paths};
+use crate::sql::portable::{list_hidden_functions, list_paths};
 use crate::sql::{find_process_runtime, skip_hidden_files};
 
 const STACK: usize = 64 << 20;

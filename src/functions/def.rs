@@ -46,11 +46,11 @@ pub(crate) struct Facts {
     pub(crate) whole_row: bool,
     /// Part of the first argument that is read; `sql::pushdown::lengths` loads no other parts.
     pub(crate) reads: Reads,
-    /// Whether the function compares values. If so, `sql::workarounds::times` refuses its calls on
+    /// Whether the function compares values. If so, `sql::workarounds::types::times` refuses its calls on
     /// intervals, which have no order.
     pub(crate) compares: bool,
-    /// Whether the function compares intervals with durations as durations. `sql::workarounds::times` then accepts
-    /// intervals if the first argument has durations.
+    /// Whether the function compares intervals with durations as durations. `sql::workarounds::types::times` then
+    /// accepts intervals if the first argument has durations.
     pub(crate) compares_durations: bool,
     /// Whether argument 2 names the type of the result. `sql::checks::lists` checks this type.
     pub(crate) casts_to_named_type: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Facts {
     /// Whether the first two arguments are lists of the same elements. FILTER (WHERE mask) then filters both.
     pub(crate) pairs: bool,
     /// Names of SQL functions that do for scalars or rows what this function does for lists. If one
-    /// of them is called on a list, `sql::statement::hints` suggests this function.
+    /// of them is called on a list, `sql::statement::errors::hints` suggests this function.
     pub(crate) instead_of: &'static [&'static str],
     /// Name of the SQL function whose calls on lists are planned as calls of this function.
     pub(crate) planned_for: Option<&'static str>,

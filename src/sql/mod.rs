@@ -19,13 +19,13 @@ mod checks;
 mod exec;
 mod from;
 mod order;
+#[cfg(feature = "cluster")]
+pub(crate) mod portable;
 mod pushdown;
 mod rules;
 mod session;
 pub(crate) mod sources;
 mod statement;
-#[cfg(feature = "cluster")]
-pub(crate) mod travel;
 mod workarounds;
 
 pub(crate) use exec::one_input;
@@ -53,15 +53,17 @@ pub(crate) use sources::visible::skip_hidden_files;
 #[cfg(feature = "serve")]
 pub(crate) use statement::anew::{bind_parameters, count_parameters_of, number_parameters_of};
 #[cfg(feature = "cli")]
-pub(crate) use statement::calls::find_similar_names;
+pub(crate) use statement::errors::wording::{
+    convert_internal_error, describe_error, remove_store_words,
+};
 #[cfg(feature = "cli")]
-pub(crate) use statement::counterparts::find_counterpart;
+pub(crate) use statement::functions::calls::find_similar_names;
 #[cfg(feature = "cli")]
-pub(crate) use statement::errors::{convert_internal_error, describe_error, remove_store_words};
+pub(crate) use statement::functions::counterparts::find_counterpart;
+#[cfg(feature = "cli")]
+pub(crate) use statement::functions::shorthand_docs::find_shorthand_documentation;
+#[cfg(feature = "cli")]
+pub(crate) use statement::functions::shorthands::{list_shorthand_names, shorthand_forms};
 #[cfg(feature = "cli")]
 pub(crate) use statement::planner::execute_plan;
 pub use statement::planner::{execute, parse, plan, sql};
-#[cfg(feature = "cli")]
-pub(crate) use statement::shorthand_docs::find_shorthand_documentation;
-#[cfg(feature = "cli")]
-pub(crate) use statement::shorthands::{list_shorthand_names, shorthand_forms};

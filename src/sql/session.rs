@@ -56,11 +56,11 @@ use crate::sql::sources::upload::UploadPlanner;
 use crate::sql::sources::visible::skip_hidden_files;
 use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::anew::KeptStatements;
-use crate::sql::statement::errors::OfStatement;
-use crate::sql::statement::position_columns::PositionsPlanner;
+use crate::sql::statement::columns::position_columns::PositionsPlanner;
+use crate::sql::statement::errors::wording::OfStatement;
 use crate::sql::statement::unnest_planner::UnnestPlanner;
-use crate::sql::workarounds::failing_statistics::StatisticsPlanner;
-use crate::sql::workarounds::times::register_wide;
+use crate::sql::workarounds::guards::failing_statistics::StatisticsPlanner;
+use crate::sql::workarounds::types::times::register_wide;
 
 /// Creates a session with everything registered: settings `serrate.*`, functions, operators on lists, file
 /// formats, file paths as tables in FROM, extension types.

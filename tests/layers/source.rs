@@ -92,8 +92,8 @@ fn follows_colons(tokens: &[Token], at: usize) -> bool {
 
 /// Whether the tokens end in `pub use` or `pub(..) use`.
 fn is_exported(before: &[Token]) -> bool {
-    let words: Vec<&str> = before.iter().rev().take(6).map(|t| t.text.as_str()).collect();
-    matches!(words[..], ["use", "pub", ..] | ["use", ")", _, "(", "pub", ..])
+    let words: Vec<&str> = before.iter().rev().take(2).map(|t| t.text.as_str()).collect();
+    matches!(words[..], ["use", "pub" | ")", ..])
 }
 
 /// One path or tree of paths from `base` on; `at` is its first word.

@@ -51,7 +51,7 @@ async fn subqueries_equate_casts_of_their_columns() {
     .await;
 }
 
-/// When this fails, `are_equations` of `sql::workarounds::correlated::checks` may accept casts again.
+/// When this fails, `are_equations` of `sql::workarounds::subqueries::correlated::checks` may accept casts again.
 #[tokio::test]
 async fn stock_equations_of_casts_still_repeat_rows() {
     let ctx = SessionContext::new();
@@ -76,7 +76,7 @@ async fn keys_after_a_cast_sort() {
     .await;
 }
 
-/// When this fails, `sql::workarounds::sort_keys` can go.
+/// When this fails, `sql::workarounds::sorting::sort_keys` can go.
 #[tokio::test]
 async fn stock_casts_still_hide_sort_keys() {
     let ctx = SessionContext::new();
@@ -105,7 +105,7 @@ async fn keys_beside_a_cast_group() {
     .await;
 }
 
-/// When this fails, `sql::workarounds::cast_groups` can go.
+/// When this fails, `sql::workarounds::grouping::cast_groups` can go.
 #[tokio::test]
 async fn stock_casts_still_replace_group_keys() {
     let ctx = SessionContext::new();
@@ -144,7 +144,7 @@ async fn groups_are_sorted_by_all_keys_of_one_name() {
     .await;
 }
 
-/// When this fails, `repeats_key_name` of `sql::workarounds::cast_groups` can go.
+/// When this fails, `repeats_key_name` of `sql::workarounds::grouping::cast_groups` can go.
 #[tokio::test]
 async fn stock_keys_of_one_name_still_count_as_one() {
     let ctx = SessionContext::new();
@@ -247,7 +247,7 @@ async fn casts_do_not_replace_sort_keys() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `sql::statement::cast_arguments` can go.
+/// When this fails, `sql::statement::names::cast_arguments` can go.
 #[tokio::test]
 async fn stock_aggregates_of_casts_still_clash() {
     let ctx = SessionContext::new();
@@ -300,7 +300,7 @@ async fn casts_of_dictionaries_cast_the_values_of_rows() {
     expect_rows(&[&file, inserted[0], inserted[1]], &cases).await;
 }
 
-/// When this test fails, `sql::workarounds::dictionary_casts` can be removed.
+/// When this test fails, `sql::workarounds::types::dictionary_casts` can be removed.
 #[tokio::test]
 async fn stock_casts_of_dictionaries_still_cast_unused_values() {
     let stock = SessionContext::new();

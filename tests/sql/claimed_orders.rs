@@ -27,7 +27,7 @@ async fn a_column_may_equal_an_expression_of_itself() {
     }
 }
 
-/// DataFusion's own plan still fails. Once this fails, `sql::workarounds::equations` can go.
+/// DataFusion's own plan still fails. Once this fails, `sql::workarounds::sorting::equations` can go.
 #[tokio::test]
 async fn stock_windows_over_equations_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(2));
@@ -69,7 +69,8 @@ async fn windows_have_functions_of_equal_columns_as_keys() {
     }
 }
 
-/// When this fails, `sql::workarounds::computed_keys` need not compute the keys of all windows by several keys.
+/// When this fails, `sql::workarounds::grouping::computed_keys` need not compute the keys of all windows
+/// by several keys.
 #[tokio::test]
 async fn stock_windows_over_functions_of_equal_columns_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(4));
@@ -239,7 +240,7 @@ async fn windows_go_by_lists_of_lists_and_structs() {
     expect_rows(&["CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(x)"], &cases).await;
 }
 
-/// When this fails, `sql::workarounds::window_keys` can go.
+/// When this fails, `sql::workarounds::windows::window_keys` can go.
 #[tokio::test]
 async fn stock_windows_over_lists_of_lists_still_fail() {
     let config = SessionConfig::new().with_target_partitions(1);
@@ -320,7 +321,7 @@ async fn extremes_by_their_own_value() {
     .await;
 }
 
-/// When this fails, `sql::workarounds::window_keys` need not replace keys of aggregates.
+/// When this fails, `sql::workarounds::windows::window_keys` need not replace keys of aggregates.
 #[tokio::test]
 async fn stock_ordered_aggregates_still_compare_structs_wrongly() {
     let ctx = SessionContext::new_with_config(small_batches());
@@ -350,7 +351,7 @@ async fn rows_are_sorted_by_functions_of_constant_lists_of_lists() {
     assert!(!head.contains("__"), "{head}");
 }
 
-/// When this fails, `has_unordered_constant` of `sql::workarounds::correlated::query_values` can go.
+/// When this fails, `has_unordered_constant` of `sql::workarounds::subqueries::correlated::query_values` can go.
 #[tokio::test]
 async fn stock_sorts_by_constant_lists_still_fail() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));
@@ -420,7 +421,7 @@ async fn stock_window(window: &str) -> Vec<i64> {
     .await
 }
 
-/// When this fails, `sql::workarounds::window_orders` may go.
+/// When this fails, `sql::workarounds::windows::window_orders` may go.
 #[tokio::test]
 async fn stock_counts_over_frames_still_count_as_sorted() {
     assert!(!stock_window(WINDOWS[0]).await.is_sorted());
@@ -468,7 +469,7 @@ async fn ranks_of_groups_are_sorted_by_their_keys() {
     }
 }
 
-/// When this fails, `sql::workarounds::moved_keys` may go.
+/// When this fails, `sql::workarounds::sorting::moved_keys` may go.
 #[tokio::test]
 async fn stock_projections_still_move_keys() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -488,7 +489,7 @@ async fn windows_over_unique_keys_run() {
     }
 }
 
-/// When this fails, `sql::workarounds::unique_partitions` may go.
+/// When this fails, `sql::workarounds::windows::unique_partitions` may go.
 #[tokio::test]
 async fn stock_windows_over_unique_keys_still_fail() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -607,7 +608,7 @@ async fn rows_are_sorted_by_comparisons_of_functions() {
     assert!(!head.contains("__serrate_key"), "{head}");
 }
 
-/// When this fails, `sql::workarounds::computed_keys` can go.
+/// When this fails, `sql::workarounds::grouping::computed_keys` can go.
 #[tokio::test]
 async fn stock_comparisons_of_functions_are_still_no_keys() {
     let config = SessionConfig::new().with_target_partitions(4);

@@ -794,7 +794,7 @@ async fn swapped_aliases_are_keys() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this fails, `sql::statement::order_aliases` need not enclose swapped aliases.
+/// When this fails, `sql::statement::names::order_aliases` need not enclose swapped aliases.
 #[tokio::test]
 async fn stock_swapped_aliases_still_sort_by_the_other() {
     let ctx = SessionContext::new();
@@ -803,7 +803,7 @@ async fn stock_swapped_aliases_still_sort_by_the_other() {
     assert_eq!(rows_of_stock(&ctx, SWAPPED).await, "2; 3; 1");
 }
 
-/// `sql::statement::order_aliases` can go once this fails.
+/// `sql::statement::names::order_aliases` can go once this fails.
 #[tokio::test]
 async fn stock_keys_still_are_columns_of_select() {
     let ctx = SessionContext::new();

@@ -513,7 +513,7 @@ async fn between_evaluates_its_operand_once() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this test fails, `sql::workarounds::volatile_between` can be removed.
+/// When this test fails, `sql::workarounds::expressions::volatile_between` can be removed.
 #[tokio::test]
 async fn stock_between_still_evaluates_its_operand_twice() {
     let stock = SessionContext::new();
@@ -569,7 +569,7 @@ async fn tables_without_rows_evaluate_nothing_and_have_plans() {
     }
 }
 
-/// When this test fails, `sql::workarounds::missing_partitions` can be removed.
+/// When this test fails, `sql::workarounds::sorting::missing_partitions` can be removed.
 #[tokio::test]
 async fn stock_removed_sorts_still_leave_partitions() {
     let config = SessionConfig::new()

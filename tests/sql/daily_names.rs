@@ -262,7 +262,7 @@ async fn aggregates_of_duckdb() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test fails, `sql::statement::text_orders` can be removed.
+/// When this test fails, `sql::statement::keys::text_orders` can be removed.
 #[tokio::test]
 async fn stock_orders_of_texts_still_conflict() {
     let stock = SessionContext::new();

@@ -391,7 +391,7 @@ async fn decimals_do_not_exceed_their_precision() {
     }
 }
 
-/// `sql::workarounds::decimals` and `functions::decimal_range` can go once this fails.
+/// `sql::workarounds::types::decimals` and `functions::decimal_range` can go once this fails.
 #[tokio::test]
 async fn stock_decimals_still_exceed_their_precision() {
     let ctx = SessionContext::new();
@@ -566,7 +566,7 @@ async fn integers_compare_with_float32_as_doubles() {
     expect_rows(&setup, &cases).await;
 }
 
-/// `sql::workarounds::decimals` need not cast integers next to float32 once this fails.
+/// `sql::workarounds::types::decimals` need not cast integers next to float32 once this fails.
 #[tokio::test]
 async fn stock_integers_are_still_rounded_to_float32() {
     let ctx = SessionContext::new();

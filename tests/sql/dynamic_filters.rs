@@ -83,7 +83,7 @@ async fn extremes_of_columns_with_null_see_all_rows() {
     }
 }
 
-/// When this fails, `filters_too_much` of `sql::workarounds::guarded_rules` need not look at columns with NULL.
+/// When this fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not look at columns with NULL.
 #[tokio::test]
 async fn stock_dynamic_filters_of_extremes_still_forget_null() {
     let dir = files_with_nulls(&serrate::sql::session()).await;
@@ -93,7 +93,7 @@ async fn stock_dynamic_filters_of_extremes_still_forget_null() {
     assert_ne!(stock_one(&ctx, sql).await, 1);
 }
 
-/// When this fails, `filters_too_much` of `sql::workarounds::guarded_rules` need not look at arguments.
+/// When this fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not look at arguments.
 #[tokio::test]
 async fn stock_dynamic_filters_of_extremes_still_drop_rows() {
     let dir = files();
@@ -132,7 +132,7 @@ async fn joins_of_lists_keep_their_rows() {
     assert_eq!(rows(&ctx, equal).await, 64);
 }
 
-/// When this fails, `filters_too_much` of `sql::workarounds::guarded_rules` need not look at joins.
+/// When this fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not look at joins.
 #[tokio::test]
 async fn stock_dynamic_filters_of_lists_still_drop_rows() {
     let [table, query] = JOIN_OF_LISTS;
@@ -192,5 +192,5 @@ async fn stock_joins_below_partitioned_joins_still_hang() {
     let ctx = SessionContext::new_with_config(config_of_partitioned_joins());
     let query = join_below_partitioned_join(&ctx, &dir).await;
     let found = tokio::time::timeout(LONG, stock_batches(&ctx, query)).await;
-    assert!(found.is_err(), "no hang: remove src/sql/workarounds/waiting_joins.rs");
+    assert!(found.is_err(), "no hang: remove src/sql/workarounds/guards/waiting_joins.rs");
 }

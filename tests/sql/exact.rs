@@ -384,7 +384,7 @@ async fn range_frames_have_all_peers_in_any_batch() {
     }
 }
 
-/// When this fails, `sql::workarounds::range_frames` may go.
+/// When this fails, `sql::workarounds::windows::range_frames` may go.
 #[tokio::test]
 async fn stock_range_frames_of_nulls_still_miss_peers() {
     let ctx = SessionContext::new_with_config(range_frames(1));

@@ -87,7 +87,7 @@ async fn a_column_may_be_in_a_rollup_twice() {
     expect_rows(&[TABLE], &cases).await;
 }
 
-/// When this fails, `are_distinct_columns` of `sql::statement::grouping` need not compare the columns.
+/// When this fails, `are_distinct_columns` of `sql::statement::keys::grouping` need not compare the columns.
 #[tokio::test]
 async fn stock_columns_in_a_rollup_are_still_distinct() {
     let e = stock_error(&SessionContext::new(), REPEATED).await;
@@ -121,7 +121,7 @@ async fn keys_beside_sets_add_no_columns_to_them() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `join_columns_to_sets` of `sql::statement::grouping` can go.
+/// When this fails, `join_columns_to_sets` of `sql::statement::keys::grouping` can go.
 #[tokio::test]
 async fn stock_keys_beside_rollup_still_add_columns() {
     let sql = format!(
@@ -258,14 +258,14 @@ async fn integers_with_a_name_are_no_positions() {
     .await;
 }
 
-/// When this fails, `cast_grouped_integers` of `sql::statement::grouping` can go.
+/// When this fails, `cast_grouped_integers` of `sql::statement::keys::grouping` can go.
 #[tokio::test]
 async fn stock_integers_in_group_by_are_still_positions() {
     let e = stock_error(&SessionContext::new(), INTEGERS).await;
     assert!(e.contains("position 5"), "{e}");
 }
 
-/// When this fails, `sql::statement::grouping` can go.
+/// When this fails, `sql::statement::keys::grouping` can go.
 #[tokio::test]
 async fn stock_tuples_in_rollup_still_fail() {
     let ctx = SessionContext::new();
@@ -374,7 +374,7 @@ async fn positions_of_groups_are_not_expressions_of_aliases() {
     expect_rows(&setup, &cases).await;
 }
 
-/// `replace_position` of `sql::statement::order_aliases` can go once this fails.
+/// `replace_position` of `sql::statement::names::order_aliases` can go once this fails.
 #[tokio::test]
 async fn stock_positions_of_groups_are_still_refused() {
     let ctx = SessionContext::new();
@@ -414,7 +414,7 @@ async fn aggregates_ignore_an_order_that_does_not_matter() {
     expect_rows(&setup, &cases).await;
 }
 
-/// `drop_order` of `sql::statement::expr_rewrites` can go once this fails.
+/// `drop_order` of `sql::statement::expressions::expr_rewrites` can go once this fails.
 #[tokio::test]
 async fn stock_orders_of_aggregates_are_still_arguments() {
     let ctx = SessionContext::new();

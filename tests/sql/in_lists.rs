@@ -56,7 +56,7 @@ async fn windows_over_repeated_lists_keep_one_name() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `sql::workarounds::in_lists` need not set lists apart.
+/// When this fails, `sql::workarounds::expressions::in_lists` need not set lists apart.
 #[tokio::test]
 async fn stock_in_lists_still_forget_null() {
     let ctx = SessionContext::new();
@@ -66,7 +66,7 @@ async fn stock_in_lists_still_forget_null() {
     assert_eq!(stock_one(&ctx, &query).await, 3);
 }
 
-/// When this fails, `sql::workarounds::in_lists` need not replace patterns.
+/// When this fails, `sql::workarounds::expressions::in_lists` need not replace patterns.
 #[tokio::test]
 async fn stock_patterns_still_forget_null() {
     let query = "SELECT count(*) FROM (VALUES ('a'), (NULL)) AS v(s) WHERE NOT (s ~ '.*')";

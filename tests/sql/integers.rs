@@ -293,7 +293,7 @@ async fn equal_operands_of_xor_keep_null() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test fails, `sql::workarounds::xor_pairs` can be removed.
+/// When this test fails, `sql::workarounds::expressions::xor_pairs` can be removed.
 #[tokio::test]
 async fn stock_pairs_of_xor_still_forget_null() {
     let ctx = SessionContext::new();

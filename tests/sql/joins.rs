@@ -508,7 +508,7 @@ async fn plain_equations_above_null_equal_joins_are_never_true_for_null() {
     }
 }
 
-/// When this fails, `sql::workarounds::null_equal_joins` can go.
+/// When this fails, `sql::workarounds::joins_and_unions::null_equal_joins` can go.
 #[tokio::test]
 async fn stock_joins_still_mix_equalities_of_null() {
     let ctx = SessionContext::new();
@@ -599,7 +599,7 @@ async fn groups_above_joins_keep_keys_and_rows() {
     .await;
 }
 
-/// When this test fails, `sql::workarounds::joined_groups` can be removed.
+/// When this test fails, `sql::workarounds::grouping::joined_groups` can be removed.
 #[tokio::test]
 async fn stock_groups_above_joins_still_lose_rows() {
     let ctx = SessionContext::new();

@@ -231,7 +231,7 @@ async fn volatile_lateral_queries_read_one_column_of_each_name() {
     assert!(found.contains("another column named a"), "{found}");
 }
 
-/// When this test fails, `MovedColumns::find_clash` of `sql::workarounds::correlated` can be removed.
+/// When this test fails, `MovedColumns::find_clash` of `sql::workarounds::subqueries::correlated` can be removed.
 #[tokio::test]
 async fn stock_lateral_self_joins_still_lose_rows() {
     let stock = SessionContext::new();

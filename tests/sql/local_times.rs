@@ -67,7 +67,7 @@ async fn sums_with_intervals_meet_skipped_and_repeated_local_times() {
     assert!(e.contains("is outside the range of"), "{e}");
 }
 
-/// `sql::workarounds::local_times` can go once this fails.
+/// `sql::workarounds::types::local_times` can go once this fails.
 #[tokio::test]
 async fn stock_changes_of_clocks_are_still_errors() {
     let ctx = SessionContext::new();

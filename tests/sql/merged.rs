@@ -390,7 +390,7 @@ async fn unknown_names_in_replace_are_errors() {
     }
 }
 
-/// When this test fails, `sql::statement::star_replaces` can be removed.
+/// When this test fails, `sql::statement::columns::star_replaces` can be removed.
 #[tokio::test]
 async fn stock_unknown_names_in_replace_are_still_ignored() {
     let stock = SessionContext::new();

@@ -468,7 +468,7 @@ async fn constant_lists_of_lists_are_columns() {
     }
 }
 
-/// When this fails, `sql::workarounds::nested_constants` may go.
+/// When this fails, `sql::workarounds::grouping::nested_constants` may go.
 #[tokio::test]
 async fn stock_constant_lists_of_lists_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(1));

@@ -44,7 +44,7 @@ async fn fields_of_outer_structs_are_read() {
     expect_rows(&STRUCTS, &cases).await;
 }
 
-/// When this test fails, `sql::statement::outer_fields` can be removed.
+/// When this test fails, `sql::statement::names::outer_fields` can be removed.
 #[tokio::test]
 async fn stock_fields_of_outer_structs_are_still_refused() {
     let stock = SessionContext::new();
@@ -118,7 +118,7 @@ async fn columns_of_outer_tables_are_not_fields_of_columns_of_their_name() {
     assert!(!e.contains("__serrate"), "{e}");
 }
 
-/// When this test fails, `sql::statement::outer_tables` can be removed.
+/// When this test fails, `sql::statement::names::outer_tables` can be removed.
 #[tokio::test]
 async fn stock_columns_of_outer_tables_are_still_read_as_fields() {
     let stock = SessionContext::new();
@@ -182,7 +182,7 @@ async fn fields_of_structs_are_not_columns_of_tables_of_their_name() {
     }
 }
 
-/// When this test fails, `access_own_fields` in `sql::statement::outer_fields` can be removed.
+/// When this test fails, `access_own_fields` in `sql::statement::names::outer_fields` can be removed.
 #[tokio::test]
 async fn stock_names_are_still_read_without_their_schema() {
     let stock = SessionContext::new();

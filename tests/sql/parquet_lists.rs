@@ -440,7 +440,7 @@ async fn conditions_on_lists_are_evaluated_in_every_file() {
     }
 }
 
-/// When this fails, `sql::workarounds::row_filters` may go.
+/// When this fails, `sql::workarounds::guards::row_filters` may go.
 #[tokio::test]
 async fn stock_row_filters_of_lists_still_vanish() {
     let dir = nulls().await;

@@ -272,7 +272,7 @@ async fn a_scalar_query_without_rows_is_null() {
     error(&ctx, "SELECT (SELECT 1 FROM u)").await;
 }
 
-/// When this fails, `workarounds::empty_queries` may go.
+/// When this fails, `workarounds::subqueries::empty_queries` may go.
 #[tokio::test]
 async fn stock_queries_without_rows_are_still_values() {
     let ctx = SessionContext::new();

@@ -223,7 +223,7 @@ async fn stars_exclude_columns_of_all_tables() {
     assert!(e.contains("nope"), "{e}");
 }
 
-/// When this test fails, `statement::star_excludes` can go, except for qualified names.
+/// When this test fails, `statement::columns::star_excludes` can go, except for qualified names.
 #[tokio::test]
 async fn stock_names_of_several_tables_are_still_not_excluded() {
     let stock = SessionContext::new();
@@ -268,7 +268,7 @@ async fn an_alias_may_be_the_name_of_a_column_beside_it() {
     assert!(e.contains("unnest in a SELECT with DISTINCT ON is not supported"), "{e}");
 }
 
-/// When this test fails, `sql::statement::alias_twins` can be removed.
+/// When this test fails, `sql::statement::names::alias_twins` can be removed.
 #[tokio::test]
 async fn stock_aliases_of_columns_beside_them_are_still_refused() {
     let stock = SessionContext::new();

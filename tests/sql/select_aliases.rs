@@ -152,7 +152,7 @@ async fn stock_names_in_having_are_still_columns() {
     assert!(e.contains("Column in HAVING must be in GROUP BY"), "{e}");
 }
 
-/// `sql::statement::select_aliases` can go once this fails.
+/// `sql::statement::names::select_aliases` can go once this fails.
 #[tokio::test]
 async fn stock_aliases_are_still_no_columns() {
     let ctx = SessionContext::new();

@@ -294,7 +294,7 @@ async fn unions_keep_the_names_of_an_empty_branch() {
     .await;
 }
 
-/// When this fails, `sql::workarounds::lone_branches` need not name columns of several branches.
+/// When this fails, `sql::workarounds::joins_and_unions::lone_branches` need not name columns of several branches.
 #[tokio::test]
 async fn stock_unions_still_take_names_from_a_later_branch() {
     let ctx = SessionContext::new();

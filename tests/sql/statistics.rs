@@ -38,7 +38,7 @@ async fn conditions_whose_rows_cannot_be_estimated_are_evaluated() {
     expect_rows(&[SPANS, &copy], &cases).await;
 }
 
-/// When this test fails, `sql::workarounds::failing_statistics` can be removed.
+/// When this test fails, `sql::workarounds::guards::failing_statistics` can be removed.
 #[tokio::test]
 async fn stock_estimates_of_conditions_still_fail() {
     let dir = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ async fn conditions_on_casts_that_change_the_order_read_all_row_groups() {
     expect_rows(&[NOON, &copy], &cases).await;
 }
 
-/// When this test fails, `keeps_order` in `sql::workarounds::cast_statistics` can be removed.
+/// When this test fails, `keeps_order` in `sql::workarounds::types::cast_statistics` can be removed.
 #[tokio::test]
 async fn stock_casts_still_skip_row_groups() {
     let dir = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ async fn stock_casts_still_skip_row_groups() {
     assert_eq!(found.iter().map(|batch| batch.num_rows()).sum::<usize>(), 0);
 }
 
-/// When this test fails, `sql::workarounds::cast_statistics` can be removed.
+/// When this test fails, `sql::workarounds::types::cast_statistics` can be removed.
 #[tokio::test]
 async fn stock_casts_still_keep_statistics() {
     let dir = tempfile::tempdir().unwrap();

@@ -335,7 +335,7 @@ async fn columns_of_one_name_in_correlated_queries_differ() {
     }
 }
 
-/// When this fails, `has_name_clash` of `sql::workarounds::correlated` may go.
+/// When this fails, `has_name_clash` of `sql::workarounds::subqueries::correlated` may go.
 #[tokio::test]
 async fn stock_correlated_self_joins_still_lose_rows() {
     let ctx = SessionContext::new();
@@ -571,7 +571,7 @@ async fn correlated_columns_of_one_name_differ() {
     expect_in_named(&changes, &cases).await;
 }
 
-/// When this fails, `hides_outer` of `sql::workarounds::correlated` may go.
+/// When this fails, `hides_outer` of `sql::workarounds::subqueries::correlated` may go.
 #[tokio::test]
 async fn stock_correlated_columns_of_one_name_are_still_mixed_up() {
     let ctx = SessionContext::new();

@@ -264,8 +264,8 @@ async fn created_tables_have_the_types_of_their_queries() {
     }
 }
 
-/// DataFusion runs the plan of CREATE TABLE here. When this test fails, `sql::statement::created_tables::compute_rows`
-/// can be removed.
+/// DataFusion runs the plan of CREATE TABLE here. When this test fails,
+/// `sql::statement::commands::created_tables::compute_rows` can be removed.
 #[tokio::test]
 async fn stock_created_tables_are_still_optimized_twice() {
     use futures::FutureExt;

@@ -228,7 +228,7 @@ async fn texts_of_lists_are_cast_to_lists() {
     assert!(refused.contains("not a list"), "{refused}");
 }
 
-/// When this test fails, `sql::workarounds::text_to_list_casts` can be removed.
+/// When this test fails, `sql::workarounds::types::text_to_list_casts` can be removed.
 #[tokio::test]
 async fn stock_texts_of_lists_are_still_elements() {
     let sql = "SELECT cardinality(arrow_cast('[a, b]', 'List(Utf8)'))::BIGINT";

@@ -68,7 +68,7 @@ async fn columns_of_csv_files_have_times_without_seconds() {
     expect_rows(&[&create], &cases).await;
 }
 
-/// When this test fails, `sql::workarounds::text_to_time_casts` can be removed.
+/// When this test fails, `sql::workarounds::types::text_to_time_casts` can be removed.
 #[tokio::test]
 async fn stock_times_without_seconds_are_still_errors() {
     let ctx = SessionContext::new();
@@ -137,7 +137,7 @@ async fn columns_of_csv_and_json_files_are_declared_as_intervals() {
     );
 }
 
-/// When this test fails, the part of `sql::workarounds::text_to_time_casts` for intervals can be removed.
+/// When this test fails, the part of `sql::workarounds::types::text_to_time_casts` for intervals can be removed.
 #[tokio::test]
 async fn stock_intervals_without_units_are_still_errors() {
     let ctx = SessionContext::new();

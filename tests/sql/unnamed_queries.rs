@@ -196,7 +196,7 @@ async fn headings_and_errors_omit_generated_names_of_subqueries() {
     assert!(found.contains("No field named zz") && !found.contains("__serrate"), "{found}");
 }
 
-/// When this test fails, `sql::statement::unnamed_queries` can be removed.
+/// When this test fails, `sql::statement::names::unnamed_queries` can be removed.
 #[tokio::test]
 async fn stock_subqueries_still_keep_the_names_of_their_tables() {
     let stock = SessionContext::new();
@@ -288,7 +288,7 @@ async fn columns_of_unnamed_queries_are_not_aliases() {
     assert_eq!(names, ["a", "-a", "a + 1"]);
 }
 
-/// When this test fails, `sql::statement::unnamed_queries` need not add aliases for the columns of subqueries.
+/// When this test fails, `sql::statement::names::unnamed_queries` need not add aliases for the columns of subqueries.
 #[tokio::test]
 async fn stock_columns_of_unnamed_queries_are_still_read_as_aliases() {
     let stock = SessionContext::new();

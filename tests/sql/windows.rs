@@ -32,7 +32,7 @@ async fn frames_beyond_a_type_do_not_include_null() {
     expect_rows(&[SMALL], &cases).await;
 }
 
-/// When this fails, `sql::workarounds::wide_frames` can go.
+/// When this fails, `sql::workarounds::windows::wide_frames` can go.
 #[tokio::test]
 async fn stock_frames_beyond_a_type_still_include_null() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -52,7 +52,7 @@ async fn windows_are_ordered_by_binary() {
     .await;
 }
 
-/// When this fails, `sql::workarounds::window_keys` need not replace keys of binary strings.
+/// When this fails, `sql::workarounds::windows::window_keys` need not replace keys of binary strings.
 #[tokio::test]
 async fn stock_windows_over_binary_still_fail() {
     let sql = "SELECT rank() OVER (ORDER BY b) FROM (SELECT CAST('a' AS BYTEA) AS b)";
@@ -223,7 +223,7 @@ async fn aggregates_over_partitions_have_an_order() {
     }
 }
 
-/// When this fails, `sql::statement::windows::move_order_to_window` can go.
+/// When this fails, `sql::statement::expressions::windows::move_order_to_window` can go.
 #[tokio::test]
 async fn stock_windows_still_have_no_ordered_arguments() {
     let e = stock_error(&SessionContext::new(), ORDERED_WINDOW).await;
@@ -562,7 +562,7 @@ async fn changes_and_prepared_statements_may_have_equal_windows() {
     expect_rows(&[EQUAL, prepared], &[("EXECUTE p(1)", "1 2 2; 2 3 3")]).await;
 }
 
-/// When this fails, `sql::workarounds::whole_windows` can go.
+/// When this fails, `sql::workarounds::windows::whole_windows` can go.
 #[tokio::test]
 async fn stock_equal_windows_still_fail() {
     let ctx = SessionContext::new();

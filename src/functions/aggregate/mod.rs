@@ -104,11 +104,11 @@ pub(crate) struct AggFacts {
     /// Whether the result depends on the order of rows. If a call has ORDER BY, only the order of rows with equal keys
     /// matters.
     pub(crate) any_row: bool,
-    /// Whether the function compares its inputs. If so, `sql::workarounds::times` refuses its calls on intervals that
-    /// it cannot normalize first.
+    /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses its calls on
+    /// intervals that it cannot normalize first.
     pub(crate) compares: bool,
-    /// Whether the function orders its inputs or counts the distinct ones. `sql::workarounds::float_keys` then makes
-    /// equal floats identical.
+    /// Whether the function orders its inputs or counts the distinct ones.
+    /// `sql::workarounds::grouping::float_keys` then makes equal floats identical.
     pub(crate) orders_values: bool,
 }
 

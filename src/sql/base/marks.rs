@@ -6,8 +6,8 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan};
 /// Alias of a LATERAL query that contains subqueries.
 pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";
 
-/// Whether a plan is that of a LATERAL query to which `statement::lateral_tables` has added [`LATERAL`]. DataFusion
-/// creates no `Subquery` node if only subqueries of the query use columns of the tables before it.
+/// Whether a plan is that of a LATERAL query to which `statement::columns::lateral_tables` has added [`LATERAL`].
+/// DataFusion creates no `Subquery` node if only subqueries of the query use columns of the tables before it.
 pub(in crate::sql) fn is_marked(query: &LogicalPlan) -> bool {
     matches!(query, LogicalPlan::Projection(node)
         if matches!(node.input.as_ref(), LogicalPlan::SubqueryAlias(alias)
@@ -16,8 +16,8 @@ pub(in crate::sql) fn is_marked(query: &LogicalPlan) -> bool {
 
 pub(in crate::sql) const MATCHES: &str = "matches";
 
-/// Whether a join is a semi join or anti join that [`join_matches`](crate::sql::workarounds::correlated::expand::join_matches)
-/// created.
+/// Whether a join is a semi join or anti join that
+/// [`join_matches`](crate::sql::workarounds::subqueries::correlated::expand::join_matches) created.
 pub(in crate::sql) fn is_match_join(join: &Join) -> bool {
     let is_match = |e: &Expr| match e {
         Expr::Column(Column { relation: Some(table), .. }) => {

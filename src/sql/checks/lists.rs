@@ -14,7 +14,7 @@ use crate::sql::base::subquery_parts::find_query;
 use crate::sql::checks::elements::{explain_element, explain_searched};
 use crate::sql::checks::modifiers::{check_aggregate, check_window};
 use crate::sql::checks::row_values::check_row_values;
-use crate::sql::workarounds::coarser_times::is_named_cast;
+use crate::sql::workarounds::types::coarser_times::is_named_cast;
 
 pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<LogicalPlan> {
     check_lists(&plan)?;

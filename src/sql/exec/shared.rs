@@ -152,7 +152,7 @@ impl ExecutionPlan for SharedExec {
 pub(in crate::sql) struct SharedRows {
     pub(in crate::sql) id: u64,
     /// The result that all nodes with this `id` share; `None` until
-    /// [`share_results`](crate::sql::workarounds::shared_rows::share_results) sets it.
+    /// [`share_results`](crate::sql::workarounds::subqueries::shared_rows::share_results) sets it.
     pub(in crate::sql) result: Option<Arc<SharedResult>>,
     pub(in crate::sql) input: LogicalPlan,
 }

@@ -9,12 +9,12 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::sqlparser::ast::TableFactor;
 
 use crate::sql::from::relation_types::set_final_types;
-use crate::sql::workarounds::dependencies::add_unnest_barriers;
-use crate::sql::workarounds::shared_rows::keep_copies;
+use crate::sql::workarounds::grouping::dependencies::add_unnest_barriers;
+use crate::sql::workarounds::subqueries::shared_rows::keep_copies;
 
 /// Changes each relation in FROM during planning: applies
-/// [`drop_unnest_dependencies`](crate::sql::workarounds::dependencies::drop_unnest_dependencies), and gives columns
-/// their [final types](super::relation_types). After planning, it is too late to remove functional
+/// [`drop_unnest_dependencies`](crate::sql::workarounds::grouping::dependencies::drop_unnest_dependencies), and gives
+/// columns their [final types](super::relation_types). After planning, it is too late to remove functional
 /// dependencies, because the planner adds columns to GROUP BY according to them.
 #[derive(Debug)]
 pub(in crate::sql) struct PlannedRelations;

@@ -11,20 +11,36 @@ use crate::sql::pushdown::{
     below_joins, contains, flat_filters, leaf_limit, lengths, offset, partitions,
 };
 use crate::sql::sources::{asof, guard, parquet};
-use crate::sql::workarounds::correlated::query_values;
-use crate::sql::workarounds::{
-    boolean_casts, cast_groups, cast_statistics, changes, coarser_times, compared_casts,
-    computed_keys, computed_lists, conditions, decimals, dependencies, dictionary_casts,
-    dictionary_keys, distinct_recursions, duration_windows, empty_queries, equations,
-    failing_rules, filtered_aggregates, float_keys, from_alone, grouped_outer, guarded_rules,
-    hidden_values, in_lists, join_orders, joined_groups, lambdas, list_texts, local_times,
-    lone_branches, merge_joins, missing_partitions, moved_keys, multisets, negations,
-    nested_constants, nested_order, null_equal_joins, opaque_limits, partition_constants,
-    range_frames, repeated_orders, rows_in, scan_order, shared_rows, similar, sort_keys,
-    sort_lists, sorts, subqueries, text_to_list_casts, text_to_time_casts, texts, times, topk,
-    unions, unique_partitions, volatile_between, whole_windows, wide_frames, window_keys,
-    window_orders, xor_pairs,
+use crate::sql::workarounds::expressions::{
+    computed_lists, hidden_values, in_lists, lambdas, negations, nested_order, similar,
+    volatile_between, xor_pairs,
 };
+use crate::sql::workarounds::grouping::{
+    cast_groups, computed_keys, dependencies, filtered_aggregates, float_keys, joined_groups,
+    nested_constants, topk,
+};
+use crate::sql::workarounds::guards::{conditions, failing_rules, guarded_rules};
+use crate::sql::workarounds::joins_and_unions::{
+    dictionary_keys, distinct_recursions, join_orders, lone_branches, merge_joins, multisets,
+    null_equal_joins, unions,
+};
+use crate::sql::workarounds::sorting::{
+    equations, missing_partitions, moved_keys, opaque_limits, partition_constants, repeated_orders,
+    scan_order, sort_keys, sort_lists, sorts,
+};
+use crate::sql::workarounds::subqueries::correlated::query_values;
+use crate::sql::workarounds::subqueries::{
+    empty_queries, grouped_outer, rows_in, shared_rows, subquery_conditions,
+};
+use crate::sql::workarounds::types::{
+    boolean_casts, cast_statistics, coarser_times, compared_casts, decimals, dictionary_casts,
+    list_texts, local_times, text_to_list_casts, text_to_time_casts, texts, times,
+};
+use crate::sql::workarounds::windows::{
+    duration_windows, range_frames, unique_partitions, whole_windows, wide_frames, window_keys,
+    window_orders,
+};
+use crate::sql::workarounds::{changes, from_alone};
 
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
@@ -249,7 +265,7 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_three_valued_in",
-        step: RuleStep::AfterCoercion(subqueries::rewrite_subquery_conditions),
+        step: RuleStep::AfterCoercion(subquery_conditions::rewrite_subquery_conditions),
         without: "`NOT IN (query)` returns rows although the query returns a NULL",
         upstream: Upstream::Reported(&[DataFusion(8241), DataFusion(25347), DataFusion(25473)]),
         until: RemovalCondition::Fails("stock_in_is_still_two_valued"),

@@ -6,9 +6,9 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::VisitMut;
 use datafusion::prelude::SessionContext;
 
+use crate::sql::statement::names::select_aliases::{Place, SelectAliases};
 use crate::sql::statement::plan_once::plan_rewritten_names;
 use crate::sql::statement::planned_parts::plan_names;
-use crate::sql::statement::select_aliases::{Place, SelectAliases};
 
 /// Replaces aliases in the SELECTs whose FROM can be planned and has no column of this name. Returns
 /// whether an alias was replaced. SELECTs within expressions and LATERAL tables stay unchanged,

@@ -35,7 +35,7 @@ use crate::sql::base::deep_stack::run_deep;
 use crate::sql::rules::coerce_types;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::planner::plan_here;
-use crate::sql::workarounds::shared_rows::copy_shared_rows;
+use crate::sql::workarounds::subqueries::shared_rows::copy_shared_rows;
 
 /// The syntax trees of a session's views and prepared statements, kept in its configuration.
 #[derive(Default)]

@@ -13,9 +13,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::sql::base::deep_stack::run_deep;
-use crate::sql::statement::forms::BY_NAME;
+use crate::sql::statement::columns::position_columns::to_table_reference;
+use crate::sql::statement::parsing::forms::BY_NAME;
 use crate::sql::statement::planner::plan_here;
-use crate::sql::statement::position_columns::to_table_reference;
 
 /// Writes out the columns of `INSERT INTO t BY NAME SELECT ..`, which `rewrite_known_forms` has marked.
 ///

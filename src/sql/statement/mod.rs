@@ -29,74 +29,25 @@
 //!  v
 //! physical plan           the nodes of `sql::sources` and `sql::exec`
 //! ```
+//!
+//! The drawing names files without their folders. A folder is named after the part of a statement that its files
+//! are for. The files of this folder plan whole statements, or are used by several folders.
 
 mod alias_rounds;
-mod alias_twins;
 pub(in crate::sql) mod anew;
 mod by_name;
-pub(in crate::sql) mod calls;
-mod cast_arguments;
-mod change_forms;
-mod clashing_names;
-pub(in crate::sql) mod clauses;
-pub(in crate::sql) mod column_constraints;
-mod column_sets;
-mod constants;
-mod copy_options;
-pub(in crate::sql) mod copy_targets;
-pub(in crate::sql) mod counterparts;
-mod created_tables;
-pub(in crate::sql) mod depth;
-pub(in crate::sql) mod dialect;
-mod distinct_on;
+pub(in crate::sql) mod columns;
+pub(in crate::sql) mod commands;
 pub(in crate::sql) mod errors;
-mod escapes;
-pub(in crate::sql) mod expr_rewrites;
+pub(in crate::sql) mod expressions;
 mod folding;
-pub(in crate::sql) mod forms;
-pub(in crate::sql) mod grouping;
-pub(in crate::sql) mod headings;
-pub(in crate::sql) mod hints;
-pub(in crate::sql) mod intervals;
-mod join_constraints;
-mod joined_numbers;
-pub(in crate::sql) mod lambda_bodies;
-pub(in crate::sql) mod lateral_tables;
-pub(in crate::sql) mod long_numbers;
-pub(in crate::sql) mod merged;
-mod misplaced_windows;
-mod numbered_lambdas;
-mod order_aliases;
-pub(in crate::sql) mod order_all;
-mod outer_fields;
-mod outer_tables;
-mod own_settings;
+pub(in crate::sql) mod functions;
+pub(in crate::sql) mod keys;
+pub(in crate::sql) mod names;
+pub(in crate::sql) mod parsing;
 mod plan_once;
 mod planned_parts;
 pub(in crate::sql) mod planner;
-pub(in crate::sql) mod position_columns;
-pub(in crate::sql) mod predicates;
-pub(in crate::sql) mod quantified;
-mod recursion_types;
-pub(in crate::sql) mod repeated_keys;
-mod repeated_targets;
-mod row_values;
 pub(in crate::sql) mod scopes;
-mod select_aliases;
-mod select_names;
-pub(in crate::sql) mod set_names;
-pub(in crate::sql) mod shadowed;
-#[cfg(feature = "cli")]
-pub(in crate::sql) mod shorthand_docs;
-pub(in crate::sql) mod shorthands;
-mod star_excludes;
-pub(in crate::sql) mod star_names;
-mod star_replaces;
 pub(in crate::sql) mod syntax_rewriter;
-mod text_orders;
-pub(in crate::sql) mod tuples;
-mod unnamed_queries;
-pub(in crate::sql) mod unnest_calls;
-pub(in crate::sql) mod unnest_names;
 pub(in crate::sql) mod unnest_planner;
-pub(in crate::sql) mod windows;

@@ -9,18 +9,20 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::sql::base::deep_stack::call_on_deep_stack;
 use crate::sql::sources::partition_folders::unquote_partitions;
-use crate::sql::statement::alias_twins::{may_have_twins, rename_twin, restore_twin};
-use crate::sql::statement::calls::{explain_calls, find_unexpanded_calls};
-use crate::sql::statement::clashing_names::{is_clash, may_clash, name_computed};
-use crate::sql::statement::errors::convert_internal_error;
-use crate::sql::statement::hints::explain_error;
-use crate::sql::statement::outer_fields::{OUTER, access_own_fields};
-use crate::sql::statement::{
-    column_sets, lambda_bodies, merged, outer_tables, position_columns, predicates,
-    recursion_types, select_aliases, shadowed, star_excludes, star_names, star_replaces,
-    unnamed_queries,
+use crate::sql::statement::columns::{
+    column_sets, merged, position_columns, star_excludes, star_names, star_replaces,
 };
-use crate::sql::workarounds::times;
+use crate::sql::statement::errors::hints::explain_error;
+use crate::sql::statement::errors::recursion_types;
+use crate::sql::statement::errors::wording::convert_internal_error;
+use crate::sql::statement::expressions::predicates;
+use crate::sql::statement::functions::calls::{explain_calls, find_unexpanded_calls};
+use crate::sql::statement::functions::lambda_bodies;
+use crate::sql::statement::names::alias_twins::{may_have_twins, rename_twin, restore_twin};
+use crate::sql::statement::names::clashing_names::{is_clash, may_clash, name_computed};
+use crate::sql::statement::names::outer_fields::{OUTER, access_own_fields};
+use crate::sql::statement::names::{outer_tables, select_aliases, shadowed, unnamed_queries};
+use crate::sql::workarounds::types::times;
 
 /// Runs code on the part of a statement that sqlparser has parsed: an SQL statement, or the query of COPY, also
 /// below EXPLAIN. The two have different types, which are both `VisitMut`.

@@ -26,27 +26,33 @@ use crate::sql::statement::anew::{
     expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
     prepares_without_types, refresh_views,
 };
-use crate::sql::statement::change_forms::{write_out_change, write_out_defaults};
-use crate::sql::statement::clauses::{find_other_forms, find_pivot, refuse_using_sample};
-use crate::sql::statement::column_constraints::drop_nullable_keys;
-use crate::sql::statement::copy_options::{
+use crate::sql::statement::commands::change_forms::{write_out_change, write_out_defaults};
+use crate::sql::statement::commands::column_constraints::drop_nullable_keys;
+use crate::sql::statement::commands::copy_targets::{check_extension, check_format, keep_existing};
+use crate::sql::statement::commands::created_tables::{
+    CreatedFromQuery, compute_rows, drop_temporary,
+};
+use crate::sql::statement::commands::own_settings::reset_to_default;
+use crate::sql::statement::commands::repeated_targets;
+use crate::sql::statement::commands::row_values::name_inserted_rows;
+use crate::sql::statement::errors::clauses::{
+    self, find_other_forms, find_pivot, refuse_using_sample,
+};
+use crate::sql::statement::errors::hints::find_conditions;
+use crate::sql::statement::names::headings::set_headings;
+use crate::sql::statement::names::select_aliases;
+use crate::sql::statement::parsing::copy_options::{
     add_batches_options, list_known_options, suggest_options,
 };
-use crate::sql::statement::copy_targets::{check_extension, check_format, keep_existing};
-use crate::sql::statement::created_tables::{CreatedFromQuery, compute_rows, drop_temporary};
-use crate::sql::statement::depth::check_depth;
-use crate::sql::statement::dialect::find_parser_dialect;
-use crate::sql::statement::forms::rewrite_known_forms;
-use crate::sql::statement::headings::set_headings;
-use crate::sql::statement::hints::find_conditions;
-use crate::sql::statement::joined_numbers::check_numbers;
-use crate::sql::statement::own_settings::reset_to_default;
+use crate::sql::statement::parsing::depth::check_depth;
+use crate::sql::statement::parsing::dialect::find_parser_dialect;
+use crate::sql::statement::parsing::forms::rewrite_known_forms;
+use crate::sql::statement::parsing::joined_numbers::check_numbers;
 use crate::sql::statement::plan_once::{plan_named, with_sql};
-use crate::sql::statement::row_values::name_inserted_rows;
 use crate::sql::statement::syntax_rewriter::rewrite_statement;
-use crate::sql::statement::{alias_rounds, by_name, clauses, repeated_targets, select_aliases};
-use crate::sql::workarounds::shared_rows::share_ctes;
-use crate::sql::workarounds::times;
+use crate::sql::statement::{alias_rounds, by_name};
+use crate::sql::workarounds::subqueries::shared_rows::share_ctes;
+use crate::sql::workarounds::types::times;
 
 /// Runs one SQL statement.
 ///

@@ -11,36 +11,40 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::from::rewrite::rewrite_factor;
-use crate::sql::statement::cast_arguments::{tell_casts_apart, tell_expansions_apart};
-use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
-use crate::sql::statement::depth::balance_chains;
-use crate::sql::statement::escapes::use_backslash;
-use crate::sql::statement::expr_rewrites::{name_outer_elements, read_comparisons, rewrite_expr};
-use crate::sql::statement::forms::{limit_to_fetched, rewrite_semi_joins};
-use crate::sql::statement::grouping::{
-    cast_grouped_integers, group_constants_together, write_out_sets,
-};
-use crate::sql::statement::intervals::write_interval;
-use crate::sql::statement::lateral_tables::{
+use crate::sql::statement::columns::lateral_tables::{
     join_after_comma, mark_query, name_outer_columns, select_queries_in_values, select_values,
 };
-use crate::sql::statement::merged::select_merged;
-use crate::sql::statement::numbered_lambdas::write_out_positions;
-use crate::sql::statement::order_aliases::order_by_columns;
-use crate::sql::statement::outer_fields::access_outer_fields;
-use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
-use crate::sql::statement::row_values::name_cast_rows;
-use crate::sql::statement::select_names::normalize_names;
-use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeated};
-use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
-use crate::sql::statement::text_orders::sort_texts_apart;
-use crate::sql::statement::tuples::rewrite_tuples;
-use crate::sql::statement::unnest_calls::as_unnest;
-use crate::sql::statement::unnest_names::separate_names;
-use crate::sql::statement::windows::{
+use crate::sql::statement::columns::merged::select_merged;
+use crate::sql::statement::columns::set_names::{add_identifiers, name_apart, name_repeated};
+use crate::sql::statement::columns::unnest_calls::as_unnest;
+use crate::sql::statement::commands::row_values::name_cast_rows;
+use crate::sql::statement::expressions::escapes::use_backslash;
+use crate::sql::statement::expressions::expr_rewrites::{
+    name_outer_elements, read_comparisons, rewrite_expr,
+};
+use crate::sql::statement::expressions::intervals::write_interval;
+use crate::sql::statement::expressions::quantified::{
+    find_in_lists, name_quantified, write_out_quantified,
+};
+use crate::sql::statement::expressions::tuples::rewrite_tuples;
+use crate::sql::statement::expressions::windows::{
     move_order_to_window, name_ordered_window, write_out_windows,
 };
-use crate::sql::statement::{distinct_on, order_all, repeated_keys};
+use crate::sql::statement::functions::numbered_lambdas::write_out_positions;
+use crate::sql::statement::functions::shorthands::{expand_shorthand, name_shorthands};
+use crate::sql::statement::keys::constants::{double_casts, rewrite_constants, type_strings};
+use crate::sql::statement::keys::grouping::{
+    cast_grouped_integers, group_constants_together, write_out_sets,
+};
+use crate::sql::statement::keys::text_orders::sort_texts_apart;
+use crate::sql::statement::keys::{distinct_on, order_all, repeated_keys};
+use crate::sql::statement::names::cast_arguments::{tell_casts_apart, tell_expansions_apart};
+use crate::sql::statement::names::order_aliases::order_by_columns;
+use crate::sql::statement::names::outer_fields::access_outer_fields;
+use crate::sql::statement::names::select_names::normalize_names;
+use crate::sql::statement::names::unnest_names::separate_names;
+use crate::sql::statement::parsing::depth::balance_chains;
+use crate::sql::statement::parsing::forms::{limit_to_fetched, rewrite_semi_joins};
 
 /// Rewrites syntax that the parser or planner does not support.
 struct SyntaxRewriter;

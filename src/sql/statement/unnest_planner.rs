@@ -6,9 +6,9 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::sqlparser::ast::TableFactor;
 
-use crate::sql::statement::clauses::check_factor;
+use crate::sql::statement::columns::unnest_calls::as_unnest;
+use crate::sql::statement::errors::clauses::check_factor;
 use crate::sql::statement::syntax_rewriter::rewrite_query;
-use crate::sql::statement::unnest_calls::as_unnest;
 
 /// Plans `FROM unnest(..)`, which the DuckDB dialect parses as a table function, and `FROM (FROM t)`.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Stock `date_part` returns NULL for the seconds of 80 years. Once it does not, `sql::workarounds::times::wide`
+/// Stock `date_part` returns NULL for the seconds of 80 years. Once it does not, `sql::workarounds::types::times::wide`
 /// need not replace it.
 #[tokio::test]
 async fn parts_of_long_durations_are_exact() {

@@ -68,7 +68,7 @@ async fn series_of_timestamps_are_of_all_years() {
     }
 }
 
-/// When this test fails, `sql::workarounds::times::series` can be removed.
+/// When this test fails, `sql::workarounds::types::times::series` can be removed.
 #[tokio::test]
 async fn stock_series_still_are_nanoseconds() {
     let far = "arrow_cast('2999-12-31', 'Timestamp(Microsecond, None)')";

@@ -1,0 +1,590 @@
+//! Converts nodes of a physical plan to and from plain values, so that they can run in another process.
+//!
+//! [`to_portable`] describes a node or source of Serrate, or returns why it must run in the
+//! session. [`from_portable`] creates the node again. `crate::cluster::codec` has the byte format.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::common::{exec_err, internal_datafusion_err, plan_err};
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::physical_plan::{
+    FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
+};
+use datafusion::datasource::source::{DataSource, DataSourceExec};
+use datafusion::error::Result;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::physical_expr::Partitioning;
+use datafusion::physical_expr::utils::split_conjunction;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
+
+use crate::config::SerrateOptions;
+use crate::functions::{build_masked_fields, build_span_operations, get_precision_check};
+use crate::sql::exec::pacing::PacedExec;
+use crate::sql::exec::plain_order::PlainOrderExec;
+use crate::sql::exec::stack::DeepStackExec;
+use crate::sql::exec::yielding::YieldingExec;
+use crate::sql::order::SourceOrderExec;
+use crate::sql::pushdown::leaf_limit::BatchSizeExec;
+use crate::sql::sources::arrow_scan::ArrowScan;
+use crate::sql::sources::csv_scan::CsvScan;
+use crate::sql::sources::exact_file_casts::ExactCasts;
+use crate::sql::sources::guard::GuardedSource;
+use crate::sql::sources::json_scan::JsonScan;
+use crate::sql::sources::meds::MedsSource;
+use crate::sql::sources::nrt::NrtSource;
+use crate::sql::sources::parquet::ListsSource;
+use crate::sql::workarounds::expressions::volatile_between::get_between_function;
+use crate::sql::workarounds::grouping::dependencies::COMPUTED_COLUMN;
+use crate::sql::workarounds::grouping::float_keys::build_float_key_function;
+use crate::sql::workarounds::guards::conditions::list_held_functions;
+use crate::sql::workarounds::sorting::sorts::UnorderedExec;
+use crate::sql::workarounds::types::coarser_times::count_functions;
+use crate::sql::workarounds::types::list_texts::list_text_function;
+use crate::sql::workarounds::types::local_times::list_zoned_functions;
+use crate::sql::workarounds::types::text_to_list_casts::list_text_list_functions;
+use crate::sql::workarounds::types::text_to_time_casts::list_time_text_functions;
+
+pub(crate) use crate::functions::reads_paths;
+pub(crate) use crate::sql::sources::meds::MedsScan;
+
+/// Names of nodes and sources that can run in another process. A test checks this list and [`STAYS`].
+#[cfg(test)]
+const TRAVELS: [&str; 11] = [
+    "BatchSizeExec",
+    "DeepStackExec",
+    "GuardedSource",
+    "ListsSource",
+    "MedsSource",
+    "NrtSource",
+    "PacedExec",
+    "PlainOrderExec",
+    "SourceOrderExec",
+    "UnorderedExec",
+    "YieldingExec",
+];
+
+/// Nodes and sources that must run in the session, each with the reason that messages to the user give.
+pub(crate) const STAYS: [(&str, &str); 21] = [
+    ("ArrowScan", "the session itself reads Arrow files"),
+    ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
+    (
+        "BarrierExec",
+        "internal error: the plan still contains a node that only the optimizer uses; please report it",
+    ),
+    ("CohortSource", "meds_cohort() does not run on workers"),
+    ("CsvScan", "the session itself reads CSV files"),
+    ("DokSource", "a table STORED AS DOK is kept in the memory of the session"),
+    ("ExplodeExec", "ragged_explode() and ragged_axes() do not run on workers"),
+    ("FeaturesSource", "meds_features() does not run on workers"),
+    (
+        "FixedSource",
+        "a table in memory does not run on workers under LIMIT or COPY; write it to a file",
+    ),
+    ("JsonScan", "the session itself reads JSON files"),
+    ("NestExec", "ragged_nest() needs all rows in one process"),
+    ("NewRowsExec", "WITH RECURSIVE .. UNION runs in the session"),
+    ("TableRowsExec", "the session itself creates tables in memory"),
+    (
+        "OpaqueJoinExec",
+        "internal error: the plan still contains a node that only the optimizer uses; please report it",
+    ),
+    (
+        "OpaqueLimitExec",
+        "internal error: the plan still contains a node that only the optimizer uses; please report it",
+    ),
+    ("OrderedSinkExec", "the session itself writes files"),
+    (
+        "RowFilterSource",
+        "internal error: the plan still contains a source that only the optimizer uses; please report it",
+    ),
+    ("SharedExec", "a subquery whose rows are used twice runs in the session"),
+    ("SortedExec", "the session itself sorts the rows"),
+    ("TableSource", "a ragged table in memory does not run on workers; write it to a file"),
+    ("UploadExec", "the session itself writes files"),
+];
+
+/// A node or source of a physical plan, described by plain values that can be sent to another process.
+#[derive(Debug)]
+pub(crate) enum Portable {
+    BatchSize {
+        rows: usize,
+    },
+    DeepStack,
+    /// A scan of files. The carrier is the same scan with DataFusion's Parquet source, which
+    /// DataFusion can encode for files of any format. The other fields restore the original source.
+    Files {
+        carrier: Arc<dyn ExecutionPlan>,
+        reader: PortableReader,
+        preserve_order: bool,
+    },
+    PlainOrder,
+    Meds(MedsScan),
+    Paced,
+    SourceOrder {
+        fetch: Option<usize>,
+    },
+    Unordered,
+    Yielding,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PortableReader {
+    Nrt,
+    /// DataFusion's Parquet reader, with file names in its errors.
+    Parquet,
+    /// DataFusion's Parquet reader with Serrate's list decoder, in batches of about `leaves` leaves.
+    Lists {
+        leaves: usize,
+    },
+}
+
+pub(crate) fn find_reason(name: &str) -> String {
+    match STAYS.iter().find(|(known, _)| *known == name) {
+        Some((_, reason)) => (*reason).to_owned(),
+        None => format!("{name} does not run on workers"),
+    }
+}
+
+/// Describes a node or source by plain values, or returns the reason why it must run in the session.
+pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<Portable, String> {
+    if let Some(scan) = node.downcast_ref::<DataSourceExec>() {
+        return convert_source_to_portable(scan.data_source());
+    }
+    if let Some(sized) = node.downcast_ref::<BatchSizeExec>() {
+        return Ok(Portable::BatchSize { rows: sized.batch_rows() });
+    }
+    if let Some(order) = node.downcast_ref::<SourceOrderExec>() {
+        return Ok(Portable::SourceOrder { fetch: order.fetch() });
+    }
+    if node.is::<DeepStackExec>() {
+        Ok(Portable::DeepStack)
+    } else if node.is::<PlainOrderExec>() {
+        Ok(Portable::PlainOrder)
+    } else if node.is::<PacedExec>() {
+        Ok(Portable::Paced)
+    } else if node.is::<UnorderedExec>() {
+        Ok(Portable::Unordered)
+    } else if node.is::<YieldingExec>() {
+        Ok(Portable::Yielding)
+    } else {
+        Err(find_reason(node.name()))
+    }
+}
+
+fn convert_source_to_portable(
+    source: &Arc<dyn DataSource>,
+) -> std::result::Result<Portable, String> {
+    if let Some(files) = source.downcast_ref::<FileScanConfig>() {
+        return convert_files_to_portable(files);
+    }
+    if let Some(meds) = source.downcast_ref::<MedsSource>() {
+        return Ok(Portable::Meds(meds.to_scan().map_err(|e| e.to_string())?));
+    }
+    Err(find_reason(find_source_name(source)))
+}
+
+fn find_source_name(source: &Arc<dyn DataSource>) -> &'static str {
+    use crate::sql::order::FixedSource;
+    use crate::sql::sources::asof::AsOfSource;
+    use crate::sql::sources::cohort::CohortSource;
+    use crate::sql::sources::dok::DokSource;
+    use crate::sql::sources::features::FeaturesSource;
+    use crate::sql::sources::table_provider::TableSource;
+    if source.is::<FixedSource>() {
+        "FixedSource"
+    } else if source.is::<AsOfSource>() {
+        "AsOfSource"
+    } else if source.is::<CohortSource>() {
+        "CohortSource"
+    } else if source.is::<FeaturesSource>() {
+        "FeaturesSource"
+    } else if source.is::<DokSource>() {
+        "DokSource"
+    } else if source.is::<TableSource>() {
+        "TableSource"
+    } else {
+        "a source of another library"
+    }
+}
+
+fn convert_files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, String> {
+    check_files(files)?;
+    let source = match files.file_source().downcast_ref::<GuardedSource>() {
+        Some(guarded) => guarded.inner_source(),
+        None => files.file_source(),
+    };
+    let (stock, reader): (Arc<dyn FileSource>, PortableReader) =
+        if let Some(nrt) = source.downcast_ref::<NrtSource>() {
+            let mut carrier = ParquetSource::new(nrt.table_schema().clone());
+            if let Some(filter) = nrt.filter() {
+                carrier = carrier.with_predicate(filter);
+            }
+            let Some(projection) = nrt.projection() else {
+                return Err(
+                    "an .nrt scan does not list the columns to read, so the session runs the scan"
+                        .into(),
+                );
+            };
+            let carrier = carrier.try_pushdown_projection(projection);
+            let Ok(Some(carrier)) = carrier else {
+                return Err(
+                    "workers cannot get the columns of the .nrt scan, so the session runs the scan"
+                        .into(),
+                );
+            };
+            (carrier, PortableReader::Nrt)
+        } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
+            if lists.has_windows() {
+                return Err(
+                    "workers cannot skip rows in files for an OFFSET, so the session runs the scan"
+                        .into(),
+                );
+            }
+            (Arc::new(lists.stock().clone()), PortableReader::Lists { leaves: lists.leaves() })
+        } else if source.is::<ParquetSource>() {
+            (Arc::clone(source), PortableReader::Parquet)
+        } else {
+            return Err(if source.is::<ArrowScan>() {
+                find_reason("ArrowScan")
+            } else if source.is::<CsvScan>() {
+                find_reason("CsvScan")
+            } else if source.is::<JsonScan>() {
+                find_reason("JsonScan")
+            } else {
+                format!(
+                    "workers cannot read files of type {}, so the session reads these files",
+                    source.file_type()
+                )
+            });
+        };
+    if let Some(parquet) = stock.downcast_ref::<ParquetSource>()
+        && is_reordered(parquet)
+    {
+        return Err(
+            "the scan reorders row groups for ORDER BY with LIMIT, which workers do not support, so the session runs the scan"
+                .into(),
+        );
+    }
+    let mut carrier = files.clone();
+    carrier.file_source = stock;
+    carrier.expr_adapter_factory = None;
+    Ok(Portable::Files {
+        carrier: DataSourceExec::from_data_source(carrier),
+        reader,
+        preserve_order: files.preserve_order,
+    })
+}
+
+/// Checks that workers can run a scan: workers read only local files, and DataFusion's encoding of
+/// plans drops some properties of scans. The error is the reason why the session must run the scan.
+fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
+    if files.object_store_url != ObjectStoreUrl::local_filesystem() {
+        return Err(format!(
+            "{} is not a local file system, and workers read only local files, so the session reads these files",
+            files.object_store_url
+        ));
+    }
+    if !files.file_source().table_schema().virtual_columns().is_empty() {
+        return Err(
+            "the scan returns row numbers, which workers do not support, so the session runs the scan"
+                .into(),
+        );
+    }
+    if !ExactCasts::is_known(files) {
+        return Err(
+            "the scan has an expression adapter of another library, which workers do not support, so the session runs the scan"
+                .into(),
+        );
+    }
+    if files.limit.is_some_and(|limit| u32::try_from(limit).is_err()) {
+        return Err("the LIMIT of the scan exceeds 2^32 - 1, the maximum for workers, so the session runs the scan".into());
+    }
+    if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
+        return Err(
+            "workers cannot skip rows in files for an OFFSET, so the session runs the scan".into(),
+        );
+    }
+    Ok(())
+}
+
+/// Whether a scan reorders row groups, a property that only the display text of the source shows.
+fn is_reordered(source: &ParquetSource) -> bool {
+    struct SourceText<'a>(&'a ParquetSource);
+    impl std::fmt::Display for SourceText<'_> {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            self.0.fmt_extra(DisplayFormatType::Default, f)
+        }
+    }
+    let shown = SourceText(source).to_string();
+    shown.contains("sort_order_for_reorder=") || shown.contains("reverse_row_groups=true")
+}
+
+/// Creates a node from its description and its inputs.
+///
+/// # Errors
+/// If the number of inputs or a value is invalid, or a folder has changed since the query was planned.
+pub(crate) fn from_portable(
+    portable: Portable,
+    inputs: &[Arc<dyn ExecutionPlan>],
+    options: &SerrateOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    match portable {
+        Portable::Files { carrier, reader, preserve_order } => {
+            check_no_input(inputs)?;
+            files_from_portable(&carrier, reader, preserve_order, options)
+        }
+        Portable::Meds(scan) => {
+            check_no_input(inputs)?;
+            Ok(DataSourceExec::from_data_source(MedsSource::from_scan(scan)?))
+        }
+        node => {
+            let [input] = inputs else {
+                return plan_err!(
+                    "a node of the received plan has {} inputs instead of 1; use the same build of Serrate for the session and its workers",
+                    inputs.len()
+                );
+            };
+            let input = Arc::clone(input);
+            Ok(match node {
+                Portable::BatchSize { rows: 0 } => {
+                    return plan_err!(
+                        "the batch size in the received plan is 0 rows instead of at least 1; use the same build of Serrate for the session and its workers"
+                    );
+                }
+                Portable::BatchSize { rows } => Arc::new(BatchSizeExec::new(input, rows)),
+                Portable::DeepStack => Arc::new(DeepStackExec::new(input)),
+                Portable::PlainOrder => Arc::new(PlainOrderExec::new(input)),
+                Portable::Paced => Arc::new(PacedExec::new(input)),
+                Portable::SourceOrder { fetch } => Arc::new(SourceOrderExec::new(input, fetch)),
+                Portable::Unordered => Arc::new(UnorderedExec::new(input)),
+                Portable::Yielding => Arc::new(YieldingExec::new(input)),
+                Portable::Files { .. } | Portable::Meds(_) => {
+                    return plan_err!(
+                        "a scan of the received plan has 1 input instead of 0; use the same build of Serrate for the session and its workers"
+                    );
+                }
+            })
+        }
+    }
+}
+
+fn check_no_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
+    match inputs {
+        [] => Ok(()),
+        _ => plan_err!(
+            "a scan of the received plan has {} inputs instead of 0; use the same build of Serrate for the session and its workers",
+            inputs.len()
+        ),
+    }
+}
+
+fn files_from_portable(
+    carrier: &Arc<dyn ExecutionPlan>,
+    reader: PortableReader,
+    preserve_order: bool,
+    options: &SerrateOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let wrong = || {
+        internal_datafusion_err!(
+            "a received scan of files is not encoded as a Parquet scan; use the same build of Serrate for the session and its workers"
+        )
+    };
+    let scan = carrier.downcast_ref::<DataSourceExec>().ok_or_else(wrong)?;
+    let files = scan.data_source().downcast_ref::<FileScanConfig>().ok_or_else(wrong)?;
+    let stock = files.file_source().downcast_ref::<ParquetSource>().ok_or_else(wrong)?;
+    let source: Arc<dyn FileSource> = match reader {
+        PortableReader::Nrt => nrt_source(stock, options)?,
+        PortableReader::Parquet => Arc::new(GuardedSource::new(Arc::new(stock.clone()))),
+        PortableReader::Lists { leaves: 0 } => {
+            return plan_err!(
+                "the batch size in the received plan is 0 leaves instead of at least 1; use the same build of Serrate for the session and its workers"
+            );
+        }
+        PortableReader::Lists { leaves } => {
+            match ListsSource::new(stock.clone(), leaves, Vec::new()) {
+                Some(lists) => Arc::new(GuardedSource::new(Arc::new(lists))),
+                None => {
+                    return plan_err!(
+                        "a received scan of Parquet files must read at least one list column, but it reads none; use the same build of Serrate for the session and its workers"
+                    );
+                }
+            }
+        }
+    };
+    let mut files = files.clone();
+    if reader != PortableReader::Nrt {
+        files.expr_adapter_factory = Some(ExactCasts::new_shared_factory());
+    }
+    files.file_source = source;
+    files.preserve_order = preserve_order;
+    Ok(DataSourceExec::from_data_source(files))
+}
+
+fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<dyn FileSource>> {
+    let source = NrtSource::new(carrier.table_schema().clone(), options.clone());
+    let mut source: Arc<dyn FileSource> = Arc::new(source);
+    if let Some(filter) = carrier.filter() {
+        let filters: Vec<_> = split_conjunction(&filter).into_iter().map(Arc::clone).collect();
+        let taken = filters.len();
+        let answer = source.try_pushdown_filters(filters, &Default::default())?;
+        let all = answer.filters.len() == taken
+            && answer
+                .filters
+                .iter()
+                .all(|f| matches!(f, datafusion::physical_plan::filter_pushdown::PushedDown::Yes));
+        source = match answer.updated_node {
+            Some(source) if all => source,
+            _ => {
+                return plan_err!(
+                    "this worker cannot evaluate the condition {filter} in a scan of .nrt files, although the session can; use the same build of Serrate for the session and its workers"
+                );
+            }
+        };
+    }
+    let Some(projection) = carrier.projection() else {
+        return plan_err!(
+            "a received scan of .nrt files does not list the columns to read; use the same build of Serrate for the session and its workers"
+        );
+    };
+    match source.try_pushdown_projection(projection)? {
+        Some(source) => Ok(source),
+        None => {
+            let columns: Vec<&str> = projection.iter().map(|e| e.alias.as_str()).collect();
+            plan_err!(
+                "this worker cannot return the columns {} from a scan of .nrt files, although the session can; use the same build of Serrate for the session and its workers",
+                columns.join(", ")
+            )
+        }
+    }
+}
+
+/// Returns the functions that only optimizer rules insert into plans: no statement can name them.
+pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
+    let mut functions = list_held_functions().to_vec();
+    functions.push(Arc::new(build_float_key_function()));
+    functions.extend(count_functions());
+    functions.extend(list_text_list_functions());
+    functions.extend(list_time_text_functions());
+    functions.push(get_between_function());
+    functions.extend(list_zoned_functions());
+    functions.push(build_masked_fields());
+    functions.push(Arc::new(list_text_function()));
+    functions.push(Arc::clone(&COMPUTED_COLUMN));
+    functions.extend(build_span_operations());
+    functions.push(get_precision_check());
+    functions
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Division {
+    pub(crate) partitions: usize,
+    /// Total size in bytes of the files that the scan reads, or `None` if it is unknown.
+    pub(crate) bytes: Option<u64>,
+}
+
+/// Returns how to divide a scan, or `None` if there is nothing to divide. The error is the reason
+/// why the scan cannot be divided.
+pub(crate) fn division_of(
+    leaf: &Arc<dyn ExecutionPlan>,
+) -> std::result::Result<Option<Division>, String> {
+    let partitions = leaf.output_partitioning().partition_count();
+    let Some(scan) = leaf.downcast_ref::<DataSourceExec>() else { return Ok(None) };
+    let source = scan.data_source();
+    if source.is::<MemorySourceConfig>() || partitions < 2 {
+        return Ok(None);
+    }
+    if leaf.fetch().is_some() {
+        return Ok(None);
+    }
+    if !matches!(leaf.output_partitioning(), Partitioning::UnknownPartitioning(_)) {
+        return Err("the files are in folders named after the values of a column, which workers do not support, so the session reads these files".into());
+    }
+    let bytes = match to_portable(leaf)? {
+        Portable::Meds(scan) if !scan.shared_subjects && scan.has_checks => {
+            return Err(
+                "meds() reads all shards in one process to check that no subject is in two shards; SET serrate.meds_shared_subjects = true to skip the check"
+                    .into(),
+            );
+        }
+        Portable::Files { .. } => source.downcast_ref::<FileScanConfig>().map(|files| {
+            let all = files.file_groups.iter().flat_map(FileGroup::iter);
+            all.fold(0, |sum: u64, file| sum.saturating_add(file.effective_size()))
+        }),
+        _ => None,
+    };
+    Ok(Some(Division { partitions, bytes }))
+}
+
+/// Returns a scan of the partitions in `range`, followed by empty partitions up to `count`.
+///
+/// # Errors
+/// If the source cannot be divided; see [`division_of`].
+pub(crate) fn take_partitions(
+    leaf: &Arc<dyn ExecutionPlan>,
+    range: Range<usize>,
+    count: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let source = leaf.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+    if let Some(files) = source.and_then(|s| s.downcast_ref::<FileScanConfig>()) {
+        let mut groups = files.file_groups.get(range).unwrap_or_default().to_vec();
+        groups.resize_with(count, || FileGroup::new(Vec::new()));
+        let files = FileScanConfigBuilder::from(files.clone()).with_file_groups(groups).build();
+        return Ok(DataSourceExec::from_data_source(files));
+    }
+    if let Some(meds) = source.and_then(|s| s.downcast_ref::<MedsSource>()) {
+        return Ok(DataSourceExec::from_data_source(meds.take_partitions(range, count)));
+    }
+    exec_err!("internal error: {} cannot be divided among processes; please report it", leaf.name())
+}
+
+/// Returns the local files and folders that a scan reads, or `None` if it reads none.
+pub(crate) fn list_paths(leaf: &Arc<dyn ExecutionPlan>) -> Option<Vec<String>> {
+    let source = leaf.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source)?;
+    if let Some(files) = source.downcast_ref::<FileScanConfig>() {
+        let all = files.file_groups.iter().flat_map(FileGroup::iter);
+        return Some(all.map(|file| format!("/{}", file.object_meta.location)).collect());
+    }
+    let meds = source.downcast_ref::<MedsSource>()?;
+    Some(vec![meds.folder_root().to_string_lossy().into_owned()])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn read_sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => read_sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+
+    #[test]
+    fn every_node_and_source_travels_or_says_why_not() {
+        let mut files = Vec::new();
+        read_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sql"), &mut files);
+        let mut found = BTreeSet::new();
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            for line in text.lines().filter(|line| line.starts_with("impl ")) {
+                for kind in ["ExecutionPlan", "DataSource", "FileSource"] {
+                    if let Some((_, rest)) = line.split_once(&format!("impl {kind} for ")) {
+                        found.insert(rest.split([' ', '<']).next().unwrap().to_owned());
+                    }
+                }
+            }
+        }
+        let known = TRAVELS.iter().copied().chain(STAYS.iter().map(|(name, _)| *name));
+        let known: BTreeSet<String> = known.map(str::to_owned).collect();
+        assert_eq!(found, known);
+    }
+}

@@ -1,0 +1,287 @@
+//! Supports `COLUMNS(*)` and `COLUMNS('pattern')` in SELECT, also within expressions, and `s.*` of a struct, as in DuckDB.
+//!
+//! The columns are known only after planning, so the tables of such a SELECT are planned alone first.
+
+use std::ops::ControlFlow;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{TableReference, plan_datafusion_err, plan_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    AccessExpr, Cte, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Subscript, TableWithJoins, Value,
+    VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions, visit_expressions_mut,
+};
+use regex::Regex;
+
+use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
+use crate::sql::statement::columns::join_constraints::is_merging;
+use crate::sql::statement::columns::lateral_tables::table_name;
+use crate::sql::statement::columns::star_excludes::name_column;
+use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::planned_parts::{add_queries, plan_alone};
+use crate::sql::statement::scopes::{Scopes, track_scopes};
+
+/// A column of the tables of a SELECT: its table, its name and its type.
+type TableColumn = (Option<TableReference>, String, DataType);
+
+/// Replaces the sets of columns in the SELECTs of a statement with the columns.
+///
+/// # Errors
+/// If a pattern is not a regular expression, or matches no column, or if several columns would get one alias.
+pub(in crate::sql) async fn write_out<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> Result<()> {
+    if statement.visit(&mut AnySet).is_continue() {
+        return Ok(());
+    }
+    // Each round rewrites the innermost of these SELECTs: the queries around them need their columns.
+    loop {
+        let mut found = Sets { scopes: Scopes::default(), places: Vec::new(), known: None };
+        let _ = statement.visit(&mut found);
+        let mut known = Vec::with_capacity(found.places.len());
+        for query in found.places {
+            known.push(list_table_columns(state, query).await);
+        }
+        let known = Some((known.into_iter(), false));
+        let mut sets = Sets { scopes: Scopes::default(), places: Vec::new(), known };
+        if let ControlFlow::Break(e) = statement.visit(&mut sets) {
+            return Err(e);
+        }
+        if !matches!(sets.known, Some((_, true))) {
+            return Ok(());
+        }
+    }
+}
+
+/// Plans a query and returns its columns, or `None` if it cannot be planned.
+async fn list_table_columns(state: &SessionState, query: Query) -> Option<Vec<TableColumn>> {
+    let plan = plan_alone(state, query).await?;
+    let columns = plan
+        .schema()
+        .iter()
+        .map(|(table, field)| (table.cloned(), field.name().clone(), field.data_type().clone()));
+    Some(columns.collect())
+}
+
+/// Stops at a set of columns. If there is none, the visitor [`Sets`], which copies queries, is skipped.
+struct AnySet;
+
+impl VisitorMut for AnySet {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        match has_set(select) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Collects SELECTs with sets of columns, and replaces the sets in a second pass.
+struct Sets {
+    scopes: Scopes<Cte>,
+    /// For each SELECT, a query of all columns of its tables.
+    places: Vec<Query>,
+    /// For each SELECT, the columns of its tables, if known. The `bool` is whether the second pass has
+    /// replaced any set. `None` in the first pass.
+    known: Option<(std::vec::IntoIter<Option<Vec<TableColumn>>>, bool)>,
+}
+
+impl VisitorMut for Sets {
+    type Break = DataFusionError;
+
+    track_scopes!();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+        if !has_set(select) {
+            return ControlFlow::Continue(());
+        }
+        match &mut self.known {
+            None => {
+                // Both passes visit the same SELECTs, so each has a place.
+                let mut star = match parse_query("SELECT *") {
+                    Ok(star) => star,
+                    Err(e) => return ControlFlow::Break(e),
+                };
+                if let SetExpr::Select(all) = star.body.as_mut() {
+                    all.from.clone_from(&select.from);
+                }
+                self.places.push(add_queries(star, &self.scopes));
+            }
+            Some((known, replaced)) => {
+                if let Some(Some(columns)) = known.next() {
+                    match replace_sets(select, &columns) {
+                        Ok(done) => *replaced |= done,
+                        Err(e) => return ControlFlow::Break(e),
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether the SELECT list has a set of columns. Merged columns of USING have no place in a set.
+fn has_set(select: &Select) -> bool {
+    let is_merged = |from: &TableWithJoins| from.joins.iter().any(is_merging);
+    if select.from.is_empty() || select.from.iter().any(is_merged) {
+        return false;
+    }
+    select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            find_call(expr).is_some()
+        }
+        item => find_struct_name(item).is_some_and(|name| !is_table(name, &select.from)),
+    })
+}
+
+/// Returns the name before a star without options, if it is a single name.
+fn find_struct_name(item: &SelectItem) -> Option<&Ident> {
+    let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) =
+        item
+    else {
+        return None;
+    };
+    match name.0.as_slice() {
+        [name] if *options == WildcardAdditionalOptions::default() => name.as_ident(),
+        _ => None,
+    }
+}
+
+fn is_table(name: &Ident, from: &[TableWithJoins]) -> bool {
+    from.iter().any(|from| {
+        let joined = from.joins.iter().map(|join| &join.relation);
+        std::iter::once(&from.relation)
+            .chain(joined)
+            .any(|table| table_name(table).is_some_and(|known| fold_name(known) == fold_name(name)))
+    })
+}
+
+/// Returns the call of COLUMNS in an expression; `None` if there is none, or if there are different ones, or if the
+/// expression has a query, whose columns are others.
+fn find_call(expr: &Expr) -> Option<Function> {
+    let mut calls: Vec<Function> = Vec::new();
+    let query = visit_expressions(expr, |part| {
+        match part {
+            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
+                return ControlFlow::Break(());
+            }
+            Expr::Function(call) if is_columns(call) => calls.push(call.clone()),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    let first = calls.first()?.clone();
+    let is_same = |call: &Function| call.to_string() == first.to_string();
+    (query.is_continue() && calls.iter().all(is_same)).then_some(first)
+}
+
+fn is_columns(call: &Function) -> bool {
+    to_plain_name(&call.name).is_some_and(|name| name == "columns")
+}
+
+/// Replaces the sets of a SELECT list, and returns whether there was one. Other calls of COLUMNS stay, and the planner
+/// reports them.
+fn replace_sets(select: &mut Select, columns: &[TableColumn]) -> Result<bool> {
+    let mut items = Vec::with_capacity(select.projection.len());
+    let mut replaced = false;
+    for item in &select.projection {
+        let written = match item {
+            SelectItem::UnnamedExpr(expr) => write_out_call(expr, None, columns)?,
+            SelectItem::ExprWithAlias { expr, alias } => {
+                write_out_call(expr, Some(alias), columns)?
+            }
+            item => find_struct_name(item).and_then(|name| write_out_fields(name, columns)),
+        };
+        match written {
+            Some(written) => {
+                replaced = true;
+                items.extend(written);
+            }
+            None => items.push(item.clone()),
+        }
+    }
+    select.projection = items;
+    Ok(replaced)
+}
+
+/// Returns a copy of an expression for each column of its set. As in DuckDB, it has the name of the column.
+fn write_out_call(
+    expr: &Expr,
+    alias: Option<&Ident>,
+    columns: &[TableColumn],
+) -> Result<Option<Vec<SelectItem>>> {
+    let Some(call) = find_call(expr) else { return Ok(None) };
+    let FunctionArguments::List(list) = &call.args else { return Ok(None) };
+    let pattern = match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => None,
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))] => match unquote_text(pattern) {
+            Some(pattern) => Some(pattern),
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    let regex = pattern.map(Regex::new).transpose().map_err(|e| {
+        plan_datafusion_err!(
+            "{call} has a pattern that is not a regular expression ({e}); write a pattern such as '^value'"
+        )
+    })?;
+    let is_chosen =
+        |column: &&TableColumn| regex.as_ref().is_none_or(|regex| regex.is_match(&column.1));
+    let chosen: Vec<&TableColumn> = columns.iter().filter(is_chosen).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = columns.iter().map(|column| column.1.as_str()).collect();
+        return plan_err!(
+            "{call} matches none of the columns {}; write another pattern",
+            names.join(", ")
+        );
+    }
+    if let (Some(alias), [_, _, ..]) = (alias, chosen.as_slice()) {
+        return plan_err!(
+            "{call} AS {alias} would give {} columns the same name; leave out the alias, or select the columns by name",
+            chosen.len()
+        );
+    }
+    let written = chosen.into_iter().map(|(table, name, _)| {
+        let mut expr = expr.clone();
+        let _ = visit_expressions_mut(&mut expr, |part| {
+            if matches!(&*part, Expr::Function(call) if is_columns(call)) {
+                *part = name_column(table.as_ref(), name);
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        let is_name = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        match alias {
+            Some(alias) => SelectItem::ExprWithAlias { expr, alias: alias.clone() },
+            None if is_name => SelectItem::UnnamedExpr(expr),
+            None => SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) },
+        }
+    });
+    Ok(Some(written.collect()))
+}
+
+/// Returns the fields of the struct column `name` with their names; `None` if there is no such column, or if `name` is
+/// a table.
+fn write_out_fields(name: &Ident, columns: &[TableColumn]) -> Option<Vec<SelectItem>> {
+    let folded = fold_name(name);
+    let is_table =
+        |column: &TableColumn| column.0.as_ref().is_some_and(|table| table.table() == folded);
+    let mut found = columns.iter().filter(|column| column.1 == folded);
+    let ((table, column, data_type), None) = (found.next()?, found.next()) else { return None };
+    let DataType::Struct(fields) = data_type else { return None };
+    if columns.iter().any(is_table) {
+        return None;
+    }
+    let written = fields.iter().map(|field| {
+        let index = Expr::value(Value::SingleQuotedString(field.name().clone()));
+        let expr = Expr::CompoundFieldAccess {
+            root: Box::new(name_column(table.as_ref(), column)),
+            access_chain: vec![AccessExpr::Subscript(Subscript::Index { index })],
+        };
+        SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', field.name()) }
+    });
+    Some(written.collect())
+}

@@ -1,0 +1,94 @@
+//! Replaces unqualified names of merged columns with expressions.
+
+use std::ops::ControlFlow;
+
+use datafusion::logical_expr::sqlparser::ast::{
+    Distinct, Expr, GroupByExpr, Ident, Query, SelectItem, SetExpr, VisitMut, VisitorMut,
+};
+
+use crate::sql::statement::columns::merged::known_columns::{FromColumns, from_text};
+use crate::sql::statement::columns::merged::names::is_same_ident;
+use crate::sql::statement::folding::fold_name;
+
+/// Replaces unqualified names of columns with expressions, except in subqueries that may have columns of these names.
+pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, Expr)]) {
+    let _ = node.visit(&mut BareNames::new(names, &FromColumns::new()));
+}
+
+pub(super) struct BareNames<'a> {
+    names: &'a [(Ident, Expr)],
+    columns: &'a FromColumns,
+    /// For each query around the current position, whether it may have columns of these names.
+    queries: Vec<bool>,
+    parameters: Vec<String>,
+}
+
+impl<'a> BareNames<'a> {
+    pub(super) fn new(names: &'a [(Ident, Expr)], columns: &'a FromColumns) -> Self {
+        Self { names, columns, queries: Vec::new(), parameters: Vec::new() }
+    }
+}
+
+impl VisitorMut for BareNames<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.queries.push(!lacks_names(query, self.names, self.columns));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Lambda(lambda) = expr {
+            self.parameters.extend(lambda.params.iter().map(|p| fold_name(&p.name)));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Lambda(lambda) = expr {
+            let around = self.parameters.len().saturating_sub(lambda.params.iter().count());
+            self.parameters.truncate(around);
+        }
+        if !self.queries.contains(&true)
+            && let Expr::Identifier(name) = expr
+            && !self.parameters.contains(&fold_name(name))
+            && let Some((_, merged)) =
+                self.names.iter().find(|(other, _)| is_same_ident(other, name))
+        {
+            *expr = merged.clone();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a query is a SELECT whose tables have no column named as one of `names`, and none of its
+/// clauses refers to a result column of such a name.
+fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let is_named = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { alias, .. } => {
+            names.iter().any(|(name, _)| is_same_ident(name, alias))
+        }
+        _ => false,
+    };
+    let is_grouped =
+        !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
+    let may_refer = query.order_by.is_some()
+        || is_grouped
+        || select.having.is_some()
+        || select.qualify.is_some()
+        || matches!(select.distinct, Some(Distinct::On(_)));
+    let is_known = select.from.is_empty()
+        || columns.get(&from_text(&select.from)).and_then(Option::as_ref).is_some_and(|columns| {
+            // A later item of SELECT may refer to the alias of an earlier one.
+            query.with.is_none()
+                && !select.projection.iter().any(is_named)
+                && !names.iter().any(|(name, _)| columns.contains(&fold_name(name)))
+        });
+    is_known && !(may_refer && select.projection.iter().any(is_named))
+}

@@ -1,0 +1,224 @@
+//! Plans parts of a statement to learn the columns of its tables and of the FROM of its subqueries.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    Cte, Expr, Ident, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
+    TableWithJoins, VisitMut, VisitorMut,
+};
+use datafusion::sql::parser::Statement;
+
+use crate::sql::base::syntax::parse_query;
+use crate::sql::statement::columns::join_constraints::{has_using, list_using_columns};
+use crate::sql::statement::columns::merged::names::{find_last_ident, is_bare, is_same_ident};
+use crate::sql::statement::planned_parts::{add_queries, plan_names};
+use crate::sql::statement::scopes::Scopes;
+
+/// The columns of each FROM of a subquery in an expression, by the text of the FROM, or `None` if
+/// they are unknown.
+pub(super) type FromColumns = HashMap<String, Option<HashSet<String>>>;
+
+/// The columns of each table next to which a `*` has EXCLUDE or REPLACE, or which may have a merged
+/// column, by the text of the table, or the reason why they are unknown.
+pub(super) type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
+
+/// Plans each FROM of the subqueries of a statement with USING. Only then it is known whether an
+/// unqualified name in a subquery is that of a merged column of an outer query. Also plans the
+/// tables next to a `*` with options, and joined tables if one of them has a merged column.
+pub(super) async fn find_columns<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> (FromColumns, TableColumns) {
+    let mut columns = FromColumns::new();
+    let mut relations = TableColumns::new();
+    let mut any = AnyUsing(false);
+    let _ = statement.visit(&mut any);
+    if !any.0 {
+        return (columns, relations);
+    }
+    let mut inner = InnerTables {
+        scopes: Scopes::default(),
+        outer: 0,
+        found: Vec::new(),
+        relations: Vec::new(),
+    };
+    let _ = statement.visit(&mut inner);
+    for (text, query) in inner.relations {
+        let found = plan_columns(state, query).await;
+        // Tables of equal SQL may differ if CTEs have the same name.
+        let known = match relations.remove(&text) {
+            Some(other) if other != found => Err("several tables have this name".to_owned()),
+            _ => found,
+        };
+        relations.insert(text, known);
+    }
+    for (text, query) in inner.found {
+        let found: Option<HashSet<String>> =
+            plan_names(state, query).await.map(|names| names.into_iter().collect());
+        // Tables of equal SQL may differ if CTEs have the same name.
+        let known = match (columns.remove(&text), found) {
+            (None, found) => found,
+            (Some(Some(mut known)), Some(found)) => {
+                known.extend(found);
+                Some(known)
+            }
+            _ => None,
+        };
+        columns.insert(text, known);
+    }
+    (columns, relations)
+}
+
+/// Plans a query and returns the names of its columns.
+///
+/// # Errors
+/// The message of the planner, if the query cannot be planned.
+async fn plan_columns(state: &SessionState, query: Query) -> Result<HashSet<String>, String> {
+    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
+    let plan = state.statement_to_plan(statement).await.map_err(|e| e.strip_backtrace())?;
+    Ok(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
+}
+
+pub(super) fn from_text(from: &[TableWithJoins]) -> String {
+    from.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a statement has a SELECT with USING. If not, the visitor [`InnerTables`], which copies
+/// queries, is skipped.
+struct AnyUsing(bool);
+
+impl VisitorMut for AnyUsing {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.0 |= select.from.iter().any(has_using);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Visitor that collects each FROM of the subqueries in expressions, and each table of
+/// [`TableColumns`], as queries of all their columns.
+struct InnerTables {
+    scopes: Scopes<Cte>,
+    /// The number of expressions around this part.
+    outer: usize,
+    found: Vec<(String, Query)>,
+    relations: Vec<(String, Query)>,
+}
+
+impl InnerTables {
+    fn add_subquery(&mut self, query: &Query) {
+        let SetExpr::Select(select) = query.body.as_ref() else { return };
+        if self.outer == 0 || query.with.is_some() || select.from.is_empty() {
+            return;
+        }
+        let Ok(mut all) = parse_query("SELECT * FROM t") else { return };
+        if let SetExpr::Select(star) = all.body.as_mut() {
+            star.from = select.from.clone();
+        }
+        self.found.push((from_text(&select.from), add_queries(all, &self.scopes)));
+    }
+
+    /// Adds the tables of a FROM. `all` are the items of the whole FROM.
+    fn add_relations(&mut self, from: &TableWithJoins, all: &[TableWithJoins]) {
+        let joined = from.joins.iter().map(|join| &join.relation);
+        for relation in std::iter::once(&from.relation).chain(joined) {
+            if let TableFactor::NestedJoin { table_with_joins, alias: None } = relation {
+                self.add_relations(table_with_joins, all);
+            } else if let Ok(query) = select_all(relation, all) {
+                self.relations.push((relation.to_string(), add_queries(query, &self.scopes)));
+            }
+        }
+    }
+}
+
+/// Returns a query of the columns of a table in FROM. `all` is the whole FROM, because a table may
+/// see those before it.
+fn select_all(relation: &TableFactor, all: &[TableWithJoins]) -> Result<Query> {
+    if let TableFactor::Derived { lateral: true, alias: Some(alias), .. }
+    | TableFactor::UNNEST { alias: Some(alias), .. } = relation
+    {
+        if !alias.columns.is_empty() {
+            let columns = alias.columns.iter().map(|column| format!("NULL AS {}", column.name));
+            return parse_query(&format!("SELECT {}", columns.collect::<Vec<_>>().join(", ")));
+        }
+        let mut query = parse_query(&format!("SELECT {}.* FROM t", alias.name))?;
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.from = all.to_vec();
+        }
+        return Ok(query);
+    }
+    let mut query = parse_query("SELECT * FROM t")?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.from = vec![TableWithJoins { relation: relation.clone(), joins: Vec::new() }];
+    }
+    Ok(query)
+}
+
+impl VisitorMut for InnerTables {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.add_subquery(query);
+        self.scopes.enter_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave_scope();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let has_options =
+            |item: &SelectItem| matches!(item, SelectItem::Wildcard(options) if !is_bare(options));
+        if select.from.iter().any(has_using)
+            && (select.projection.iter().any(has_options) || select.from.iter().any(needs_columns))
+        {
+            for from in &select.from {
+                self.add_relations(from, &select.from);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
+        self.outer += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
+        self.outer -= 1;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether USING merges a column of a side of several tables, unless an earlier USING shows which of
+/// them has the column.
+fn needs_columns(from: &TableWithJoins) -> bool {
+    let within = |factor: &TableFactor| match factor {
+        TableFactor::NestedJoin { table_with_joins, alias: None } => {
+            Some(needs_columns(table_with_joins))
+        }
+        _ => None,
+    };
+    let first = within(&from.relation);
+    let mut has_several = first.is_some();
+    let mut seen: Vec<Ident> = Vec::new();
+    let mut is_unknown = first == Some(true);
+    for join in &from.joins {
+        let right = within(&join.relation);
+        let names = list_using_columns(&join.join_operator).iter().filter_map(find_last_ident);
+        for name in names {
+            let is_seen = seen.iter().any(|known| is_same_ident(known, &name));
+            is_unknown |= right.is_some() || has_several && !is_seen;
+            seen.push(name);
+        }
+        is_unknown |= right == Some(true);
+        has_several = true;
+    }
+    is_unknown
+}

@@ -1,0 +1,347 @@
+//! Gives each column that USING or NATURAL merges the value that SQL requires.
+//!
+//! The merged column is the left column in an inner or left join, the right column in a right join,
+//! and the first that is not NULL in a full join. DataFusion instead always uses one of the two
+//! columns: for `*` the one with the smaller qualified name, for an unqualified name the first by
+//! position. In rows without a match, this column may be NULL. GROUP BY and later joins then use the
+//! NULL, too. Therefore a SELECT over such joins is rewritten before planning: `*` is expanded table
+//! by table, with the merged column in place of the left one, and unqualified names become
+//! expressions of both columns.
+
+mod bare_names;
+mod known_columns;
+mod names;
+mod natural;
+mod stars;
+mod tables;
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::common::plan_err;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    Distinct, Expr, Ident, JoinOperator, OrderBy, Query, ReplaceSelectItem, Select, SelectItem,
+    SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+};
+
+use crate::sql::base::syntax::parse_query;
+use crate::sql::statement::columns::join_constraints::{has_using, is_merging, list_using_columns};
+use crate::sql::statement::columns::merged::bare_names::BareNames;
+use crate::sql::statement::columns::merged::known_columns::{
+    FromColumns, TableColumns, find_columns,
+};
+use crate::sql::statement::columns::merged::names::{
+    find_last_ident, has_known_options, is_same_ident, qualify_column,
+};
+use crate::sql::statement::columns::merged::stars::{replace_column, write_star};
+use crate::sql::statement::columns::merged::tables::{
+    MergedTable, has_name, is_merged_in, merge_tables, owns_column, replace_in_lateral,
+};
+use crate::sql::statement::columns::set_names::{add_identifiers, find_unused_name};
+use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::scopes::is_lateral_query;
+
+pub(in crate::sql) use self::bare_names::replace_names;
+pub(in crate::sql::statement) use self::natural::write_out;
+pub(super) use self::stars::list_excluded_names;
+pub(in crate::sql) use self::tables::coalesce_of;
+
+async fn merge_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
+    let (columns, relations) = find_columns(state, statement).await;
+    match statement.visit(&mut Merge { outer: 0, columns, relations }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
+    }
+}
+
+/// Rewrites `(a JOIN b USING (k)) AS j` to `(SELECT * FROM a JOIN b USING (k)) AS j`, in which `k` is one column.
+pub(in crate::sql) fn select_merged(relation: &mut TableFactor) -> Result<()> {
+    let TableFactor::NestedJoin { table_with_joins, alias: Some(alias) } = relation else {
+        return Ok(());
+    };
+    if !table_with_joins.joins.iter().any(is_merging) {
+        return Ok(());
+    }
+    let mut query = parse_query("SELECT * FROM t")?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.from = vec![table_with_joins.as_ref().clone()];
+    }
+    *relation = TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(query),
+        alias: Some(alias.clone()),
+        sample: None,
+    };
+    Ok(())
+}
+
+struct Merge {
+    /// The number of expressions and LATERAL tables around this part. If not 0, the planner looks up names in outer
+    /// queries, too.
+    outer: usize,
+    columns: FromColumns,
+    relations: TableColumns,
+}
+
+impl VisitorMut for Merge {
+    type Break = DataFusionError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        // The names in ORDER BY refer to the tables of the SELECT, so both clauses are changed together.
+        let Query { body, order_by, .. } = query;
+        if let SetExpr::Select(select) = body.as_mut() {
+            let has_outer = self.outer > 0;
+            let order = order_by.as_mut();
+            if let Err(e) = qualify_merged(select, order, has_outer, &self.columns, &self.relations)
+            {
+                return ControlFlow::Break(e);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+        // This applies to SELECTs of set operations. `pre_visit_query` has changed the others.
+        let done = qualify_merged(select, None, self.outer > 0, &self.columns, &self.relations);
+        match done.and_then(|done| match done {
+            true => Ok(()),
+            false => select.from.iter().try_for_each(check_holders),
+        }) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => ControlFlow::Break(e),
+        }
+    }
+
+    fn pre_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<DataFusionError> {
+        self.outer += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<DataFusionError> {
+        self.outer -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<DataFusionError> {
+        self.outer += usize::from(is_lateral_query(table));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<DataFusionError> {
+        self.outer -= usize::from(is_lateral_query(table));
+        ControlFlow::Continue(())
+    }
+}
+
+/// Returns an error if a RIGHT or FULL join merges a column although it is unknown which of several tables on its left
+/// has the column. DataFusion would return the left column, which is NULL for rows without a match.
+fn check_holders(from: &TableWithJoins) -> Result<()> {
+    use JoinOperator as J;
+    let mut seen: Vec<Ident> = Vec::new();
+    for (before, join) in from.joins.iter().enumerate() {
+        let columns = list_using_columns(&join.join_operator);
+        let names = columns.iter().filter_map(|column| column.0.last()?.as_ident());
+        let is_outer =
+            matches!(join.join_operator, J::Right(_) | J::RightOuter(_) | J::FullOuter(_));
+        for name in names {
+            let is_held = before == 0 || seen.iter().any(|known| is_same_ident(known, name));
+            if is_outer && !is_held {
+                return plan_err!(
+                    "USING ({name}) of a RIGHT or FULL JOIN after a join of several tables is not supported, because it is unknown which of them has the column {name}, or several have it; write ON and coalesce(a.{name}, b.{name}) instead"
+                );
+            }
+            seen.push(name.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the names of merged columns in a SELECT and its ORDER BY. Returns false if it is unknown
+/// which tables have these columns; the SELECT then stays unchanged.
+/// `has_outer` is whether the SELECT has an outer query.
+/// `columns` are the columns of the subqueries, and `relations` those of the tables.
+///
+/// # Errors
+/// If a `*` has EXCLUDE or REPLACE, and it is unknown which tables have the columns that it names.
+fn qualify_merged(
+    select: &mut Select,
+    order: Option<&mut OrderBy>,
+    has_outer: bool,
+    columns: &FromColumns,
+    relations: &TableColumns,
+) -> Result<bool> {
+    if !select.from.iter().any(has_using) {
+        return Ok(true);
+    }
+    let mut unnamed = 0;
+    let mut tables: Vec<MergedTable> = Vec::new();
+    // USING can become ON only if no `*` remains: after ON, it would repeat the merged column.
+    let by_conditions = select.projection.iter().all(|item| match item {
+        SelectItem::Wildcard(options) => has_known_options(options),
+        _ => true,
+    });
+    let mut written = select.from.clone();
+    for from in &mut written {
+        let before = tables.len();
+        if merge_tables(from, by_conditions, relations, &mut unnamed, &mut tables).is_none() {
+            return Ok(false);
+        }
+        // The text of a table in `tables` is the one before this change.
+        replace_in_lateral(&mut from.relation, &tables[..before]);
+    }
+    select.from = written;
+    name_next_to_merged(select, order.as_deref(), &tables);
+    let is_plain = |table: &MergedTable, name: &Ident, expr: &Expr| {
+        *expr == qualify_column(&table.name, name)
+            && !table.repeated.iter().any(|n| is_same_ident(n, name))
+    };
+    // Merged columns whose value is not simply a column of their table, or whose name is ambiguous.
+    let others: Vec<(Ident, Expr)> = tables
+        .iter()
+        .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
+        .filter(|(table, name, expr)| !is_plain(table, name, expr))
+        .map(|(_, name, expr)| (name.clone(), expr.clone()))
+        .collect();
+    let plain: Vec<(Ident, Expr)> = tables
+        .iter()
+        .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
+        .filter(|(table, name, expr)| is_plain(table, name, expr))
+        .map(|(_, name, expr)| (name.clone(), expr.clone()))
+        .collect();
+    let (mut output, mut aliased): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    // For each `*`, the names that it excludes.
+    let mut stars: Vec<Vec<Ident>> = Vec::new();
+    for item in std::mem::take(&mut select.projection) {
+        match item {
+            SelectItem::Wildcard(mut options) => {
+                let excluded: Vec<Ident> =
+                    list_excluded_names(&options).iter().filter_map(find_last_ident).collect();
+                stars.push(excluded.clone());
+                let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
+                aliased.extend(replaced.map(|item| fold_name(&item.column_name)));
+                if let Some(written) = write_star(&options, &tables, relations)? {
+                    select.projection.extend(written);
+                    continue;
+                }
+                let replaced = options
+                    .opt_replace
+                    .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
+                // `*` in DataFusion may return either column, so `REPLACE` sets the value.
+                let is_merged = |name: &Ident| tables.iter().any(|table| is_merged_in(table, name));
+                let merged = plain.iter().filter(|(name, _)| is_merged(name));
+                for (name, expr) in others.iter().chain(merged) {
+                    let known =
+                        replaced.items.iter().any(|item| is_same_ident(&item.column_name, name));
+                    if !known && !excluded.iter().any(|e| is_same_ident(e, name)) {
+                        replaced.items.push(Box::new(replace_column(name, expr)));
+                    }
+                }
+                if replaced.items.is_empty() {
+                    options.opt_replace = None;
+                }
+                select.projection.push(SelectItem::Wildcard(options));
+            }
+            SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
+                output.push(fold_name(&name));
+                let alias = name.clone();
+                select.projection.push(
+                    match others.iter().find(|(other, _)| is_same_ident(other, &name)) {
+                        Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias },
+                        None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
+                    },
+                );
+            }
+            SelectItem::ExprWithAlias { expr, alias } => {
+                output.push(fold_name(&alias));
+                aliased.push(fold_name(&alias));
+                select.projection.push(SelectItem::ExprWithAlias { expr, alias });
+            }
+            other => select.projection.push(other),
+        }
+    }
+    if let Some(order) = order {
+        // In ORDER BY, the name of a result column already refers to the merged column. Other names of left
+        // columns get qualifiers, because after ON the planner finds them ambiguous.
+        let is_in_star = |name: &Ident| {
+            stars.iter().any(|excluded| !excluded.iter().any(|other| is_same_ident(other, name)))
+        };
+        let others = others
+            .iter()
+            .filter(|(name, _)| !is_in_star(name) && !output.contains(&fold_name(name)));
+        let plain = plain.iter().filter(|(name, _)| !aliased.contains(&fold_name(name)));
+        let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
+        let _ = order.visit(&mut BareNames::new(&names, columns));
+    }
+    // In WHERE, HAVING and QUALIFY, unqualified names of merged columns would be ambiguous, too.
+    let all: Vec<(Ident, Expr)> = others.iter().chain(&plain).cloned().collect();
+    let mut bare = BareNames::new(&all, columns);
+    let _ = select.selection.visit(&mut bare);
+    let _ = select.having.visit(&mut bare);
+    let _ = select.qualify.visit(&mut bare);
+    // The planner finds the names of `plain` ambiguous, and then looks them up in the outer query first. Without an
+    // outer query, a name that a further table may also have stays, so that the planner can reject it.
+    let is_certain = |name: &Ident| {
+        let owners = tables.iter().filter(|table| owns_column(table, name)).count();
+        owners == 1
+            && (has_outer || tables.iter().all(|t| owns_column(t, name) || is_merged_in(t, name)))
+    };
+    let certain = plain.iter().filter(|(name, _)| is_certain(name));
+    let names: Vec<(Ident, Expr)> = others.iter().chain(certain).cloned().collect();
+    let mut bare = BareNames::new(&names, columns);
+    let _ = select.projection.visit(&mut bare);
+    let _ = select.group_by.visit(&mut bare);
+    if let Some(Distinct::On(exprs)) = &mut select.distinct {
+        for expr in exprs {
+            // The name of a result column refers to that column.
+            let is_result =
+                matches!(&*expr, Expr::Identifier(name) if aliased.contains(&fold_name(name)));
+            replace_names(expr, if is_result { &others } else { &names });
+        }
+    }
+    Ok(true)
+}
+
+/// Renames `t.k` to `k_1` next to the merged column `k`, because the planner gives both one name.
+fn name_next_to_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[MergedTable]) {
+    let mut used = HashSet::new();
+    let mut merged: Vec<Ident> = Vec::new();
+    for item in &select.projection {
+        match item {
+            SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
+                used.insert(name.value.to_lowercase());
+                let is_own =
+                    |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, name));
+                if tables.iter().any(is_own) {
+                    merged.push(name.clone());
+                }
+            }
+            SelectItem::ExprWithAlias { alias, .. } => {
+                used.insert(alias.value.to_lowercase());
+            }
+            _ => {}
+        }
+    }
+    if merged.is_empty() {
+        return;
+    }
+    let mut avoided = HashSet::new();
+    add_identifiers(select, &mut avoided);
+    if let Some(order) = order {
+        add_identifiers(order, &mut avoided);
+    }
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && let Expr::CompoundIdentifier(parts) = &*expr
+            && let Some((column, table)) = parts.split_last()
+            // `s.k` may also be a field of a struct `s`.
+            && tables.iter().any(|known| has_name(known, table))
+            && merged.iter().any(|name| is_same_ident(name, column))
+        {
+            let alias = find_unused_name(&column.value, &mut used, &avoided);
+            let alias = Ident::with_quote('"', alias);
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Changes NATURAL joins to USING with the columns that both inputs have.
+
+use std::ops::ControlFlow;
+
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    Cte, Ident, JoinConstraint, ObjectName, Query, Select, SetExpr, TableFactor, TableWithJoins,
+    VisitMut, VisitorMut,
+};
+
+use crate::sql::base::syntax::parse_query;
+use crate::sql::statement::columns::join_constraints::{find_constraint_mut, join_constraint};
+use crate::sql::statement::columns::merged::merge_columns;
+use crate::sql::statement::planned_parts::{add_queries, plan_names};
+use crate::sql::statement::scopes::{Scopes, track_scopes};
+
+/// Changes NATURAL joins to USING. Returns the number of those whose columns are unknown.
+pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: &mut S) -> usize {
+    let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known: None };
+    let _ = statement.visit(&mut natural);
+    let mut common: Vec<Option<Vec<String>>> = Vec::with_capacity(natural.found.len());
+    for [left, right] in natural.found {
+        let left = plan_merged_names(state, left).await;
+        let right = plan_merged_names(state, right).await;
+        common.push(match (left, right) {
+            (Some(left), Some(right)) => {
+                Some(right.into_iter().filter(|name| left.contains(name)).collect())
+            }
+            // The columns of an input that cannot be planned are unknown. Planning reports the
+            // error.
+            _ => None,
+        });
+    }
+    let unknown = common.iter().filter(|names| names.is_none()).count();
+    let known = Some(common.into_iter());
+    let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known };
+    let _ = statement.visit(&mut natural);
+    unknown
+}
+
+/// Plans a query and returns the names of its columns, or `None` if it cannot be planned. Names of
+/// merged columns may be ambiguous to the planner until [`Merge`](super::Merge) has rewritten them.
+async fn plan_merged_names(state: &SessionState, mut query: Query) -> Option<Vec<String>> {
+    if let Some(names) = plan_names(state, query.clone()).await {
+        return Some(names);
+    }
+    merge_columns(state, &mut query).await.ok()?;
+    plan_names(state, query).await
+}
+
+/// Whether a statement has a NATURAL join. If not, the visitor [`Natural`], which copies queries, is skipped.
+pub(super) struct AnyNatural(pub(super) bool);
+
+impl AnyNatural {
+    fn find_merged(&mut self, from: &TableWithJoins) {
+        self.0 |= from.joins.iter().any(|join| {
+            matches!(join_constraint(&join.join_operator), Some(JoinConstraint::Natural))
+        });
+    }
+}
+
+impl VisitorMut for AnyNatural {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        select.from.iter().for_each(|from| self.find_merged(from));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            self.find_merged(table_with_joins);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Visitor that first collects NATURAL joins in `found`, then changes them to USING with `known`.
+struct Natural {
+    scopes: Scopes<Cte>,
+    /// For each NATURAL join, its two inputs as separate queries.
+    found: Vec<[Query; 2]>,
+    /// For each NATURAL join, the names of the columns that both inputs have.
+    known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
+}
+
+impl Natural {
+    /// Returns `SELECT * FROM from` with the visible CTEs in WITH, or `None` if it cannot be built.
+    fn build_star_query(&self, from: TableWithJoins) -> Option<Query> {
+        let mut query = parse_query("SELECT * FROM t").ok()?;
+        let SetExpr::Select(select) = query.body.as_mut() else { return None };
+        select.from = vec![from];
+        Some(add_queries(query, &self.scopes))
+    }
+
+    fn rewrite_joins(&mut self, from: &mut TableWithJoins) {
+        for i in 0..from.joins.len() {
+            let natural = join_constraint(&from.joins[i].join_operator);
+            if !matches!(natural, Some(JoinConstraint::Natural)) {
+                continue;
+            }
+            if let Some(known) = &mut self.known {
+                if let Some(Some(columns)) = known.next()
+                    && !columns.is_empty()
+                    && let Some(constraint) = find_constraint_mut(&mut from.joins[i].join_operator)
+                {
+                    let quoted = |name: &String| {
+                        ObjectName::from(vec![Ident::with_quote('"', name.clone())])
+                    };
+                    *constraint = JoinConstraint::Using(columns.iter().map(quoted).collect());
+                }
+                continue;
+            }
+            let left =
+                TableWithJoins { relation: from.relation.clone(), joins: from.joins[..i].to_vec() };
+            let right =
+                TableWithJoins { relation: from.joins[i].relation.clone(), joins: Vec::new() };
+            if let (Some(left), Some(right)) =
+                (self.build_star_query(left), self.build_star_query(right))
+            {
+                self.found.push([left, right]);
+            }
+        }
+    }
+}
+
+impl VisitorMut for Natural {
+    type Break = ();
+
+    track_scopes!();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for from in &mut select.from {
+            self.rewrite_joins(from);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            self.rewrite_joins(table_with_joins);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+pub(in crate::sql) async fn write_out<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> Result<()> {
+    let mut any = AnyNatural(false);
+    let _ = statement.visit(&mut any);
+    if any.0 {
+        // An input of a NATURAL join may contain further ones, which must become USING first.
+        let mut unknown = usize::MAX;
+        loop {
+            let still = write_natural(state, statement).await;
+            if still == 0 || still >= unknown {
+                break;
+            }
+            unknown = still;
+        }
+    }
+    merge_columns(state, statement).await
+}

@@ -1,0 +1,249 @@
+//! The tables of a FROM, each with the columns that USING merges.
+
+use datafusion::logical_expr::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
+    TableWithJoins,
+};
+
+use crate::sql::statement::columns::join_constraints::{
+    find_constraint_mut, join_constraint, list_using_columns,
+};
+use crate::sql::statement::columns::merged::bare_names::replace_names;
+use crate::sql::statement::columns::merged::known_columns::TableColumns;
+use crate::sql::statement::columns::merged::names::{
+    find_last_ident, is_same_ident, qualify_column,
+};
+use crate::sql::statement::columns::position_columns::match_position;
+use crate::sql::statement::folding::fold_name;
+
+/// Prefix of the aliases of subqueries in FROM without one.
+const SIDE: &str = "__serrate_side_";
+
+pub(super) struct MergedTable {
+    pub(super) name: ObjectName,
+    /// The table as it is written in FROM.
+    pub(super) text: String,
+    /// The columns of this table that USING merges, each with the expression of the merged column.
+    pub(super) own: Vec<(Ident, Expr)>,
+    /// Columns of this table that USING merges into a column of an earlier table.
+    pub(super) merged: Vec<ObjectName>,
+    /// Columns of `own` that several joins merge. The planner rejects their unqualified names as ambiguous.
+    pub(super) repeated: Vec<Ident>,
+}
+
+/// Whether `name` is a column of this table, into which USING merges columns of other tables.
+pub(super) fn owns_column(table: &MergedTable, name: &Ident) -> bool {
+    table.own.iter().any(|(own, _)| is_same_ident(own, name))
+}
+
+/// Whether USING merges the column `name` of this table into a column of an earlier table.
+pub(super) fn is_merged_in(table: &MergedTable, name: &Ident) -> bool {
+    table
+        .merged
+        .iter()
+        .any(|merged| find_last_ident(merged).is_some_and(|m| is_same_ident(&m, name)))
+}
+
+/// Whether `name`, such as `t` or `schema.t`, is the name of `table`, with or without its schema.
+pub(super) fn has_name(table: &MergedTable, name: &[Ident]) -> bool {
+    let known: Vec<&Ident> = table.name.0.iter().filter_map(|part| part.as_ident()).collect();
+    let skipped = known.len().checked_sub(name.len());
+    skipped.is_some_and(|skipped| {
+        known.iter().skip(skipped).zip(name).all(|(known, name)| is_same_ident(known, name))
+    })
+}
+
+/// Collects the tables of a FROM with the columns that USING merges. Returns `None` if a table has no
+/// name, or if it is unknown which table has a column.
+pub(super) fn merge_tables(
+    from: &mut TableWithJoins,
+    by_conditions: bool,
+    relations: &TableColumns,
+    unnamed: &mut usize,
+    out: &mut Vec<MergedTable>,
+) -> Option<()> {
+    let merges = from.joins.iter().any(|join| !list_using_columns(&join.join_operator).is_empty());
+    let first = out.len();
+    add_table(&mut from.relation, by_conditions, merges, relations, unnamed, out)?;
+    for join in &mut from.joins {
+        use JoinOperator as J;
+        let before = out.len();
+        let columns = list_using_columns(&join.join_operator).to_vec();
+        match &join.join_operator {
+            // These joins return only the columns of the left side, so USING merges no columns.
+            J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
+            J::RightSemi(_) | J::RightAnti(_) => return None,
+            operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
+                return None;
+            }
+            _ => add_table(&mut join.relation, by_conditions, merges, relations, unnamed, out)?,
+        }
+        let mut condition: Option<Expr> = None;
+        let (mut changed, mut by_position) = (false, false);
+        for column in &columns {
+            let name = column.0.last()?.as_ident()?.clone();
+            if match_position(&name).is_some() {
+                by_position = true;
+                continue;
+            }
+            // On the right side, the column belongs to the table that already merges it, or else to the only
+            // table that has it. If this is unknown, the SELECT stays unchanged.
+            let merges =
+                |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, &name));
+            let right_at = match out[before..].iter().position(merges) {
+                Some(at) => before + at,
+                None if out.len() - before == 1 => before,
+                None => before + find_holder(&out[before..], &name, relations)?,
+            };
+            let right_table = &mut out[right_at];
+            let plain = qualify_column(&right_table.name, &name);
+            // Joins in parentheses may have merged the column; the join then compares the merged value.
+            let own = right_table.own.iter().position(|(own, _)| is_same_ident(own, &name));
+            let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
+            changed |= right != plain;
+            let holder = match out[first..before].iter().position(merges) {
+                Some(at) => first + at,
+                None if before - first == 1 => first,
+                None => first + find_holder(&out[first..before], &name, relations)?,
+            };
+            let left_table = &out[holder];
+            let known = left_table.own.iter().position(|(own, _)| is_same_ident(own, &name));
+            let plain = qualify_column(&left_table.name, &name);
+            let left = known.map_or_else(|| plain.clone(), |at| left_table.own[at].1.clone());
+            changed |= left != plain;
+            let equal = Expr::BinaryOp {
+                left: Box::new(left.clone()),
+                op: BinaryOperator::Eq,
+                right: Box::new(right.clone()),
+            };
+            condition = Some(match condition {
+                Some(before) => Expr::BinaryOp {
+                    left: Box::new(before),
+                    op: BinaryOperator::And,
+                    right: Box::new(equal),
+                },
+                None => equal,
+            });
+            let merged = match &join.join_operator {
+                J::Right(_) | J::RightOuter(_) => right,
+                J::FullOuter(_) => coalesce_of([left, right]),
+                _ => left,
+            };
+            let holder = &mut out[holder];
+            match known {
+                Some(at) => {
+                    holder.own[at].1 = merged;
+                    // USING with a column of three tables cannot be planned, so ON is used.
+                    changed |=
+                        by_conditions && holder.repeated.iter().any(|n| is_same_ident(n, &name));
+                    holder.repeated.push(name.clone());
+                }
+                None => holder.own.push((name.clone(), merged)),
+            }
+            out[right_at].merged.push(ObjectName::from(vec![name]));
+        }
+        if columns.is_empty() {
+            let names: Vec<_> = out[first..].iter().flat_map(|t| t.own.iter().cloned()).collect();
+            if let Some(JoinConstraint::On(on)) = find_constraint_mut(&mut join.join_operator) {
+                replace_names(on, &names);
+            }
+            replace_in_lateral(&mut join.relation, out);
+        }
+        // If an earlier join has merged a column of this join, USING or NATURAL becomes ON.
+        if changed
+            && !by_position
+            && let Some(condition) = condition
+            && let Some(constraint) = find_constraint_mut(&mut join.join_operator)
+        {
+            *constraint = JoinConstraint::On(condition);
+        }
+    }
+    Some(())
+}
+
+/// Returns the index of the only table with a column, or `None` if several tables have it or the
+/// columns of a table are unknown.
+fn find_holder(tables: &[MergedTable], name: &Ident, relations: &TableColumns) -> Option<usize> {
+    let mut holder = None;
+    for (at, table) in tables.iter().enumerate() {
+        let Some(Ok(columns)) = relations.get(&table.text) else { return None };
+        if columns.contains(&fold_name(name)) && holder.replace(at).is_some() {
+            return None;
+        }
+    }
+    holder
+}
+
+fn add_table(
+    factor: &mut TableFactor,
+    by_conditions: bool,
+    merges: bool,
+    relations: &TableColumns,
+    unnamed: &mut usize,
+    out: &mut Vec<MergedTable>,
+) -> Option<()> {
+    if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
+        return merge_tables(table_with_joins, by_conditions, relations, unnamed, out);
+    }
+    let text = find_written_text(factor);
+    if let TableFactor::Derived { alias: alias @ None, .. } = factor
+        && merges
+    {
+        *unnamed += 1;
+        let name = Ident::with_quote('"', format!("{SIDE}{unnamed}"));
+        *alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+    }
+    let name = match factor {
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. }
+        | TableFactor::NestedJoin { alias: Some(alias), .. }
+        | TableFactor::UNNEST { alias: Some(alias), .. } => {
+            ObjectName::from(vec![alias.name.clone()])
+        }
+        TableFactor::Table { name, args: None, .. } => name.clone(),
+        _ => return None,
+    };
+    out.push(MergedTable { name, text, own: vec![], merged: vec![], repeated: vec![] });
+    Some(())
+}
+
+/// Returns the text of a table in the statement, without an alias that `add_table` has added.
+fn find_written_text(factor: &TableFactor) -> String {
+    if let TableFactor::Derived { alias: Some(alias), .. } = factor
+        && alias.name.value.starts_with(SIDE)
+    {
+        let mut written = factor.clone();
+        if let TableFactor::Derived { alias, .. } = &mut written {
+            *alias = None;
+        }
+        return written.to_string();
+    }
+    factor.to_string()
+}
+
+/// Replaces unqualified names of merged columns of earlier tables in `unnest(..)`, and in a LATERAL query without FROM.
+pub(super) fn replace_in_lateral(table: &mut TableFactor, earlier: &[MergedTable]) {
+    if matches!(table, TableFactor::Derived { lateral: true, .. } | TableFactor::UNNEST { .. }) {
+        let names: Vec<_> = earlier.iter().flat_map(|known| known.own.iter().cloned()).collect();
+        replace_names(table, &names);
+    }
+}
+
+pub(in crate::sql) fn coalesce_of<const N: usize>(args: [Expr; N]) -> Expr {
+    let args = args.map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new("coalesce")]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: args.into(),
+            clauses: vec![],
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
+}

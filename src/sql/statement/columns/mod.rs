@@ -1,0 +1,13 @@
+//! Tables in FROM and their columns: `*`, `COLUMNS(..)`, USING and NATURAL, LATERAL, `_file` and `_row`. Most files
+//! plan parts of the statement to learn the columns.
+
+pub(super) mod column_sets;
+pub(super) mod join_constraints;
+pub(in crate::sql) mod lateral_tables;
+pub(in crate::sql) mod merged;
+pub(in crate::sql) mod position_columns;
+pub(in crate::sql) mod set_names;
+pub(super) mod star_excludes;
+pub(in crate::sql) mod star_names;
+pub(super) mod star_replaces;
+pub(in crate::sql) mod unnest_calls;

@@ -1,0 +1,9 @@
+//! Statements that are not queries: INSERT, UPDATE, DELETE, CREATE TABLE, COPY, SET and RESET.
+
+pub(super) mod change_forms;
+pub(in crate::sql) mod column_constraints;
+pub(in crate::sql) mod copy_targets;
+pub(super) mod created_tables;
+pub(super) mod own_settings;
+pub(super) mod repeated_targets;
+pub(super) mod row_values;

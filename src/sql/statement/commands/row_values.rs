@@ -1,0 +1,161 @@
+//! Rows without names, `row(1, 2)` and `(1, 2)`, become structs with the names of the type to which they are cast, or of
+//! the column into which they are inserted, as in DuckDB. DataFusion casts structs by the names of their fields.
+
+use std::ops::ControlFlow;
+
+use arrow::datatypes::DataType;
+use datafusion::logical_expr::sqlparser::ast::{
+    ArrayElemTypeDef, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Insert, SelectItem, SetExpr, TableObject, Value, visit_expressions,
+};
+use datafusion::prelude::SessionContext;
+
+use crate::sql::base::syntax::to_plain_name;
+use crate::sql::statement::columns::position_columns::to_table_reference;
+use crate::sql::statement::expressions::predicates::call_function;
+use crate::sql::statement::folding::fold_name;
+
+/// Names the fields of rows that are cast to structs.
+pub(in crate::sql) fn name_cast_rows(expr: &mut Expr) {
+    if let Expr::Cast { expr: value, data_type, .. } = expr {
+        ValueShape::from_sql(data_type).name_fields(value);
+    }
+}
+
+/// Names the fields of rows that INSERT writes to columns of structs: values of VALUES, and columns of SELECT.
+pub(in crate::sql) async fn name_inserted_rows(ctx: &SessionContext, insert: &mut Insert) {
+    let Insert { table, columns, source: Some(source), .. } = insert else { return };
+    let has_row = visit_expressions(source.as_ref(), |e| match e {
+        Expr::Tuple(_) => ControlFlow::Break(()),
+        Expr::Function(call) if is_row(call) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    let TableObject::TableName(name) = table else { return };
+    let Some(reference) = to_table_reference(name).filter(|_| has_row.is_break()) else { return };
+    let Ok(provider) = ctx.table_provider(reference).await else { return };
+    let schema = provider.schema();
+    let shape = |name: &str| {
+        let column = schema.field_with_name(name);
+        column.map_or(ValueShape::Scalar, |column| ValueShape::from_arrow(column.data_type()))
+    };
+    let shapes: Vec<ValueShape> = match columns.is_empty() {
+        true => schema.fields().iter().map(|column| shape(column.name())).collect(),
+        false => columns
+            .iter()
+            .map(|column| match column.0.last().and_then(|name| name.as_ident()) {
+                Some(name) => shape(&fold_name(name)),
+                None => ValueShape::Scalar,
+            })
+            .collect(),
+    };
+    match source.body.as_mut() {
+        SetExpr::Values(values) => {
+            for row in &mut values.rows {
+                row.iter_mut().zip(&shapes).for_each(|(value, shape)| shape.name_fields(value));
+            }
+        }
+        SetExpr::Select(select) => {
+            for (item, shape) in select.projection.iter_mut().zip(&shapes) {
+                match item {
+                    SelectItem::UnnamedExpr(value)
+                    | SelectItem::ExprWithAlias { expr: value, .. } => shape.name_fields(value),
+                    // The positions of the columns after a star are unknown.
+                    _ => return,
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The names of the fields of a type and of the types nested in it.
+enum ValueShape {
+    Struct(Vec<(String, ValueShape)>),
+    List(Box<ValueShape>),
+    Scalar,
+}
+
+impl ValueShape {
+    fn from_sql(t: &SqlType) -> Self {
+        match t {
+            SqlType::Struct(fields, _) => {
+                let fields = fields.iter().map(|field| {
+                    let name = field.field_name.as_ref()?;
+                    Some((fold_name(name), Self::from_sql(&field.field_type)))
+                });
+                fields.collect::<Option<Vec<_>>>().map_or(Self::Scalar, Self::Struct)
+            }
+            SqlType::Array(
+                ArrayElemTypeDef::AngleBracket(item)
+                | ArrayElemTypeDef::SquareBracket(item, _)
+                | ArrayElemTypeDef::Parenthesis(item),
+            ) => Self::List(Box::new(Self::from_sql(item))),
+            _ => Self::Scalar,
+        }
+    }
+
+    fn from_arrow(t: &DataType) -> Self {
+        match t {
+            DataType::Struct(fields) => Self::Struct(
+                fields
+                    .iter()
+                    .map(|field| (field.name().clone(), Self::from_arrow(field.data_type())))
+                    .collect(),
+            ),
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                Self::List(Box::new(Self::from_arrow(item.data_type())))
+            }
+            _ => Self::Scalar,
+        }
+    }
+
+    fn name_fields(&self, value: &mut Expr) {
+        match (self, value) {
+            (Self::Scalar, _) => {}
+            (_, Expr::Nested(inner)) => self.name_fields(inner),
+            (Self::List(item), Expr::Array(list)) => {
+                list.elem.iter_mut().for_each(|element| item.name_fields(element));
+            }
+            (Self::Struct(fields), Expr::Dictionary(entries)) => {
+                for entry in entries {
+                    let field = fields.iter().find(|(name, _)| *name == entry.key.value);
+                    if let Some((_, shape)) = field {
+                        shape.name_fields(&mut entry.value);
+                    }
+                }
+            }
+            (Self::Struct(fields), row) => {
+                let Some(values) =
+                    list_row_values(row).filter(|values| values.len() == fields.len())
+                else {
+                    return;
+                };
+                let args = fields.iter().zip(values).flat_map(|((name, shape), mut value)| {
+                    shape.name_fields(&mut value);
+                    [Expr::value(Value::SingleQuotedString(name.clone())), value]
+                });
+                *row = call_function("named_struct", args.collect());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn list_row_values(row: &Expr) -> Option<Vec<Expr>> {
+    match row {
+        Expr::Tuple(values) => Some(values.clone()),
+        Expr::Function(call) if is_row(call) => {
+            let FunctionArguments::List(list) = &call.args else { return None };
+            let values = list.args.iter().map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+                _ => None,
+            });
+            values.collect()
+        }
+        _ => None,
+    }
+}
+
+fn is_row(call: &Function) -> bool {
+    to_plain_name(&call.name).is_some_and(|name| matches!(name.as_str(), "row" | "struct"))
+}

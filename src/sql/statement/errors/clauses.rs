@@ -1,0 +1,871 @@
+//! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
+//!
+//! The planner ignores parts of some syntax trees. For example, it reads a whole table instead of a
+//! sample. Of the clauses that the planner itself rejects, only those are checked here for which its
+//! error has no more than their name.
+
+use std::fmt::Display;
+use std::ops::ControlFlow;
+
+use datafusion::common::{plan_datafusion_err, plan_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    CreateTable, CreateView, Cte, CteAsMaterialized, DuplicateTreatment, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
+    JoinConstraint, JoinOperator, LimitClause, MacroDefinition, NullTreatment, ObjectType,
+    OrderByKind, PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement,
+    TableAlias, TableFactor, TableSampleKind, TableWithJoins, TopQuantity, UnaryOperator, Visit,
+    Visitor, WindowType, visit_relations,
+};
+use datafusion::logical_expr::sqlparser::dialect::Dialect;
+use datafusion::logical_expr::sqlparser::keywords::Keyword;
+use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::parser::{CopyToSource, Statement};
+
+use crate::functions::{plans_predicates, takes_filter};
+use crate::sql::statement::columns::position_columns::is_marked;
+use crate::sql::statement::commands::column_constraints::{check_columns, check_scale};
+use crate::sql::statement::errors::misplaced_windows::{check_clauses, check_join};
+use crate::sql::statement::expressions::windows::has_order;
+use crate::sql::statement::folding::fold_name;
+
+pub(in crate::sql) fn check_statement_clauses(
+    state: &SessionState,
+    statement: &Statement,
+) -> Result<()> {
+    let mut clauses = ClauseChecker { state };
+    let found = match statement {
+        Statement::Statement(inner) => inner.visit(&mut clauses),
+        Statement::CopyTo(copy) => match &copy.source {
+            CopyToSource::Query(query) => query.visit(&mut clauses),
+            CopyToSource::Relation(_) => return Ok(()),
+        },
+        Statement::Explain(explain) => return check_statement_clauses(state, &explain.statement),
+        Statement::CreateExternalTable(table) => {
+            if table.unbounded {
+                return plan_err!(
+                    "CREATE UNBOUNDED EXTERNAL TABLE is not supported, because a table of files is read to its end; remove UNBOUNDED"
+                );
+            }
+            return check_columns(&table.columns, &table.constraints);
+        }
+        Statement::Reset(_) => return Ok(()),
+    };
+    match found {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
+    }
+}
+
+struct ClauseChecker<'a> {
+    state: &'a SessionState,
+}
+
+impl Visitor for ClauseChecker<'_> {
+    type Break = DataFusionError;
+
+    fn pre_visit_statement(&mut self, statement: &SqlStatement) -> ControlFlow<DataFusionError> {
+        as_flow(check_statement(statement))
+    }
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<DataFusionError> {
+        as_flow(check_query(query))
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<DataFusionError> {
+        as_flow(check_select(select))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<DataFusionError> {
+        as_flow(check_factor(factor))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<DataFusionError> {
+        as_flow(match expr {
+            Expr::Function(call) => check_call(self.state, call),
+            Expr::Cast { data_type, .. } => check_scale(data_type),
+            Expr::Collate { collation, .. } => Err(refuse_clause(format!(
+                "COLLATE {collation} is not supported: strings compare by code point; use lower(x) to ignore case"
+            ))),
+            Expr::Trim { trim_characters: Some(characters), .. } if characters.len() > 1 => {
+                plan_err!(
+                    "TRIM takes its characters as one string, but {} strings are given; use trim(x, 'ab') to remove the characters a and b",
+                    characters.len()
+                )
+            }
+            _ => Ok(()),
+        })
+    }
+}
+
+fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
+    match done {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(e) => ControlFlow::Break(e),
+    }
+}
+
+fn refuse_clause(message: impl Display) -> DataFusionError {
+    plan_datafusion_err!("{message}")
+}
+
+fn check_statement(statement: &SqlStatement) -> Result<()> {
+    match statement {
+        SqlStatement::CreateTable(CreateTable { columns, constraints, .. }) => {
+            check_columns(columns, constraints)
+        }
+        SqlStatement::CreateView(CreateView { or_alter, secure, params, .. }) => {
+            if *or_alter {
+                return Err(refuse_clause(
+                    "the statement CREATE OR ALTER VIEW is not supported: write CREATE OR REPLACE VIEW to replace an existing view",
+                ));
+            }
+            if *secure || params.is_some() {
+                let clause = match params {
+                    None => "SECURE",
+                    Some(params) if params.algorithm.is_some() => "ALGORITHM",
+                    Some(params) if params.definer.is_some() => "DEFINER",
+                    Some(_) => "SQL SECURITY",
+                };
+                return Err(refuse_clause(format!(
+                    "the clause {clause} of CREATE VIEW is not supported: Serrate has no users, and plans a view anew in each query that uses it; remove the clause"
+                )));
+            }
+            Ok(())
+        }
+        SqlStatement::Drop { object_type, cascade, restrict, purge, temporary, table, .. } => {
+            let other = [
+                // The planner supports CASCADE only in DROP SCHEMA and ignores it in other statements.
+                ("CASCADE", *cascade && *object_type != ObjectType::Schema),
+                ("RESTRICT", *restrict),
+                ("PURGE", *purge),
+                ("TEMPORARY", *temporary),
+                ("ON", table.is_some()),
+            ];
+            match other.into_iter().find(|(_, said)| *said) {
+                Some((clause, _)) => Err(refuse_clause(format!(
+                    "the clause {clause} of DROP {object_type} is not supported: DROP removes only the named object, and does not check which objects depend on it; remove {clause}"
+                ))),
+                None => Ok(()),
+            }
+        }
+        SqlStatement::CreateSchema { schema_name, if_not_exists, .. } => {
+            refuse_all_but_name(statement, "SCHEMA", *if_not_exists, schema_name)
+        }
+        SqlStatement::CreateDatabase { db_name, if_not_exists, .. } => {
+            refuse_all_but_name(statement, "DATABASE", *if_not_exists, db_name)
+        }
+        SqlStatement::Explain { query_plan, estimate, options, .. } => {
+            let other = [
+                ("EXPLAIN QUERY PLAN", *query_plan),
+                ("EXPLAIN ESTIMATE", *estimate),
+                ("EXPLAIN (..)", options.is_some()),
+            ];
+            match other.into_iter().find(|(_, said)| *said) {
+                Some((clause, _)) => Err(refuse_clause(format!(
+                    "{clause} is not supported: write EXPLAIN, EXPLAIN VERBOSE or EXPLAIN ANALYZE"
+                ))),
+                None => Ok(()),
+            }
+        }
+        SqlStatement::CreateMacro { name, definition, .. } => {
+            Err(refuse_clause(match definition {
+                MacroDefinition::Expr(expr) => format!(
+                    "CREATE MACRO {name} is not supported: write its expression, {expr}, instead of {name}(..)"
+                ),
+                MacroDefinition::Table(_) => format!(
+                    "CREATE MACRO {name} is not supported: write CREATE VIEW {name} AS SELECT .., which has no parameters, or PREPARE {name} AS SELECT .. with $1 and EXECUTE {name}(..)"
+                ),
+            }))
+        }
+        SqlStatement::AttachDatabase { .. } | SqlStatement::AttachDuckDBDatabase { .. } => {
+            Err(refuse_clause(
+                "ATTACH is not supported: files are read as tables, not as databases; write the file in FROM, as in FROM 'x.parquet'",
+            ))
+        }
+        SqlStatement::Pragma { name, .. } => Err(refuse_clause(format!(
+            "PRAGMA {name} is not supported: write SET name = value to change a setting, and SHOW ALL for all settings"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Returns an error if CREATE SCHEMA or CREATE DATABASE contains more than a name.
+fn refuse_all_but_name(
+    statement: &SqlStatement,
+    what: &str,
+    if_not_exists: bool,
+    name: &impl ToString,
+) -> Result<()> {
+    let name = name.to_string();
+    let exists = if if_not_exists { "IF NOT EXISTS " } else { "" };
+    let plain = format!("CREATE {what} {exists}{name}");
+    let written = statement.to_string();
+    let rest = match name.split_once("AUTHORIZATION") {
+        Some((_, user)) => format!("AUTHORIZATION{user}"),
+        None if written == plain => return Ok(()),
+        None => written.strip_prefix(&plain).unwrap_or(&written).trim().to_owned(),
+    };
+    Err(refuse_clause(format!(
+        "the clause {rest} in CREATE {what} is not supported: write only the name of the new schema or database"
+    )))
+}
+
+fn check_query(query: &Query) -> Result<()> {
+    let Query {
+        with,
+        body,
+        order_by,
+        limit_clause,
+        locks,
+        for_clause,
+        settings,
+        format_clause,
+        ..
+    } = query;
+    if let Some(lock) = locks.first() {
+        return Err(refuse_clause(format!(
+            "{lock} is not supported: a statement reads its tables as they are when it begins, without locks; remove the clause"
+        )));
+    }
+    if let Some(clause) = for_clause {
+        return Err(refuse_clause(format!(
+            "{clause} is not supported: write COPY (..) TO 'file' STORED AS .. to choose the format of the results"
+        )));
+    }
+    if let Some(LimitClause::LimitOffset { limit, limit_by, .. }) = limit_clause
+        && !limit_by.is_empty()
+    {
+        let limit = limit.as_ref().map_or_else(String::new, ToString::to_string);
+        let by: Vec<String> = limit_by.iter().map(ToString::to_string).collect();
+        return Err(refuse_clause(format!(
+            "the clause LIMIT {limit} BY {} is not supported: write QUALIFY row_number() OVER (PARTITION BY .. ORDER BY ..) <= n for the first n rows per group",
+            by.join(", ")
+        )));
+    }
+    if let Some(LimitClause::LimitOffset { limit, offset, .. }) = limit_clause {
+        let offset = offset.as_ref().map(|offset| &offset.value);
+        for (clause, rows) in [("LIMIT", limit.as_ref()), ("OFFSET", offset)] {
+            if let Some(rows @ Expr::UnaryOp { op: UnaryOperator::Minus, expr }) = rows
+                && matches!(**expr, Expr::Value(_))
+            {
+                return plan_err!(
+                    "{clause} {rows} is not valid: the number of rows must be 0 or more; remove {clause} \
+                     to return all rows"
+                );
+            }
+        }
+    }
+    if settings.is_some() {
+        return Err(refuse_clause(
+            "the clause SETTINGS of a query is not supported: run SET name = value before the query to change a setting",
+        ));
+    }
+    if let Some(clause) = format_clause {
+        return Err(refuse_clause(format!(
+            "{clause} is not supported: write COPY (..) TO 'file' STORED AS .. for a file format, or run `serrate -f` to choose a display format"
+        )));
+    }
+    for Cte { alias, from, materialized, query, .. } in
+        with.iter().flat_map(|with| &with.cte_tables)
+    {
+        if with.as_ref().is_some_and(|with| with.recursive)
+            && let SetExpr::SetOperation { left, .. } = query.body.as_ref()
+            && matches!(left.as_ref(), SetExpr::SetOperation { .. })
+            && reads_table(left, &alias.name)
+        {
+            return Err(refuse_clause(format!(
+                "the recursive query {name} reads itself in more than one branch, which is not supported: write one branch after the last UNION, as in SELECT n + step FROM {name}, (VALUES (1), (2)) AS steps (step)",
+                name = alias.name
+            )));
+        }
+        if *materialized == Some(CteAsMaterialized::Materialized) {
+            return Err(refuse_clause(format!(
+                "the clause AS MATERIALIZED of the CTE {} is not supported: a CTE is computed again wherever it is used; use CREATE TABLE .. AS SELECT to store its rows",
+                alias.name
+            )));
+        }
+        if let Some(from) = from {
+            return Err(refuse_clause(format!(
+                "the clause FROM {from} after the CTE {} is not supported: remove it",
+                alias.name
+            )));
+        }
+        check_alias(Some(alias))?;
+    }
+    if let Some(order) = order_by
+        && matches!(order.kind, OrderByKind::All(_))
+        && !matches!(body.as_ref(), SetExpr::Select(_))
+    {
+        return Err(refuse_clause(
+            "the clause ORDER BY ALL of UNION, INTERSECT, EXCEPT or VALUES is not supported: write ORDER BY 1, 2, .. with the positions of the columns",
+        ));
+    }
+    if !matches!(body.as_ref(), SetExpr::Select(_)) {
+        check_into(body)?;
+    }
+    for pipe in &query.pipe_operators {
+        if let PipeOperator::Aggregate { full_table_exprs, group_by_expr } = pipe {
+            let ordered = full_table_exprs
+                .iter()
+                .chain(group_by_expr)
+                .any(|e| e.order_by.asc.is_some() || e.order_by.nulls_first.is_some());
+            if ordered {
+                return Err(refuse_clause(
+                    "a sort order (ASC, DESC, NULLS FIRST or NULLS LAST) within |> AGGREGATE is not supported: write |> ORDER BY after |> AGGREGATE to sort the rows",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_into(body: &SetExpr) -> Result<()> {
+    match body {
+        SetExpr::Select(select) if select.into.is_some() => Err(refuse_clause(
+            "the clause INTO of a SELECT within UNION, INTERSECT or EXCEPT is not supported: write CREATE TABLE .. AS before the whole query to store its rows",
+        )),
+        SetExpr::SetOperation { left, right, .. } => {
+            check_into(left)?;
+            check_into(right)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_select(select: &Select) -> Result<()> {
+    if !select.optimizer_hints.is_empty() {
+        return Err(refuse_clause(
+            "the optimizer hint of a SELECT is not supported: remove the hint, and change settings with SET",
+        ));
+    }
+    if let Some(modifiers) = &select.select_modifiers
+        && modifiers.is_any_set()
+    {
+        return Err(refuse_clause(format!(
+            "the modifier {modifiers} of SELECT is not supported: remove it"
+        )));
+    }
+    check_rows(select)?;
+    if select.exclude.is_some() {
+        return Err(refuse_clause(
+            "the clause EXCLUDE after the columns of SELECT is not supported: write EXCLUDE after the star, as in SELECT * EXCLUDE (a), b",
+        ));
+    }
+    if select.prewhere.is_some() {
+        return Err(refuse_clause(
+            "PREWHERE is not supported: write WHERE instead of PREWHERE; conditions are pushed into the scan automatically",
+        ));
+    }
+    if !select.connect_by.is_empty() {
+        return Err(refuse_clause(
+            "the clauses START WITH and CONNECT BY are not supported: write a recursive query with WITH RECURSIVE",
+        ));
+    }
+    if select.value_table_mode.is_some() {
+        return Err(refuse_clause(
+            "the clauses AS STRUCT and AS VALUE of SELECT are not supported: instead of AS STRUCT a, write SELECT named_struct('a', a); instead of AS VALUE a, write SELECT a",
+        ));
+    }
+    let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;
+    if let Some(modifier) = modifiers.first() {
+        return Err(refuse_clause(format!(
+            "the clause GROUP BY .. {modifier} is not supported: write GROUP BY ROLLUP (a, b), CUBE (a, b) or GROUPING SETS ((a), ())"
+        )));
+    }
+    for item in &select.projection {
+        let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item
+        else {
+            continue;
+        };
+        if let Some(alias) = &options.opt_alias {
+            return Err(refuse_clause(format!(
+                "the alias AS {alias} after a star (*) is not supported: list the columns by name instead of the star, and give each its alias"
+            )));
+        }
+    }
+    check_clauses(select)?;
+    select.from.iter().try_for_each(check_joins)
+}
+
+/// Returns an error for clauses of other systems that limit, sort or expand the rows of a SELECT.
+fn check_rows(select: &Select) -> Result<()> {
+    if let Some(top) = &select.top {
+        let instead = match &top.quantity {
+            Some(TopQuantity::Constant(rows)) if !top.percent && !top.with_ties => {
+                format!("LIMIT {rows} at the end of the query, after ORDER BY")
+            }
+            _ if top.percent => {
+                "QUALIFY percent_rank() OVER (ORDER BY x) < 0.1 to get the first tenth of the rows"
+                    .to_owned()
+            }
+            _ => "LIMIT n at the end of the query, after ORDER BY".to_owned(),
+        };
+        return Err(refuse_clause(format!("{top} after SELECT is not supported: write {instead}")));
+    }
+    let orders =
+        [("SORT BY", join_all(&select.sort_by)), ("CLUSTER BY", join_all(&select.cluster_by))];
+    if let Some((clause, keys)) = orders.into_iter().find(|(_, keys)| !keys.is_empty()) {
+        return Err(refuse_clause(format!(
+            "{clause} {keys} is not supported: write ORDER BY {keys} at the end of the query, which sorts all rows"
+        )));
+    }
+    if !select.lateral_views.is_empty() {
+        return Err(refuse_clause(
+            "LATERAL VIEW is not supported: write unnest(x) in SELECT, or a further table in FROM, as in FROM t, unnest(t.x) AS u (e)",
+        ));
+    }
+    Ok(())
+}
+
+fn join_all(items: &[impl ToString]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn check_joins(from: &TableWithJoins) -> Result<()> {
+    if from.joins.iter().any(|join| join.global) {
+        return Err(refuse_clause(
+            "GLOBAL JOIN is not supported: a join reads all rows of both tables even without GLOBAL; remove GLOBAL",
+        ));
+    }
+    let mut left = &from.relation;
+    check_nested_joins(left)?;
+    for join in &from.joins {
+        check_join_condition(&join.join_operator, left)?;
+        left = &join.relation;
+        check_nested_joins(left)?;
+    }
+    Ok(())
+}
+
+fn check_nested_joins(table: &TableFactor) -> Result<()> {
+    match table {
+        TableFactor::NestedJoin { table_with_joins, .. } => check_joins(table_with_joins),
+        _ => Ok(()),
+    }
+}
+
+/// Returns an error for a join without ON, USING or NATURAL, because the planner would plan a cross join. The parser
+/// reads an unknown kind of join, as in `a POSITIONAL JOIN b`, as an alias of the table before it.
+fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
+    if matches!(join, JoinOperator::AsOf { .. }) {
+        return Err(refuse_clause(
+            "ASOF JOIN is not supported: nest the rows of a subject with ragged_nest and look values up with ragged_asof(x, time, at), or use meds_asof for labels",
+        ));
+    }
+    let (JoinOperator::Join(condition)
+    | JoinOperator::Inner(condition)
+    | JoinOperator::Left(condition)
+    | JoinOperator::LeftOuter(condition)
+    | JoinOperator::Right(condition)
+    | JoinOperator::RightOuter(condition)
+    | JoinOperator::FullOuter(condition)
+    | JoinOperator::Semi(condition)
+    | JoinOperator::LeftSemi(condition)
+    | JoinOperator::RightSemi(condition)
+    | JoinOperator::Anti(condition)
+    | JoinOperator::LeftAnti(condition)
+    | JoinOperator::RightAnti(condition)) = join
+    else {
+        return Ok(());
+    };
+    if *condition != JoinConstraint::None {
+        return check_join(condition);
+    }
+    let kind = match left {
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. }
+            if !alias.explicit =>
+        {
+            alias.name.value.to_uppercase()
+        }
+        _ => String::new(),
+    };
+    Err(refuse_clause(match kind.as_str() {
+        "POSITIONAL" => {
+            "POSITIONAL JOIN is not supported: add row_number() OVER () AS n to both tables, and join them ON the two n"
+        }
+        _ => {
+            "the JOIN has no condition: write ON or USING after the table, or CROSS JOIN for all pairs of rows"
+        }
+    }))
+}
+
+/// Returns an error for clauses of a table in FROM that the planner ignores.
+pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
+    let (alias, sample, ordinality) = match factor {
+        TableFactor::Table {
+            alias,
+            args,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
+            ..
+        } => {
+            if !with_hints.is_empty() || !index_hints.is_empty() {
+                return Err(refuse_clause(
+                    "a hint on a table (WITH (..), USE INDEX ..) is not supported: remove it",
+                ));
+            }
+            if let Some(version) = version {
+                return Err(refuse_clause(format!(
+                    "{version} is not supported: tables have only their current version; remove the clause"
+                )));
+            }
+            if !partitions.is_empty() && !is_marked(partitions) {
+                return Err(refuse_clause(
+                    "the clause PARTITION (..) after a table is not supported: select the rows of a partition with a condition in WHERE",
+                ));
+            }
+            if json_path.is_some() {
+                return Err(refuse_clause(
+                    "a JSON path after a table in FROM is not supported: write the path after a column in SELECT",
+                ));
+            }
+            if args.as_ref().is_some_and(|args| args.settings.is_some()) {
+                return Err(refuse_clause(
+                    "the clause SETTINGS of a table function is not supported: run SET name = value before the query to change a setting",
+                ));
+            }
+            (alias, sample.as_ref(), *with_ordinality)
+        }
+        TableFactor::Derived { alias, sample, .. } => (alias, sample.as_ref(), false),
+        TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+            if let Some(named) = args.iter().find(|arg| !matches!(arg, FunctionArg::Unnamed(_))) {
+                return Err(refuse_clause(format!(
+                    "the named argument {named} of {name} is not supported: pass the arguments of {name} by position, without names"
+                )));
+            }
+            (alias, None, *with_ordinality)
+        }
+        TableFactor::UNNEST { alias, .. } | TableFactor::NestedJoin { alias, .. } => {
+            (alias, None, false)
+        }
+        TableFactor::Pivot { .. } => {
+            return Err(refuse_clause(format!("PIVOT is not supported: {INSTEAD_OF_PIVOT}")));
+        }
+        TableFactor::Unpivot { .. } => {
+            return Err(refuse_clause(format!("UNPIVOT is not supported: {INSTEAD_OF_UNPIVOT}")));
+        }
+        TableFactor::MatchRecognize { .. } => {
+            return Err(refuse_clause(
+                "MATCH_RECOGNIZE is not supported: use window functions such as lag(x) to read other rows",
+            ));
+        }
+        _ => return Ok(()),
+    };
+    if let Some(
+        TableSampleKind::BeforeTableAlias(sample) | TableSampleKind::AfterTableAlias(sample),
+    ) = sample
+    {
+        return Err(refuse_clause(format!(
+            "{} is not supported: use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
+            sample.to_string().trim()
+        )));
+    }
+    if ordinality {
+        return Err(refuse_clause(
+            "WITH ORDINALITY is not supported: use row_number() OVER () to number rows, or positions => true in ragged_explode",
+        ));
+    }
+    check_alias(alias.as_ref())
+}
+
+/// Returns an error for column types in `AS t (a INT, b TEXT)`, because the planner uses only the names.
+fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
+    let Some(alias) = alias else { return Ok(()) };
+    for column in &alias.columns {
+        if let Some(data_type) = &column.data_type {
+            return Err(refuse_clause(format!(
+                "the column type {data_type} of {} after AS {} is not supported: write only column names after AS, and use CAST in SELECT to change a type",
+                column.name, alias.name
+            )));
+        }
+    }
+    match &alias.at {
+        Some(at) => Err(refuse_clause(format!(
+            "the clause AT {at} after AS {} is not supported: use positions => true in ragged_explode to number elements",
+            alias.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+const INSTEAD_OF_PIVOT: &str = "write an aggregate for each value: SELECT sum(x) FILTER (WHERE k = 'a') AS a, ..; for lists within a row, write ragged_sum(ragged_group(x, k, ['a', 'b']), -1)";
+const INSTEAD_OF_UNPIVOT: &str =
+    "write UNION ALL: SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t";
+
+/// Returns an error with an alternative if a text that the parser rejects has PIVOT or UNPIVOT.
+pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<DataFusionError> {
+    let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
+    let tokens: Vec<&TokenWithSpan> =
+        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let is_word = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let found = tokens.windows(2).enumerate().find_map(|(at, pair)| {
+        let [word, table] = pair else { return None };
+        let (name, instead) = match &word.token {
+            token if is_word(token, "pivot") => ("PIVOT", INSTEAD_OF_PIVOT),
+            token if is_word(token, "unpivot") => ("UNPIVOT", INSTEAD_OF_UNPIVOT),
+            _ => return None,
+        };
+        // PIVOT begins the text or a query, and a table follows: a name, a file or a query.
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|t| &t.token);
+        let begins = match before {
+            None | Some(Token::SemiColon | Token::LParen | Token::RParen) => true,
+            Some(token) => is_word(token, "as"),
+        };
+        let has_table = match &table.token {
+            Token::Word(word) => {
+                word.keyword == Keyword::NoKeyword || before != Some(&Token::RParen)
+            }
+            Token::SingleQuotedString(_) | Token::LParen => true,
+            _ => false,
+        };
+        (begins && has_table).then_some((word.span.start, name, instead))
+    });
+    let (place, name, instead) = found?;
+    Some(refuse_clause(format!(
+        "{name} at line {}, column {} is not supported: {instead}",
+        place.line, place.column
+    )))
+}
+
+/// Returns an error with an alternative if a text that the parser rejects has USING SAMPLE.
+pub(in crate::sql) fn refuse_using_sample(text: &str) -> Option<DataFusionError> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words
+        .windows(2)
+        .any(|pair| pair[0].eq_ignore_ascii_case("using") && pair[1].eq_ignore_ascii_case("sample"))
+        .then(|| {
+            refuse_clause(
+                "USING SAMPLE is not supported: use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows"
+            )
+        })
+}
+
+/// Returns an error with an alternative if a text that the parser rejects has a form of DuckDB without a counterpart.
+pub(in crate::sql) fn find_other_forms(
+    text: &str,
+    dialect: &dyn Dialect,
+) -> Option<DataFusionError> {
+    let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
+    let tokens: Vec<&TokenWithSpan> =
+        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF)).collect();
+    let written: Vec<String> =
+        tokens.iter().map(|token| token.token.to_string().to_ascii_uppercase()).collect();
+    let written: Vec<&str> = written.iter().map(String::as_str).collect();
+    let is_number = |text: &str| text.parse::<f64>().is_ok();
+    let ends = |rest: &[&str]| rest.first().is_none_or(|t| [")", ";", "OFFSET"].contains(t));
+    let find = |at: usize| match written.get(at..)? {
+        ["LIMIT", number, "%", rest @ ..] if is_number(number) && ends(rest) => Some((
+            "LIMIT with a percentage",
+            "write QUALIFY percent_rank() OVER (ORDER BY x) < 0.1 to get the first tenth of the rows",
+        )),
+        ["LIMIT", number, "PERCENT", ..] if is_number(number) => Some((
+            "LIMIT with a percentage",
+            "write QUALIFY percent_rank() OVER (ORDER BY x) < 0.1 to get the first tenth of the rows",
+        )),
+        ["POSITIONAL", "JOIN", ..] => Some((
+            "POSITIONAL JOIN",
+            "number the rows of both sides in subqueries, as in SELECT *, row_number() OVER () AS n FROM t, and join them with USING (n)",
+        )),
+        ["ASOF", "JOIN" | "LEFT" | "RIGHT" | "INNER" | "FULL", ..] => Some((
+            "ASOF JOIN",
+            "write SELECT DISTINCT ON (a.id) .. FROM a JOIN b ON a.k = b.k AND a.t >= b.t ORDER BY a.id, b.t DESC for the latest row of b, or ragged_asof(x, time, at) for lists",
+        )),
+        // `rewrite_known_forms` may have quoted the name of the argument.
+        ["AT", "(", "VERSION" | "\"VERSION\"" | "TIMESTAMP" | "\"TIMESTAMP\"", "=>", ..] => Some((
+            "AT (VERSION | TIMESTAMP => ..)",
+            "tables and files have no versions; read the file or table with the rows that you need",
+        )),
+        ["TABLESAMPLE", _, "(", ..] => Some((
+            "TABLESAMPLE",
+            "write WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
+        )),
+        ["GLOB", pattern, ..] if pattern.starts_with('\'') => Some((
+            "GLOB",
+            "write LIKE with % for any characters and _ for one character, as in s LIKE 'a%'",
+        )),
+        ["^@", ..] => Some((
+            "the operator ^@",
+            "write starts_with(s, 'a'), or ragged_starts_with(s, 'a') for a list of strings",
+        )),
+        ["FILTER", "(", word, ..]
+            if *word != "WHERE"
+                && at.checked_sub(1).and_then(|at| written.get(at)) == Some(&")") =>
+        {
+            Some(("FILTER without WHERE", "write the condition as in FILTER (WHERE x > 1)"))
+        }
+        _ => None,
+    };
+    let (at, (name, instead)) = (0..written.len()).find_map(|at| Some((at, find(at)?)))?;
+    let place = tokens.get(at)?.span.start;
+    Some(refuse_clause(format!(
+        "{name} at line {}, column {} is not supported: {instead}",
+        place.line, place.column
+    )))
+}
+
+/// Returns an error for clauses that the planner ignores in calls of scalar functions.
+fn check_call(state: &SessionState, call: &Function) -> Result<()> {
+    let name = match call.name.0.as_slice() {
+        [part] => match part.as_ident() {
+            Some(name) if name.quote_style.is_some() => name.value.clone(),
+            Some(name) => name.value.to_lowercase(),
+            None => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    if !matches!(call.parameters, FunctionArguments::None) {
+        return Err(refuse_clause(format!(
+            "a second list of arguments, as in {name}(..)(..), is not supported: pass all arguments in one list"
+        )));
+    }
+    if matches!(call.args, FunctionArguments::Subquery(_)) {
+        return Err(refuse_clause(format!(
+            "{name}(SELECT ..) is not supported: a subquery as an argument needs its own parentheses, as in f((SELECT ..)); for a list of its rows, write (SELECT array_agg(a) FROM ..)"
+        )));
+    }
+    if name == "unnest"
+        && let FunctionArguments::List(list) = &call.args
+        && let Some(named) = list.args.iter().find(|arg| !matches!(arg, FunctionArg::Unnamed(_)))
+    {
+        return Err(refuse_clause(format!(
+            "the argument {named} of unnest is not supported: unnest turns one level of lists into rows; write unnest(ragged_flatten(x)) for all levels"
+        )));
+    }
+    if let Some(WindowType::NamedWindow(window)) = &call.over {
+        return plan_err!(
+            "{name}(..) OVER {window} refers to a window that this SELECT does not define; \
+         add WINDOW {window} AS (..)"
+        );
+    }
+    if let Some(WindowType::WindowSpec(spec)) = &call.over
+        && let Some(window) = &spec.window_name
+    {
+        return plan_err!(
+            "{name}(..) OVER ({window} ..) refers to a window that this SELECT does not define; add \
+             WINDOW {window} AS (..)"
+        );
+    }
+    if let FunctionArguments::List(list) = &call.args
+        && list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = list.args.as_slice()
+    {
+        return Err(refuse_clause(format!(
+            "the call {name}(DISTINCT *) is not supported: name the columns, as in {name}(DISTINCT a), or count the rows of (SELECT DISTINCT * FROM ..)"
+        )));
+    }
+    let of_one_row = state.scalar_functions().contains_key(&name)
+        || state.higher_order_functions().contains_key(&name)
+        || ["unnest", "unnest_outer"].contains(&name.as_str());
+    if !of_one_row {
+        // `move_order_to_window` has rewritten calls whose window is the whole partition.
+        return match call.over.is_some() && has_order(call) {
+            true => Err(refuse_clause(format!(
+                "the call {name}(.. ORDER BY ..) OVER (..) is supported only for aggregates without DISTINCT over OVER () or OVER (PARTITION BY ..): write the order in the window, as in {name}(..) OVER (ORDER BY x)"
+            ))),
+            false => Ok(()),
+        };
+    }
+    let can_filter = takes_filter(&name);
+    let kind = match name.as_str() {
+        n if n.starts_with("ragged_") => FunctionKind::Ragged,
+        n if n.starts_with("array_") || n.starts_with("list_") => FunctionKind::List,
+        _ => FunctionKind::Single,
+    };
+    if call.filter.is_some() && !(can_filter && plans_predicates(state.expr_planners())) {
+        return Err(refuse_clause(match kind {
+            FunctionKind::Ragged | FunctionKind::List => format!(
+                "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; use ragged_filter(x, mask) to keep the values for which a mask is true"
+            ),
+            FunctionKind::Single => format!(
+                "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; use CASE WHEN condition THEN .. END to return the value if a condition is true"
+            ),
+        }));
+    }
+    if call.over.is_some() {
+        return Err(refuse_clause(match kind {
+            FunctionKind::Ragged => format!(
+                "the call {name}(..) OVER (..) is not supported: {name} works on the list of one row; use OVER with an aggregate or a window function, as in sum({name}(x)) OVER (..)"
+            ),
+            _ => format!(
+                "the call {name}(..) OVER (..) is not supported: {name} works on one row; use OVER with an aggregate or a window function"
+            ),
+        }));
+    }
+    if !call.within_group.is_empty() {
+        return Err(refuse_clause(format!(
+            "the call {name}(..) WITHIN GROUP (ORDER BY ..) is not supported: WITHIN GROUP applies to aggregates such as percentile_cont; use ragged_quantile(x, 0.5) for the quantile of a list"
+        )));
+    }
+    let refuse_nulls = |treatment: &NullTreatment| {
+        refuse_clause(format!(
+            "the call {name}(..) {treatment} is not supported: {treatment} applies to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list"
+        ))
+    };
+    if let Some(treatment) = &call.null_treatment {
+        return Err(refuse_nulls(treatment));
+    }
+    let FunctionArguments::List(list) = &call.args else { return Ok(()) };
+    if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
+        return Err(refuse_clause(match kind {
+            FunctionKind::Ragged => format!(
+                "the call {name}(DISTINCT ..) is not supported: use {name}(ragged_unique(x)) for distinct values"
+            ),
+            FunctionKind::List => format!(
+                "the call {name}(DISTINCT ..) is not supported: use {name}(array_distinct(x)) for distinct values"
+            ),
+            FunctionKind::Single => format!(
+                "the call {name}(DISTINCT ..) is not supported: {name} works on one row; use SELECT DISTINCT to remove equal rows"
+            ),
+        }));
+    }
+    for clause in &list.clauses {
+        match clause {
+            FunctionArgumentClause::OrderBy(_) => {
+                return Err(refuse_clause(match kind {
+                    FunctionKind::Ragged => format!(
+                        "the call {name}(.. ORDER BY ..) is not supported: use {name}(ragged_sort(x)) for the sorted values of a list"
+                    ),
+                    FunctionKind::List => format!(
+                        "the call {name}(.. ORDER BY ..) is not supported: use {name}(array_sort(x)) for the sorted values of a list"
+                    ),
+                    FunctionKind::Single => format!(
+                        "the call {name}(.. ORDER BY ..) is not supported: {name} works on one row; write ORDER BY at the end of the query"
+                    ),
+                }));
+            }
+            FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => {
+                return Err(refuse_nulls(treatment));
+            }
+            // The planner itself rejects other clauses.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Kind of value of a scalar function, by the prefix of its name: lists of any depth (`ragged_..`),
+/// lists of one level (`array_..`, `list_..`), or scalars.
+#[derive(Clone, Copy)]
+enum FunctionKind {
+    Ragged,
+    List,
+    Single,
+}
+
+pub(in crate::sql) fn reads_table(body: &SetExpr, name: &Ident) -> bool {
+    visit_relations(body, |relation| match relation.0.as_slice() {
+        [part] if part.as_ident().is_some_and(|own| fold_name(own) == fold_name(name)) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
+}

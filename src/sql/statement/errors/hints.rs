@@ -1,0 +1,265 @@
+//! Adds suggestions to DataFusion's errors about lists that are used as scalars.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::common::utils::datafusion_strsim::levenshtein;
+use datafusion::common::{Column, SchemaError};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::sqlparser::ast::{Select, Visitor};
+use datafusion::sql::parser::Statement;
+
+use crate::functions::find_list_function;
+use crate::sql::checks::elements::explain_element;
+use crate::sql::statement::functions::calls::visit_statement;
+
+/// Rewords an error of DataFusion's planner about a list, with a suggestion as in
+/// [`check_lists`](crate::sql::checks::lists::check_lists). Returns other errors unchanged. `conditions` are the
+/// conditions in the original statement.
+pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -> DataFusionError {
+    match e {
+        DataFusionError::Diagnostic(diagnostic, inner) => {
+            DataFusionError::Diagnostic(diagnostic, Box::new(explain_error(*inner, conditions)))
+        }
+        DataFusionError::Plan(message) => {
+            DataFusionError::Plan(reword_error(&message, conditions).unwrap_or(message))
+        }
+        DataFusionError::SchemaError(error, backtrace) => {
+            let error = remove_calls(*error);
+            match explain_twins(&error).or_else(|| remove_far_suggestion(&error)) {
+                Some(message) => DataFusionError::Plan(message),
+                None => DataFusionError::SchemaError(Box::new(error), backtrace),
+            }
+        }
+        DataFusionError::Configuration(message)
+            if message.starts_with("Format not explicitly set") =>
+        {
+            DataFusionError::Plan(
+                "the name of the file has no extension, which names the format; write COPY .. TO 'FILE' (FORMAT csv), or another format".into(),
+            )
+        }
+        DataFusionError::NotImplemented(message) => match explain_unplanned(&message) {
+            Some(said) => DataFusionError::Plan(said),
+            None => DataFusionError::NotImplemented(message),
+        },
+        DataFusionError::Collection(all) => DataFusionError::Collection(
+            all.into_iter().map(|e| explain_error(e, conditions)).collect(),
+        ),
+        other => other,
+    }
+}
+
+/// Types of DuckDB that DataFusion has under another name, or not at all, and what to write.
+const TYPES: [(&str, &str); 6] = [
+    ("UTINYINT", "TINYINT UNSIGNED"),
+    ("USMALLINT", "SMALLINT UNSIGNED"),
+    ("UINTEGER", "INT UNSIGNED"),
+    ("UBIGINT", "BIGINT UNSIGNED"),
+    ("HUGEINT", "DECIMAL(38, 0)"),
+    ("UHUGEINT", "DECIMAL(38, 0)"),
+];
+
+/// Rewords DataFusion's message about an expression that it does not plan, which contains a dump of the syntax tree, or
+/// about a type that it does not have.
+fn explain_unplanned(message: &str) -> Option<String> {
+    if let Some(found) = message.strip_prefix("Unsupported SQL type ") {
+        let (_, known) = TYPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(found.trim()))?;
+        return Some(format!("the type {} is not supported; write {known}", found.trim()));
+    }
+    if let Some(node) = message.strip_prefix("Dot access not supported for non-string expr: ") {
+        let name = node.split_once("value: \"").and_then(|(_, rest)| rest.split('"').next());
+        return Some(match name.filter(|_| node.starts_with("Function(")) {
+            Some(name) => format!(
+                "a call after a dot is not supported; write {name}(x) instead of x.{name}()"
+            ),
+            None => "after a dot, the name of a field is expected, as in (x).name".to_owned(),
+        });
+    }
+    let node = message.strip_prefix("Unsupported ast node in sqltorel: ")?;
+    let kind = node.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(node);
+    Some(match kind {
+        "Lambda" => "a lambda is not a value; pass it to a function that applies it, as in ragged_map(x, lambda v: v * 2)".to_owned(),
+        kind => format!("an expression of the kind {kind} is not supported; docs/sql.md describes the expressions that are"),
+    })
+}
+
+/// Returns the message of an error about an unknown column without the suggested column, if that column is not similar.
+/// DataFusion suggests `code` for `nope`, because half of the letters agree. Returns `None` for other errors.
+fn remove_far_suggestion(error: &SchemaError) -> Option<String> {
+    let SchemaError::FieldNotFound { field, valid_fields } = error else { return None };
+    let message = error.to_string();
+    let (before, rest) = message.split_once(". Did you mean '")?;
+    let (suggested, after) = rest.split_once("'?")?;
+    let asked = field.name.to_lowercase();
+    let allowed = (asked.chars().count() / 3).max(1);
+    let is_near = valid_fields.iter().any(|valid| {
+        let name = valid.name.to_lowercase();
+        valid.quoted_flat_name() == suggested
+            && (levenshtein(&asked, &name) <= allowed
+                || name.starts_with(&asked)
+                || asked.starts_with(&name))
+    });
+    (!is_near).then(|| format!("{before}.{after}"))
+}
+
+/// Removes the table name of a call or a file in FROM from column names: `"meds()".code` and `"x.parquet".code` become
+/// `code`. Lists each column once, because for GROUP BY and ORDER BY the columns come from the table and from SELECT.
+fn remove_calls(error: SchemaError) -> SchemaError {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let plain = |column: Column| match &column.relation {
+                Some(table)
+                    if table.table().ends_with("()") || table.table().contains(['.', '/']) =>
+                {
+                    Column::new_unqualified(column.name)
+                }
+                _ => column,
+            };
+            let mut seen = HashSet::new();
+            let plain = valid_fields.into_iter().map(plain);
+            let valid_fields = plain.filter(|column| seen.insert(column.flat_name())).collect();
+            SchemaError::FieldNotFound { field, valid_fields }
+        }
+        other => other,
+    }
+}
+
+pub(in crate::sql) fn find_conditions(statement: &Statement) -> Vec<String> {
+    struct ConditionTexts(Vec<String>);
+    impl Visitor for ConditionTexts {
+        type Break = ();
+
+        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+            let all = [&select.selection, &select.having, &select.qualify];
+            self.0.extend(all.into_iter().flatten().map(ToString::to_string));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut found = ConditionTexts(Vec::new());
+    visit_statement(statement, &mut found);
+    found.0
+}
+
+fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
+    let is_list = |t: &str| {
+        ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| t.starts_with(l))
+            && t.contains("Boolean")
+    };
+    if let Some(rest) = message.strip_prefix("Cannot create filter with non-boolean predicate '") {
+        let (predicate, found) = rest.rsplit_once("' returning ")?;
+        return is_list(found).then(|| {
+            // The planner's message shows function calls instead of operators. If the statement has
+            // only one condition, the error shows the condition as written.
+            let written = match conditions {
+                [one] => one.as_str(),
+                _ => predicate,
+            };
+            format!(
+                "WHERE, HAVING and QUALIFY need one boolean per row, but {written} is a list of booleans; use ragged_any({written}) or ragged_all(..)"
+            )
+        });
+    }
+    let explained = explain_call(message).or_else(|| explain_bits(message));
+    if let Some(text) = explained.or_else(|| explain_repeated(message)) {
+        return Some(text);
+    }
+    if let Some(extension) = message.strip_prefix("There is no registered file format with ext ") {
+        return Some(format!(
+            "the extension .{extension} does not name a format; write COPY .. TO 'FILE' (FORMAT csv), or another format"
+        ));
+    }
+    let unsorted = "Column in ORDER BY must be in GROUP BY or an aggregate function: While expanding wildcard, column \"";
+    if let Some(rest) = message.strip_prefix(unsorted) {
+        let (column, _) = rest.split_once("\" must appear")?;
+        return Some(format!(
+            "ORDER BY sorts groups by the column {column}, which is not a key of GROUP BY, so that a group may have several values of it; add the column to GROUP BY (GROUP BY ALL groups by the columns of SELECT), or sort by an aggregate such as min({column})"
+        ));
+    }
+    if message.starts_with("Aggregate functions are not allowed in the WHERE clause") {
+        return Some("WHERE has an aggregate; write HAVING for a condition on groups, and compute an aggregate of an outer query in a subquery in FROM".into());
+    }
+    let not = "Unary operator 'NOT' requires a boolean expression, got ";
+    if let Some(found) = message.strip_prefix(not) {
+        return is_list(found).then(|| {
+            "NOT negates one boolean, but its operand is a list of booleans; use ragged_not(..) to negate each value, or NOT ragged_any(..) to test that none is true".into()
+        });
+    }
+    message
+        .starts_with("Unary operator '-' only supports")
+        .then(|| format!("{message}; use ragged_neg(..) to negate each value of a list"))
+}
+
+fn explain_call(message: &str) -> Option<String> {
+    let Some((_, call)) =
+        message.split_once("No function matches the given name and argument types '")
+    else {
+        return explain_coercion(message);
+    };
+    let call = call.split_once("'. You might").map_or(call, |(call, _)| call);
+    let (name, types) = call.split_once('(')?;
+    let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
+    if let Some(text) = explain_element(name, types.strip_suffix(')').unwrap_or(types)) {
+        return Some(text);
+    }
+    if !is_list || name.starts_with("ragged_") || name.starts_with("array_") {
+        return None;
+    }
+    Some(match find_list_function(name) {
+        Some(ours) => format!(
+            "{name} takes scalars, but its argument is a list ({call}); use {ours}(..) for lists"
+        ),
+        None => format!(
+            "{name} does not accept lists with these types of values ({call}); cast the values first, as in ragged_cast(x, 'DOUBLE')"
+        ),
+    })
+}
+
+/// Explains DataFusion's coercion error for a function on list elements. Returns `None` for other messages.
+fn explain_coercion(message: &str) -> Option<String> {
+    let (_, call) = message.split_once("to satisfy a call to '")?;
+    let (name, rest) = call.split_once("' function: coercion from ")?;
+    let (types, _) = rest.split_once(" to the signature")?;
+    explain_element(name, types)
+}
+
+/// Explains that two columns of a SELECT have one alias.
+fn explain_repeated(message: &str) -> Option<String> {
+    let (_, pair) = message.split_once(" require unique expression names but the expression \"")?;
+    let (first, rest) = pair.split_once("\" at position ")?;
+    let (before, rest) = rest.split_once(" and \"")?;
+    let (_, rest) = rest.rsplit_once("\" at position ")?;
+    let (after, _) = rest.split_once(' ')?;
+    let [before, after] = [before, after].map(|number| number.parse::<usize>().ok());
+    let [before, after] = [before?.checked_add(1)?, after?.checked_add(1)?];
+    let name = first.rsplit_once(" AS ").map_or(first, |(_, alias)| alias);
+    Some(format!(
+        "the columns {before} and {after} of a SELECT have the same name {name}; give one of them another alias, as in SELECT .. AS {name}, .. AS other"
+    ))
+}
+
+/// Explains that an alias is the name of a column next to it.
+fn explain_twins(error: &SchemaError) -> Option<String> {
+    let SchemaError::AmbiguousReference { field } = error else { return None };
+    field.relation.as_ref()?;
+    let (column, name) = (field.quoted_flat_name(), &field.name);
+    Some(format!(
+        "a SELECT has the column {column} and another column with the name {name}; give one of them another alias, as in SELECT .. AS other"
+    ))
+}
+
+fn explain_bits(message: &str) -> Option<String> {
+    let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
+    let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
+    // Short forms such as to_days expand to an operator, which makes sure that their argument is an integer.
+    if is_list && types.contains(" | ") {
+        return Some(format!(
+            "the operator | and functions of whole numbers, such as to_days and make_timestamp, take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: to_days(v)) or ragged_map(x, lambda v: v | 1) to apply them to each value"
+        ));
+    }
+    is_list.then(|| match types.contains("BIT_XOR") {
+        true => "^ is the exclusive or of two integers, but an operand is a list; use ragged_pow(x, 2) for the power of each value, or ragged_xor(a, b) for the exclusive or of two masks".to_owned(),
+        // Short forms such as `to_days(n)`, which stands for `(n | 0) * INTERVAL '1 day'`.
+        false if types.ends_with(" | Int64") => format!("bitwise operators take scalar integers, but an operand is a list ({types}); so do to_days, make_timestamp and similar functions; use ragged_map(x, lambda v: v & 1) to apply them to each value"),
+        false => format!("bitwise operators take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: v & 1) to apply them to each value"),
+    })
+}

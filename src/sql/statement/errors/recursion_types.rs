@@ -1,0 +1,151 @@
+//! Refuses WITH RECURSIVE if a column is an integer in the first part and has fractions in the
+//! recursive part.
+//!
+//! The first part gives the columns their types. DataFusion casts the values of the recursive part
+//! to these types, and a cast to an integer drops the fraction, so that
+//! `SELECT 1 AS n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3` would never end.
+
+use std::ops::ControlFlow;
+
+use arrow::datatypes::DataType;
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    Cte, Query, SetExpr, SetOperator, VisitMut, VisitorMut,
+};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+use crate::sql::base::syntax::parse_query;
+use crate::sql::statement::errors::clauses::reads_table;
+use crate::sql::statement::planned_parts::{add_ctes, plan_alone};
+use crate::sql::statement::scopes::Scopes;
+
+/// Plans both parts of each recursive query of a statement alone, and compares the types of their
+/// columns. Planning the statement reports the errors of a part that cannot be planned.
+pub(in crate::sql) async fn check_types<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> Result<()> {
+    let mut any = AnyRecursive(false);
+    let _ = statement.visit(&mut any);
+    if !any.0 {
+        return Ok(());
+    }
+    let mut recursions = Recursions { scopes: Scopes::default(), found: Vec::new() };
+    let _ = statement.visit(&mut recursions);
+    for Recursion { cte, first, next } in recursions.found {
+        if let Some(first) = plan_alone(state, first).await
+            && let Some(next) = plan_alone(state, next).await
+        {
+            compare_types(&cte, &first, &next)?;
+        }
+    }
+    Ok(())
+}
+
+fn compare_types(cte: &Cte, first: &LogicalPlan, next: &LogicalPlan) -> Result<()> {
+    let pairs = first.schema().fields().iter().zip(next.schema().fields());
+    for (at, (given, found)) in pairs.enumerate() {
+        let (given_type, found_type) = (given.data_type(), found.data_type());
+        if given_type.is_integer() && has_fractions(found_type) && !is_whole(next, at) {
+            let column = cte.alias.columns.get(at).map_or(given.name(), |named| &named.name.value);
+            return plan_err!(
+                "the column {column} of the recursive query {} has the type {given_type} in its first SELECT, but {found_type} after UNION, so its values would lose their fractions; write a cast such as 1::DOUBLE in the first SELECT, or round(..) after UNION",
+                cte.alias.name
+            );
+        }
+    }
+    Ok(())
+}
+
+fn has_fractions(t: &DataType) -> bool {
+    match t {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => *scale > 0,
+        t => t.is_floating(),
+    }
+}
+
+/// Whether a column of a SELECT is a call such as `floor(x)`, whose values have no fractions.
+fn is_whole(plan: &LogicalPlan, at: usize) -> bool {
+    let LogicalPlan::Projection(select) = plan else { return false };
+    let Some(expr) = select.expr.get(at) else { return false };
+    matches!(expr.clone().unalias(), Expr::ScalarFunction(call)
+        if call.args.len() == 1 && ["ceil", "floor", "round", "trunc"].contains(&call.name()))
+}
+
+/// Whether a statement has WITH RECURSIVE. If not, the visitor [`Recursions`], which copies queries,
+/// is skipped.
+struct AnyRecursive(bool);
+
+impl VisitorMut for AnyRecursive {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.0 |= query.with.as_ref().is_some_and(|with| with.recursive);
+        ControlFlow::Continue(())
+    }
+}
+
+/// A recursive query with its parts before and after UNION, each as a query that can be planned
+/// alone.
+struct Recursion {
+    cte: Cte,
+    first: Query,
+    next: Query,
+}
+
+struct Recursions {
+    scopes: Scopes<Cte>,
+    found: Vec<Recursion>,
+}
+
+impl Recursions {
+    /// Adds a recursive query. In its recursive part, its name then means the rows of its first part.
+    fn add_recursion(&mut self, cte: &Cte, earlier: &[Cte]) {
+        let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } =
+            cte.query.body.as_ref()
+        else {
+            return;
+        };
+        if cte.query.with.is_some() || !reads_table(right, &cte.alias.name) {
+            return;
+        }
+        let (Ok(mut first), Ok(mut next)) = (parse_query("SELECT 1"), parse_query("SELECT 1"))
+        else {
+            return;
+        };
+        first.body = left.clone();
+        next.body = right.clone();
+        let start = Cte { query: Box::new(first.clone()), ..cte.clone() };
+        let visible: Vec<&Cte> = self.scopes.iter_visible().chain(earlier).collect();
+        let first = add_ctes(first, visible.iter().copied(), true);
+        let next = add_ctes(next, visible.into_iter().chain([&start]), true);
+        self.found.push(Recursion { cte: cte.clone(), first, next });
+    }
+}
+
+impl VisitorMut for Recursions {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
+        let ctes: Vec<Cte> =
+            query.with.iter().flat_map(|with| with.cte_tables.iter().cloned()).collect();
+        if recursive {
+            for (at, cte) in ctes.iter().enumerate() {
+                self.add_recursion(cte, ctes.get(..at).unwrap_or_default());
+            }
+        }
+        self.scopes.enter_scope(ctes, recursive);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave_scope();
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,11 @@
+//! Rewrites of expressions to forms that the planner supports, from the expression alone: operators, intervals,
+//! tuples, numbers and named windows.
+
+pub(super) mod escapes;
+pub(in crate::sql) mod expr_rewrites;
+pub(in crate::sql) mod intervals;
+pub(in crate::sql) mod long_numbers;
+pub(in crate::sql) mod predicates;
+pub(in crate::sql) mod quantified;
+pub(in crate::sql) mod tuples;
+pub(in crate::sql) mod windows;

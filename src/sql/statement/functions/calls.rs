@@ -1,0 +1,321 @@
+//! Errors of calls: unknown functions, and arguments that a function does not take.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use datafusion::common::utils::datafusion_strsim::levenshtein;
+use datafusion::error::DataFusionError;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::Documentation;
+use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visit, Visitor};
+use datafusion::sql::parser::{CopyToSource, Statement};
+
+use crate::sql::base::syntax::to_plain_name;
+use crate::sql::checks::elements::split_top_level;
+use crate::sql::from::planner::is_table_function;
+use crate::sql::statement::functions::counterparts::{LIST_PREFIXES, find_counterpart};
+use crate::sql::statement::functions::shorthands::{list_shorthand_arities, list_shorthand_names};
+
+/// Returns the known names that are similar to `name`, or equal but for a prefix such as `ragged_`,
+/// best first. Similar names share prefix and first letter, and differ in one or two letters.
+pub(crate) fn find_similar_names<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Vec<&'a str> {
+    let name = name.to_lowercase();
+    let sorted = |text: &str| {
+        let mut chars: Vec<char> = text.chars().collect();
+        chars.sort_unstable();
+        chars
+    };
+    let (family, stem) = split_prefix(&name);
+    let letters = sorted(stem);
+    let allowed = match letters.len() {
+        0..=2 => 0,
+        3 => usize::from(!family.is_empty()),
+        4..=6 => 1,
+        _ => 2,
+    };
+    let distance = |candidate: &str| {
+        let prefixes = ["ragged_", "array_", "list_", "approx_"];
+        let prefixed = |(rank, prefix): (usize, &&str)| {
+            (candidate.strip_prefix(prefix) == Some(name.as_str())).then_some(rank)
+        };
+        if let Some(rank) = prefixes.iter().enumerate().find_map(prefixed) {
+            return Some((0, rank));
+        }
+        let (their_family, their_stem) = split_prefix(candidate);
+        if their_family != family || their_stem.chars().next() != stem.chars().next() {
+            return None;
+        }
+        match levenshtein(stem, their_stem) {
+            0 => None,
+            // Exchanged letters count as one mistake.
+            1..=2 if allowed > 0 && sorted(their_stem) == letters => Some((1, 0)),
+            distance if distance <= allowed => Some((distance, 1)),
+            _ => None,
+        }
+    };
+    let mut found: Vec<_> =
+        known.filter_map(|candidate| Some((distance(candidate)?, candidate))).collect();
+    found.sort_unstable();
+    let best = found.first().map(|(distance, _)| *distance);
+    found
+        .into_iter()
+        .filter(|(distance, _)| Some(*distance) == best)
+        .map(|(_, n)| n)
+        .take(3)
+        .collect()
+}
+
+/// Splits a name into its prefix of list functions (`ragged_`, .., or none) and the rest.
+fn split_prefix(name: &str) -> (&str, &str) {
+    let prefix = LIST_PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
+    name.split_at(prefix.map_or(0, |prefix| prefix.len()))
+}
+
+/// Finds calls of shorthands with arguments that the shorthand does not take. Returns, by the name
+/// of the shorthand, a description of the first such call.
+pub(in crate::sql) fn find_unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
+    let mut found = Calls::default();
+    visit_statement(statement, &mut found);
+    found.0
+}
+
+/// Visits the SQL of a statement, below EXPLAIN and in COPY, too.
+pub(in crate::sql::statement) fn visit_statement<V: Visitor>(
+    mut statement: &Statement,
+    visitor: &mut V,
+) {
+    while let Statement::Explain(explain) = statement {
+        statement = explain.statement.as_ref();
+    }
+    match statement {
+        Statement::Statement(inner) => {
+            let _ = inner.visit(visitor);
+        }
+        Statement::CopyTo(copy) => {
+            if let CopyToSource::Query(query) = &copy.source {
+                let _ = query.visit(visitor);
+            }
+        }
+        Statement::Explain(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
+    }
+}
+
+#[derive(Default)]
+struct Calls(BTreeMap<String, String>);
+
+impl Visitor for Calls {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::Function(call) = expr
+            && let Some(name) = to_plain_name(&call.name)
+            && !list_shorthand_arities(&name).is_empty()
+        {
+            let count = match &call.args {
+                FunctionArguments::List(list) => list.args.len(),
+                _ => 0,
+            };
+            self.0.entry(name).or_insert_with(|| format!("{count} given, in {call}"));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Rewords an error of DataFusion's planner about a call. Returns other errors unchanged.
+pub(in crate::sql) fn explain_calls(
+    e: DataFusionError,
+    state: &SessionState,
+    unexpanded: &BTreeMap<String, String>,
+) -> DataFusionError {
+    match e {
+        DataFusionError::Diagnostic(diagnostic, inner) => {
+            let inner = explain_calls(*inner, state, unexpanded);
+            DataFusionError::Diagnostic(diagnostic, Box::new(inner))
+        }
+        DataFusionError::Plan(message) => {
+            let said = explain_unknown_function(&message, state, unexpanded)
+                .or_else(|| explain_arguments(&message, state))
+                .or_else(|| explain_substring(&message));
+            DataFusionError::Plan(said.unwrap_or(message))
+        }
+        DataFusionError::Collection(all) => DataFusionError::Collection(
+            all.into_iter().map(|e| explain_calls(e, state, unexpanded)).collect(),
+        ),
+        other => other,
+    }
+}
+
+fn explain_unknown_function(
+    message: &str,
+    state: &SessionState,
+    unexpanded: &BTreeMap<String, String>,
+) -> Option<String> {
+    let (name, _) = message.strip_prefix("Invalid function '")?.split_once('\'')?;
+    let arities = list_shorthand_arities(name);
+    if let (Some(given), [_, ..]) = (unexpanded.get(name), arities.as_slice()) {
+        if ["arg_max", "max_by", "argmax", "arg_min", "min_by", "argmin"].contains(&name) {
+            return Some(format!(
+                "{name} cannot be called with these arguments: {given}; write {name}(x, y), {name}(x, y, 3) with a number above 0, or {name}(x, y) OVER (PARTITION BY k) without ORDER BY and without a frame"
+            ));
+        }
+        let forms = arities.iter().map(|n| {
+            let names = ["x", "y", "z"];
+            format!("{name}({})", names[..names.len().min(*n)].join(", "))
+        });
+        let forms = forms.collect::<Vec<_>>().join(" or ");
+        return Some(format!(
+            "{name} cannot be called with these arguments: {given}; write {forms}"
+        ));
+    }
+    if state.window_functions().contains_key(name) {
+        return Some(format!(
+            "{name} is a window function and needs OVER; write {name}(..) OVER (ORDER BY x)"
+        ));
+    }
+    let in_from = || Some(format!("{name} is a table function; write FROM {name}(..)"));
+    if state.table_functions().contains_key(name) {
+        return in_from();
+    }
+    let is_function = |name: &str| state.scalar_functions().contains_key(name);
+    if let Some((value, call)) = name.rsplit_once('.')
+        && is_function(call)
+    {
+        return Some(format!(
+            "there is no function {name}; a call after a dot is not supported, so write {call}({value})"
+        ));
+    }
+    if let Some(ours) = find_counterpart(name, is_function) {
+        return Some(format!("there is no function {name}; write {ours}"));
+    }
+    if is_table_function(name) {
+        return in_from();
+    }
+    let mut known: BTreeSet<&str> = state
+        .scalar_functions()
+        .keys()
+        .chain(state.aggregate_functions().keys())
+        .chain(state.window_functions().keys())
+        .chain(state.higher_order_functions().keys())
+        .map(String::as_str)
+        .collect();
+    for name in list_shorthand_names() {
+        known.insert(name);
+    }
+    let similar = find_similar_names(name, known.into_iter());
+    Some(match similar.is_empty() {
+        true => format!(
+            "there is no function {name}; docs/functions and the shell command .functions list all functions"
+        ),
+        false => format!("there is no function {name}; did you mean {}?", similar.join(" or ")),
+    })
+}
+
+/// Parts of DataFusion's messages about the arguments of any function.
+const GENERAL: [&str; 4] = [
+    "Function '",
+    "does not support zero arguments",
+    "must have at least one argument",
+    "Failed to coerce arguments",
+];
+
+/// Shortens DataFusion's messages about arguments, which repeat each other and list all signatures.
+fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
+    let (before, rest) =
+        message.split_once("No function matches the given name and argument types '")?;
+    let (call, candidates) = rest.split_once("'. You might")?;
+    let (name, given) = call.split_once('(')?;
+    let own = before.rsplit("failed with: ").next().unwrap_or(before).trim();
+    let own = own.strip_prefix("Error during planning: ").unwrap_or(own);
+    // A message from the function itself is more specific than a list of its signatures.
+    if !own.is_empty() && !GENERAL.iter().any(|general| own.contains(general)) {
+        return Some(own.trim_end_matches('.').to_owned());
+    }
+    let given = given.strip_suffix(')').unwrap_or(given);
+    // `isfinite` and `isinf` expand to these functions.
+    if ["abs", "isnan"].contains(&name)
+        && ["Timestamp", "Date"].iter().any(|time| given.starts_with(time))
+    {
+        return Some(format!(
+            "abs, isnan, isinf and isfinite take numbers, but the argument is a {given}; a date or timestamp is always finite, so write t IS NOT NULL"
+        ));
+    }
+    let forms = list_signatures(name, given, candidates, state);
+    Some(match given.is_empty() {
+        true => format!("{name} is called without arguments; use {forms}"),
+        false => format!("{name} does not accept arguments of the types ({given}); use {forms}"),
+    })
+}
+
+/// Returns up to four signatures with the given number of arguments, else the documented syntax.
+fn list_signatures(name: &str, given: &str, candidates: &str, state: &SessionState) -> String {
+    let documented = find_documentation(name, state).map(|doc| doc.syntax_example.clone());
+    let listed: Vec<&str> =
+        candidates.lines().map(str::trim).filter(|line| line.starts_with(name)).collect();
+    let is_typed = |form: &&str| {
+        ["UserDefined", "Any", "..", "Variadic"].iter().all(|vague| !form.contains(vague))
+    };
+    let types = |form: &str| {
+        let types = form.split_once('(').and_then(|(_, types)| types.strip_suffix(')'));
+        split_top_level(types.unwrap_or_default()).len()
+    };
+    let fitting: Vec<&str> = listed
+        .iter()
+        .copied()
+        .filter(|form| is_typed(form) && types(form) == split_top_level(given).len())
+        .collect();
+    match (fitting.len(), documented) {
+        (1..=4, _) => fitting.join(" or "),
+        (_, Some(documented)) => documented,
+        _ => listed.join(" or "),
+    }
+}
+
+fn find_documentation<'a>(name: &str, state: &'a SessionState) -> Option<&'a Documentation> {
+    let scalar = state.scalar_functions().get(name).and_then(|f| f.documentation());
+    let aggregate = || state.aggregate_functions().get(name).and_then(|f| f.documentation());
+    let window = || state.window_functions().get(name).and_then(|f| f.documentation());
+    let higher = || state.higher_order_functions().get(name).and_then(|f| f.documentation());
+    scalar.or_else(aggregate).or_else(window).or_else(higher)
+}
+
+fn explain_substring(message: &str) -> Option<String> {
+    message.starts_with("Substring without for/from").then(|| {
+        "substr takes a string, a position and possibly a length; write substr(s, 2) or substr(s, 2, 3)"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn similar_names_are_few_and_near() {
+        let known = [
+            "ragged_abs",
+            "ragged_max",
+            "ragged_mean",
+            "ragged_minimum",
+            "ragged_mode",
+            "log2",
+            "cosh",
+            "list_remove",
+            "today",
+        ];
+        let similar = |name: &str| find_similar_names(name, known.into_iter());
+        assert_eq!(similar("ragged_meann"), ["ragged_mean"]);
+        assert_eq!(similar("ragged_maen"), ["ragged_mean"]);
+        assert_eq!(similar("MODE"), ["ragged_mode"]);
+        assert_eq!(similar("ragged_sbs"), [""; 0]);
+        assert_eq!(similar("ragged_abd"), ["ragged_abs"]);
+        // Functions that have similar names but another meaning are not suggested.
+        assert_eq!(similar("ragged_days"), [""; 0]);
+        assert_eq!(similar("list_reduce"), [""; 0]);
+        assert_eq!(similar("isoday"), [""; 0]);
+        assert_eq!(similar("epoch"), [""; 0]);
+        assert_eq!(similar(""), [""; 0]);
+    }
+}

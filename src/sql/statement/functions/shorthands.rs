@@ -1,0 +1,504 @@
+//! Expands functions of DuckDB to existing functions, for example `year(t)` to `date_part('year', t)`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use datafusion::logical_expr::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator,
+    Value, Visit, VisitMut, Visitor, VisitorMut, WindowType,
+};
+use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
+use datafusion::logical_expr::sqlparser::parser::Parser;
+
+use crate::sql::base::syntax::to_plain_name;
+use crate::sql::statement::expressions::intervals::computes_interval;
+use crate::sql::statement::expressions::predicates::call_function;
+use crate::sql::statement::functions::numbered_lambdas::has_position;
+
+/// Function names and their expansions. `$1` is the first argument, and the highest number is the arity.
+const SHORTHANDS: &[(&str, &str)] = &[
+    ("year", "date_part('year', $1)"),
+    ("quarter", "date_part('quarter', $1)"),
+    ("month", "date_part('month', $1)"),
+    ("week", "date_part('week', $1)"),
+    ("weekofyear", "date_part('week', $1)"),
+    ("day", "date_part('day', $1)"),
+    ("dayofmonth", "date_part('day', $1)"),
+    ("dayofweek", "date_part('dow', $1)"),
+    ("weekday", "date_part('dow', $1)"),
+    ("dayofyear", "date_part('doy', $1)"),
+    ("hour", "date_part('hour', $1)"),
+    ("minute", "date_part('minute', $1)"),
+    ("second", "date_part('second', $1)"),
+    ("epoch", "date_part('epoch', $1)"),
+    ("dayname", "strftime($1, '%A')"),
+    ("monthname", "strftime($1, '%B')"),
+    ("time_bucket", "date_bin($1, $2, $3)"),
+    (BUCKETS_OF_DAYS, "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
+    (BUCKETS_OF_MONTHS, "date_bin($1, $2, TIMESTAMP '2000-01-01')"),
+    ("last_day", "to_date(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day')"),
+    ("to_years", "($1 | 0) * INTERVAL '1 year'"),
+    ("to_months", "($1 | 0) * INTERVAL '1 month'"),
+    ("to_weeks", "($1 | 0) * INTERVAL '1 week'"),
+    ("to_days", "($1 | 0) * INTERVAL '1 day'"),
+    ("to_hours", "($1 | 0) * INTERVAL '1 hour'"),
+    ("to_minutes", "($1 | 0) * INTERVAL '1 minute'"),
+    ("to_seconds", "$1 * INTERVAL '1 second'"),
+    ("regexp_matches", "regexp_like($1, $2)"),
+    ("regexp_full_match", r"regexp_like($1, '\A(?:' || $2 || ')\z')"),
+    ("prefix", "starts_with($1, $2)"),
+    ("suffix", "ends_with($1, $2)"),
+    ("lcase", "lower($1)"),
+    ("ucase", "upper($1)"),
+    ("ceiling", "ceil($1)"),
+    ("sign", "signum($1)"),
+    ("mod", "$1 % $2"),
+    ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
+    // DataFusion's `nvl` converts lists to text.
+    ("nvl", "coalesce($1, $2)"),
+    ("ifnull", "coalesce($1, $2)"),
+    ("isinf", "abs($1) = CAST('inf' AS DOUBLE)"),
+    ("isfinite", "(abs($1) < CAST('inf' AS DOUBLE) AND NOT isnan($1))"),
+    ("xor", "$1 ^ $2"),
+    ("timezone", "$2 AT TIME ZONE $1"),
+    (
+        "make_timestamp",
+        "CAST(make_date($1, $2, $3) AS TIMESTAMP) + ($4 | 0) * INTERVAL '1 hour' + ($5 | 0) * INTERVAL '1 minute' + $6 * INTERVAL '1 second'",
+    ),
+    ("list_unique", "ragged_nunique($1)"),
+    ("array_unique", "ragged_nunique($1)"),
+    ("list_reverse_sort", "array_sort($1, 'DESC', 'NULLS LAST')"),
+    ("array_reverse_sort", "array_sort($1, 'DESC', 'NULLS LAST')"),
+    ("list_min", "array_min($1)"),
+    // DataFusion's own sum of a list converts integers to floats.
+    ("list_sum", "CASE WHEN ragged_count($1) > 0 THEN ragged_sum($1) END"),
+    ("array_sum", "CASE WHEN ragged_count($1) > 0 THEN ragged_sum($1) END"),
+    ("list_first", "array_element($1, 1)"),
+    ("list_last", "array_element($1, -1)"),
+    ("count_if", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
+    ("countif", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
+    // `mode_of_elements` returns the least of several most frequent values, whatever the order of the rows.
+    ("mode", "mode_of_elements(array_agg($1))"),
+    (
+        "quantile_disc",
+        "array_element(array_sort(array_agg($1) FILTER (WHERE $1 IS NOT NULL)), greatest(1, CAST(ceil(count($1) * $2) AS BIGINT)))",
+    ),
+    ("sem", "stddev_pop($1) / sqrt(count($1))"),
+    ("geomean", "exp(avg(ln($1)))"),
+    ("geometric_mean", "exp(avg(ln($1)))"),
+    // The second sort key, the result itself, makes the choice independent of the order of the rows.
+    (
+        "arg_max",
+        "first_value($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
+    ),
+    (
+        "max_by",
+        "first_value($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
+    ),
+    (
+        "argmax",
+        "first_value($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
+    ),
+    ("arg_min", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("min_by", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("argmin", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("arg_max", ARG_OF_GREATEST),
+    ("max_by", ARG_OF_GREATEST),
+    ("argmax", ARG_OF_GREATEST),
+    ("arg_min", ARG_OF_LEAST),
+    ("min_by", ARG_OF_LEAST),
+    ("argmin", ARG_OF_LEAST),
+    (
+        SEVERAL_GREATEST,
+        "array_slice(array_agg($1 ORDER BY $1 DESC) FILTER (WHERE $1 IS NOT NULL), 1, $2)",
+    ),
+    (SEVERAL_LEAST, "array_slice(array_agg($1 ORDER BY $1) FILTER (WHERE $1 IS NOT NULL), 1, $2)"),
+    // Rows where either argument is NULL are sorted last. If the first row is such a row, all rows are, and the result
+    // is NULL.
+    (
+        GREATEST_OF_WINDOW,
+        "first_value(CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN $1 END) OVER (ORDER BY ($1 IS NULL OR $2 IS NULL), $2 DESC, $1 ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    ),
+    (
+        LEAST_OF_WINDOW,
+        "first_value(CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN $1 END) OVER (ORDER BY ($1 IS NULL OR $2 IS NULL), $2, $1 ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    ),
+];
+
+/// Expansions of `arg_max(x, y, n)` and `arg_min(x, y, n)`.
+const ARG_OF_GREATEST: &str = "array_slice(array_agg($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
+const ARG_OF_LEAST: &str = "array_slice(array_agg($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
+
+/// Names of the expansions of `max(x, n)` and `min(x, n)`, and of `arg_max` and `arg_min` with OVER. Statements cannot
+/// use these names, because they contain blanks.
+const SEVERAL_GREATEST: &str = "max of several";
+const SEVERAL_LEAST: &str = "min of several";
+const GREATEST_OF_WINDOW: &str = "arg_max of a window";
+const LEAST_OF_WINDOW: &str = "arg_min of a window";
+
+/// Names of the expansions of `time_bucket` without an origin: as in DuckDB, buckets begin on a Monday, and
+/// buckets of months in January. Statements cannot use these names, because they contain blanks.
+const BUCKETS_OF_DAYS: &str = "time_bucket of days";
+const BUCKETS_OF_MONTHS: &str = "time_bucket of months";
+
+static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
+    let parse = |text: &str| {
+        let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text).ok()?;
+        parser.parse_expr().ok()
+    };
+    let arity = |text: &str| (1..=6).rev().find(|n| text.contains(&format!("${n}")));
+    let expansions =
+        SHORTHANDS.iter().filter_map(|(name, text)| Some(((*name, arity(text)?), parse(text)?)));
+    expansions.collect()
+});
+
+/// Returns the numbers of arguments that a shorthand takes, ascending; empty for another name.
+pub(in crate::sql) fn list_shorthand_arities(name: &str) -> Vec<usize> {
+    let mut arities: Vec<usize> =
+        EXPANSIONS.keys().filter(|(known, _)| *known == name).map(|(_, arity)| *arity).collect();
+    if name == "time_bucket" {
+        arities.push(2);
+    }
+    arities.sort_unstable();
+    arities
+}
+
+/// Returns the expansions of a shorthand, in which `$1` is the first argument, each with the condition for it; none for
+/// another name.
+#[cfg(feature = "cli")]
+pub(crate) fn shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
+    let condition = |known: &str| match (name, known) {
+        _ if known == name => Some(""),
+        ("time_bucket", BUCKETS_OF_DAYS) => Some(" for a width of days or shorter parts"),
+        ("time_bucket", BUCKETS_OF_MONTHS) => Some(" for a width of months"),
+        _ => None,
+    };
+    let forms = SHORTHANDS.iter().filter_map(|(known, text)| Some((*text, condition(known)?)));
+    forms.collect()
+}
+
+/// Returns the names of all shorthands that statements can call.
+pub(crate) fn list_shorthand_names() -> impl Iterator<Item = &'static str> {
+    let names = SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '));
+    // A name has an expansion for each number of arguments.
+    let unique: BTreeSet<&str> = names.collect();
+    unique.into_iter()
+}
+
+/// Replaces a call of a shorthand with its expansion, and leaves other expressions unchanged.
+pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
+    if let Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: of } = expr {
+        let of = std::mem::replace(of.as_mut(), Expr::value(Value::Null));
+        *expr = call_function("bit_not", vec![of]);
+        return;
+    }
+    let Expr::Function(call) = expr else { return };
+    if let Some(plain) = remove_within_group(call) {
+        *call = plain;
+    }
+    if let Some(list) = list_quantiles(call) {
+        *expr = list;
+        return;
+    }
+    if let Some(name) = find_window_extreme(call) {
+        let Some(args) = find_plain_arguments(call) else { return };
+        let Some(mut expansion) = EXPANSIONS.get(&(name, args.len())).cloned() else { return };
+        let mut inserter = ArgumentInserter { args: &args, over: None, filter: None };
+        let _ = VisitMut::visit(&mut expansion, &mut inserter);
+        if let Expr::Function(window) = &mut expansion
+            && let Some(WindowType::WindowSpec(spec)) = &mut window.over
+            && let Some(WindowType::WindowSpec(given)) = &mut call.over
+        {
+            spec.partition_by = std::mem::take(&mut given.partition_by);
+            *expr = expansion;
+        }
+        return;
+    }
+    let Some(name) = find_shorthand_name(call) else { return };
+    let Some(args) = find_plain_arguments(call) else { return };
+    let name = match (name, args.as_slice()) {
+        ("arg_max" | "max_by" | "argmax" | "arg_min" | "min_by" | "argmin", [_, _, count])
+            if !is_count(count) =>
+        {
+            return;
+        }
+        ("time_bucket", [width, _]) if is_of_months(width) => BUCKETS_OF_MONTHS,
+        ("time_bucket", [_, _]) => BUCKETS_OF_DAYS,
+        _ => name,
+    };
+    let Some(expansion) = EXPANSIONS.get(&(name, args.len())) else { return };
+    let mut expansion = expansion.clone();
+    let (over, filter) = (call.over.take(), call.filter.take());
+    let _ = VisitMut::visit(&mut expansion, &mut ArgumentInserter { args: &args, over, filter });
+    *expr = match expansion {
+        call @ Expr::Function(_) => call,
+        other => Expr::Nested(Box::new(other)),
+    };
+}
+
+/// Returns `mode() WITHIN GROUP (ORDER BY x)` as `mode(x)`, and `percentile_disc(q) WITHIN GROUP (ORDER BY x)` as
+/// `quantile_disc(x, q)`; `None` for any other call.
+fn remove_within_group(call: &Function) -> Option<Function> {
+    let [OrderByExpr { expr, options, .. }] = call.within_group.as_slice() else { return None };
+    let name = match (to_plain_name(&call.name)?.as_str(), find_plain_arguments(call)?.len()) {
+        ("mode", 0) => "mode",
+        ("percentile_disc" | "quantile_disc", 1) if options.asc != Some(false) => "quantile_disc",
+        _ => return None,
+    };
+    let mut plain = call.clone();
+    plain.name = ObjectName::from(vec![Ident::new(name)]);
+    plain.within_group.clear();
+    if let FunctionArguments::List(list) = &mut plain.args {
+        list.args.insert(0, FunctionArg::Unnamed(FunctionArgExpr::Expr(expr.clone())));
+    }
+    Some(plain)
+}
+
+/// Returns `quantile_cont(x, [0.1, 0.9])` as a list of one call for each quantile, or `None` for any other call.
+fn list_quantiles(call: &Function) -> Option<Expr> {
+    let name = to_plain_name(&call.name)?;
+    if !["quantile_cont", "percentile_cont", "quantile_disc"].contains(&name.as_str()) {
+        return None;
+    }
+    let args = find_plain_arguments(call)?;
+    let [value, Expr::Array(quantiles)] = args.as_slice() else { return None };
+    let calls = quantiles.elem.iter().map(|quantile| {
+        let mut one = call.clone();
+        if let FunctionArguments::List(list) = &mut one.args {
+            let args = [value.clone(), quantile.clone()];
+            list.args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).into();
+        }
+        Expr::Function(one)
+    });
+    Some(call_function("make_array", calls.collect()))
+}
+
+/// Names result columns after the original calls, and makes ORDER BY refer to these columns.
+pub(in crate::sql) fn name_shorthands(query: &mut Query) {
+    let mut names = Vec::new();
+    let mut bodies = vec![query.body.as_mut()];
+    let mut items = Vec::new();
+    while let Some(body) = bodies.pop() {
+        match body {
+            SetExpr::Select(select) => items.extend(&mut select.projection),
+            SetExpr::SetOperation { left, right, .. } => {
+                bodies.extend([left.as_mut(), right.as_mut()]);
+            }
+            _ => {}
+        }
+    }
+    for item in items {
+        // An alias that equals the text of its expression was added by `name_repeated`.
+        if let SelectItem::ExprWithAlias { expr, alias } = item
+            && Visit::visit(expr, &mut HasShorthand).is_break()
+            && alias.value == expr.to_string()
+        {
+            names.push(alias.value.clone());
+        }
+        let SelectItem::UnnamedExpr(expr) = item else { continue };
+        if Visit::visit(expr, &mut HasShorthand).is_continue() {
+            continue;
+        }
+        let name = write_expr(expr);
+        let expr = std::mem::replace(expr, Expr::value(Value::Null));
+        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', &name) };
+        names.push(name);
+    }
+    let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by else {
+        return;
+    };
+    for key in keys {
+        let name = write_expr(&key.expr);
+        if names.contains(&name) {
+            key.expr = Expr::Identifier(Ident::with_quote('"', name));
+        }
+    }
+}
+
+/// Writes an expression as in the statement, in which `rewrite_known_forms` has quoted the names of arguments.
+fn write_expr(expr: &Expr) -> String {
+    struct Unquote;
+    impl VisitorMut for Unquote {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Function(call) = expr
+                && let FunctionArguments::List(list) = &mut call.args
+            {
+                for arg in &mut list.args {
+                    if let FunctionArg::Named { name, .. } = arg {
+                        name.quote_style = None;
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut plain = expr.clone();
+    let _ = VisitMut::visit(&mut plain, &mut Unquote);
+    plain.to_string()
+}
+
+/// Returns the name of the shorthand in [`SHORTHANDS`] that a call uses, or `None` if it uses none. A call
+/// with OVER or FILTER is a shorthand only if its expansion accepts that clause.
+fn find_shorthand_name(call: &Function) -> Option<&'static str> {
+    let name = to_plain_name(&call.name)?;
+    let name = match name.as_str() {
+        "max" if has_count(call) => SEVERAL_GREATEST,
+        "min" if has_count(call) => SEVERAL_LEAST,
+        name => name,
+    };
+    let (name, expansion) = SHORTHANDS.iter().find(|(shorthand, _)| *shorthand == name)?;
+    let has_clauses = call.null_treatment.is_some()
+        || !call.within_group.is_empty()
+        || (call.over.is_some() && expansion.contains("ORDER BY"))
+        || ((call.over.is_some() || call.filter.is_some()) && !is_aggregate(expansion));
+    (!has_clauses).then_some(*name)
+}
+
+/// Whether a call has two arguments, and the second is a number of values: `max(x, 3)`.
+fn has_count(call: &Function) -> bool {
+    let FunctionArguments::List(list) = &call.args else { return false };
+    match list.args.as_slice() {
+        [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(count))] => is_count(count),
+        _ => false,
+    }
+}
+
+/// Whether an expression is a whole number above 0. The slice of an expansion would read other numbers as positions
+/// from the end.
+fn is_count(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(&value.value, Value::Number(number, _)
+        if number.parse::<i64>().is_ok_and(|count| count > 0)))
+}
+
+/// Returns the name of the expansion of `arg_max(x, y) OVER (PARTITION BY ..)` or `arg_min`; `None` for other calls, and
+/// for windows with an order or a frame, which an expansion with an order of its own does not have.
+fn find_window_extreme(call: &Function) -> Option<&'static str> {
+    let Some(WindowType::WindowSpec(spec)) = &call.over else { return None };
+    let is_whole =
+        spec.window_name.is_none() && spec.order_by.is_empty() && spec.window_frame.is_none();
+    let has_clauses =
+        call.filter.is_some() || call.null_treatment.is_some() || !call.within_group.is_empty();
+    if !is_whole || has_clauses {
+        return None;
+    }
+    let name = match to_plain_name(&call.name)?.as_str() {
+        "arg_max" | "max_by" | "argmax" => GREATEST_OF_WINDOW,
+        "arg_min" | "min_by" | "argmin" => LEAST_OF_WINDOW,
+        _ => return None,
+    };
+    (find_plain_arguments(call)?.len() == 2).then_some(name)
+}
+
+/// Aggregates that expansions call. Each call gets the OVER and FILTER of the shorthand.
+const AGGREGATES: [&str; 6] = ["array_agg", "avg", "count", "first_value", "stddev_pop", "sum"];
+
+fn is_aggregate(expansion: &str) -> bool {
+    AGGREGATES.iter().any(|name| {
+        let mut found = expansion.match_indices(name).map(|(at, _)| &expansion[at + name.len()..]);
+        found.any(|rest| rest.starts_with('('))
+    })
+}
+
+/// Returns the arguments of a call, or `None` if one is named or `*`, or if the call has clauses.
+fn find_plain_arguments(call: &Function) -> Option<Vec<Expr>> {
+    let FunctionArguments::List(list) = &call.args else { return None };
+    if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
+        return None;
+    }
+    let args = list.args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(e.clone()),
+        _ => None,
+    });
+    args.collect()
+}
+
+fn is_of_months(interval: &Expr) -> bool {
+    let text = interval.to_string().to_ascii_lowercase();
+    ["month", "year", "quarter", "decade", "centur"].iter().any(|unit| text.contains(unit))
+}
+
+fn and_conditions(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(Box::new(Expr::BinaryOp {
+            left: Box::new(Expr::Nested(a)),
+            op: BinaryOperator::And,
+            right: Box::new(Expr::Nested(b)),
+        })),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Inserts the arguments of a shorthand, and the clauses after its parentheses, into its expansion.
+struct ArgumentInserter<'a> {
+    args: &'a [Expr],
+    over: Option<WindowType>,
+    filter: Option<Box<Expr>>,
+}
+
+impl VisitorMut for ArgumentInserter<'_> {
+    type Break = ();
+
+    // Runs after the children are visited, so that `$1` and calls within an argument or a clause stay unchanged.
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(call) = expr
+            && to_plain_name(&call.name).is_some_and(|name| AGGREGATES.contains(&name.as_str()))
+        {
+            // Expansions of windows have an OVER of their own.
+            if self.over.is_some() {
+                call.over.clone_from(&self.over);
+            }
+            call.filter = and_conditions(call.filter.take(), self.filter.clone());
+        }
+        if let Expr::Value(value) = expr
+            && let Value::Placeholder(place) = &value.value
+            && let Some(at) = place.strip_prefix('$').and_then(|n| n.parse::<usize>().ok())
+            && let Some(arg) = at.checked_sub(1).and_then(|at| self.args.get(at))
+        {
+            *expr = match arg {
+                Expr::BinaryOp { .. } | Expr::UnaryOp { .. } => Expr::Nested(Box::new(arg.clone())),
+                arg => arg.clone(),
+            };
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct HasShorthand;
+
+impl Visitor for HasShorthand {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Function(call) if find_shorthand_name(call).is_some() => ControlFlow::Break(()),
+            Expr::Function(call) if list_quantiles(call).is_some() => ControlFlow::Break(()),
+            Expr::Function(call) if remove_within_group(call).is_some() => ControlFlow::Break(()),
+            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => ControlFlow::Break(()),
+            Expr::Function(call) if find_window_extreme(call).is_some() => ControlFlow::Break(()),
+            other if computes_interval(other) || has_position(other) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shorthand_is_an_expression() {
+        assert_eq!(EXPANSIONS.len(), SHORTHANDS.len());
+    }
+
+    #[test]
+    fn every_shorthand_is_documented() {
+        let page = include_str!("../../../../docs/sql.md");
+        for (name, _) in SHORTHANDS.iter().filter(|(name, _)| !name.contains(' ')) {
+            assert!(page.contains(&format!("`{name}")), "docs/sql.md has no {name}");
+        }
+    }
+}

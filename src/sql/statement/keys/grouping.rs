@@ -1,0 +1,279 @@
+//! Supports ROLLUP, CUBE and GROUPING SETS with elements that are tuples, column positions or nested sets.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::ast::{
+    CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select,
+    SelectItem, Value, visit_expressions,
+};
+
+use crate::sql::statement::names::cast_arguments::{is_aggregate, is_unnest};
+use crate::sql::statement::names::order_aliases::fold_names;
+
+/// Maximum number of grouping sets in a GROUP BY that DataFusion plans.
+const MOST_SETS: usize = 4096;
+
+/// Rewrites the forms of GROUP BY that DataFusion 55 cannot plan.
+///
+/// * `ROLLUP ((a, b), c)` and `CUBE ((a, b), c)` become the equivalent GROUPING SETS.
+/// * `GROUPING SETS (ROLLUP (a, b), c)` contains the sets of ROLLUP.
+/// * `ROLLUP (1, 2)` groups by columns of SELECT; DataFusion groups by the literal numbers.
+/// * `ROLLUP (a, a)` has the set of `a` twice; DataFusion would give two columns one name. Obsolete once the test
+///   `stock_columns_in_a_rollup_are_still_distinct` fails.
+/// * `GROUP BY (a, b)` is `GROUP BY a, b`, and `GROUP BY ()` is one group of all rows.
+///
+/// Obsolete once the test `stock_tuples_in_rollup_still_fail` fails.
+///
+/// # Errors
+/// If there are more grouping sets than DataFusion plans.
+pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
+    let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return Ok(()) };
+    let is_set = |e: &Expr| {
+        matches!(e, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_) | Expr::Tuple(_))
+    };
+    if !groups.iter().any(is_set) {
+        return Ok(());
+    }
+    let columns = &select.projection;
+    let mut written = Vec::with_capacity(groups.len());
+    for group in std::mem::take(groups) {
+        match group {
+            Expr::Tuple(parts) => written.extend(parts),
+            Expr::Rollup(mut parts) => {
+                name_positions(&mut parts, columns);
+                written.push(match are_distinct_columns(&parts) {
+                    true => Expr::Rollup(parts),
+                    false => Expr::GroupingSets(rollup_sets(&parts)),
+                });
+            }
+            Expr::Cube(mut parts) => {
+                name_positions(&mut parts, columns);
+                written.push(match are_distinct_columns(&parts) {
+                    true => Expr::Cube(parts),
+                    false => Expr::GroupingSets(list_cube_sets(&parts)?),
+                });
+            }
+            Expr::GroupingSets(parts) => {
+                let mut sets = Vec::with_capacity(parts.len());
+                for part in parts {
+                    sets.extend(list_grouping_sets(part)?);
+                }
+                name_positions(&mut sets, columns);
+                written.push(Expr::GroupingSets(sets));
+            }
+            other => written.push(other),
+        }
+    }
+    // `GROUP BY ()` returns one group even for no rows, so it becomes `GROUPING SETS (())`.
+    if written.is_empty() {
+        written.push(Expr::GroupingSets(vec![Vec::new()]));
+    }
+    *groups = join_columns_to_sets(written, columns)?;
+    Ok(())
+}
+
+/// Whether each part of ROLLUP or CUBE is one expression, and no two are the same.
+fn are_distinct_columns(parts: &[Vec<Expr>]) -> bool {
+    parts.iter().all(|part| part.len() == 1) && concat_parts(parts.iter()).len() == parts.len()
+}
+
+/// Moves the columns of `GROUP BY a, ROLLUP (b)` into the sets: `GROUP BY GROUPING SETS ((a, b), (a))`.
+///
+/// DataFusion 55 adds the columns that `a` determines as keys of every set, so if `a` is unique, the sets
+/// without `b` have `b` as well. DataFusion adds no such columns for keys within grouping sets.
+/// Obsolete once the test `stock_keys_beside_rollup_still_add_columns` fails.
+fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec<Expr>> {
+    let is_set = |e: &Expr| matches!(e, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
+    if !groups.iter().any(is_set) {
+        return Ok(groups);
+    }
+    let (joined, mut kept): (Vec<_>, Vec<_>) =
+        groups.into_iter().partition(|group| is_column(group, columns));
+    if joined.is_empty() {
+        return Ok(kept);
+    }
+    let mut joined = [joined];
+    name_positions(&mut joined, columns);
+    let Some(set) = kept.iter_mut().find(|group| is_set(group)) else { return Ok(kept) };
+    let sets = match set {
+        Expr::Rollup(parts) => rollup_sets(parts),
+        Expr::Cube(parts) => list_cube_sets(parts)?,
+        Expr::GroupingSets(sets) => std::mem::take(sets),
+        _ => return Ok(kept),
+    };
+    *set = Expr::GroupingSets(
+        sets.into_iter().map(|set| concat_parts([&joined[0], &set].into_iter())).collect(),
+    );
+    Ok(kept)
+}
+
+/// Whether an element of GROUP BY is a column, or the position or alias of a column in SELECT.
+fn is_column(group: &Expr, columns: &[SelectItem]) -> bool {
+    let is_name = |e: &Expr| matches!(e, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    match group {
+        Expr::Identifier(name) => columns.iter().all(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } => {
+                !alias.value.eq_ignore_ascii_case(&name.value) || is_name(expr)
+            }
+            _ => true,
+        }),
+        Expr::CompoundIdentifier(_) => true,
+        Expr::Value(_) => {
+            let mut named = [vec![group.clone()]];
+            name_positions(&mut named, columns);
+            is_name(&named[0][0])
+        }
+        _ => false,
+    }
+}
+
+/// Casts integers with an alias in GROUP BY (`SELECT 5 AS a .. GROUP BY a`), whose values DataFusion 55 would
+/// use as column positions. Obsolete once the test `stock_integers_in_group_by_are_still_positions` fails.
+pub(in crate::sql) fn cast_grouped_integers(select: &mut Select) {
+    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return };
+    let mut grouped = HashSet::new();
+    for group in groups {
+        let _ = visit_expressions(group, |e| {
+            if let Expr::Identifier(name) = e {
+                grouped.insert(name.value.to_lowercase());
+            }
+            ControlFlow::<()>::Continue(())
+        });
+    }
+    for item in &mut select.projection {
+        let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
+        let Expr::Value(value) = &*expr else { continue };
+        let Value::Number(number, _) = &value.value else { continue };
+        if number.parse::<i64>().is_ok() && grouped.contains(&alias.value.to_lowercase()) {
+            *expr = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(expr.clone()),
+                data_type: DataType::BigInt(None),
+                array: false,
+                format: None,
+            };
+        }
+    }
+}
+
+/// Drops GROUP BY ALL from a SELECT of aggregates and constants. The SELECT then returns a row even
+/// for no rows, as in DuckDB; DataFusion groups by the constants. Obsolete once the test
+/// `stock_constants_in_group_by_all_are_still_keys` fails.
+pub(in crate::sql) fn group_constants_together(select: &mut Select) {
+    let GroupByExpr::All(modifiers) = &select.group_by else { return };
+    if !modifiers.is_empty() {
+        return;
+    }
+    let mut has_aggregate = false;
+    for item in &select.projection {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+            return;
+        };
+        let (mut aggregates, mut depends) = (false, false);
+        let has_query = visit_expressions(expr, |e| {
+            match e {
+                Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => {
+                    return ControlFlow::Break(());
+                }
+                Expr::Function(call) if call.over.is_none() && is_aggregate(call) => {
+                    aggregates = true;
+                }
+                Expr::Function(call) => depends |= call.over.is_some() || is_unnest(call),
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => depends = true,
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+        if has_query.is_break() || depends && !aggregates {
+            return;
+        }
+        has_aggregate |= aggregates;
+    }
+    if has_aggregate {
+        select.group_by = GroupByExpr::Expressions(Vec::new(), Vec::new());
+    }
+}
+
+/// Replaces column positions in grouping sets with the expressions of SELECT.
+fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
+    for part in sets.iter_mut().flatten() {
+        let Expr::Value(value) = &*part else { continue };
+        let Value::Number(number, _) = &value.value else { continue };
+        let at = number.parse::<usize>().ok().and_then(|at| at.checked_sub(1));
+        if let Some(
+            SelectItem::UnnamedExpr(named) | SelectItem::ExprWithAlias { expr: named, .. },
+        ) = at.and_then(|at| columns.get(at))
+        {
+            *part = named.clone();
+        }
+    }
+}
+
+/// Expands one element of GROUPING SETS to the equivalent list of grouping sets.
+fn list_grouping_sets(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
+    let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
+    match only {
+        // Within GROUPING SETS, the parser returns ROLLUP and CUBE as function calls with these names.
+        Expr::Function(call) => {
+            let name = call.name.to_string();
+            let rollup = name.eq_ignore_ascii_case("rollup");
+            if !rollup && !name.eq_ignore_ascii_case("cube") {
+                return Ok(vec![part]);
+            }
+            let FunctionArguments::List(list) = &call.args else { return Ok(vec![part]) };
+            let parts = list.args.iter().map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Tuple(parts))) => {
+                    Some(parts.clone())
+                }
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Nested(inner))) => {
+                    Some(vec![inner.as_ref().clone()])
+                }
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(vec![e.clone()]),
+                _ => None,
+            });
+            let Some(parts) = parts.collect::<Option<Vec<_>>>() else { return Ok(vec![part]) };
+            match rollup {
+                true => Ok(rollup_sets(&parts)),
+                false => list_cube_sets(&parts),
+            }
+        }
+        _ => Ok(vec![part]),
+    }
+}
+
+/// Returns the grouping sets of `ROLLUP (parts)`: all parts, all but the last, and so on to the empty set.
+fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
+    (0..=parts.len()).rev().map(|count| concat_parts(parts.iter().take(count))).collect()
+}
+
+/// Returns the grouping sets of `CUBE (parts)`: for every subset of the parts, the expressions of its parts.
+fn list_cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
+    let sets = u32::try_from(parts.len()).ok().and_then(|count| 1usize.checked_shl(count));
+    let Some(sets) = sets.filter(|sets| *sets <= MOST_SETS) else {
+        return plan_err!(
+            "CUBE of {} columns has more than {MOST_SETS} grouping sets, the maximum; list only the sets that you need in GROUPING SETS",
+            parts.len()
+        );
+    };
+    let chosen = |set: usize| {
+        concat_parts(
+            parts.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, part)| part),
+        )
+    };
+    Ok((0..sets).rev().map(chosen).collect())
+}
+
+/// Returns the expressions of several parts, those that differ only in the case of their names once.
+fn concat_parts<'a>(parts: impl Iterator<Item = &'a Vec<Expr>>) -> Vec<Expr> {
+    let mut merged: Vec<Expr> = Vec::new();
+    let mut seen = HashSet::new();
+    for part in parts.flatten() {
+        if seen.insert(fold_names(part)) {
+            merged.push(part.clone());
+        }
+    }
+    merged
+}

@@ -1,0 +1,8 @@
+//! Keys and constants of GROUP BY, DISTINCT ON, ORDER BY, PARTITION BY and HAVING.
+
+pub(super) mod constants;
+pub(super) mod distinct_on;
+pub(in crate::sql) mod grouping;
+pub(in crate::sql) mod order_all;
+pub(in crate::sql) mod repeated_keys;
+pub(super) mod text_orders;

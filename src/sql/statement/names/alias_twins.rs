@@ -1,0 +1,111 @@
+//! Shows a column next to another with its name as alias: `SELECT z, -z AS z FROM t`.
+//!
+//! SQL accepts such names in the result of a statement. DataFusion rejects a name that is both that
+//! of a column of a table and an alias. So the alias gets a generated name in the plan, and a
+//! projection around it restores the name, with a qualifier that only the plan has. Obsolete once
+//! the test `stock_aliases_of_columns_beside_them_are_still_refused` fails.
+
+use std::collections::HashSet;
+
+use datafusion::common::{Column, SchemaError, TableReference};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::sqlparser::ast::{
+    Distinct, Expr as SqlExpr, Ident, OrderByKind, Query, SelectItem, SetExpr,
+    Statement as SqlStatement,
+};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::sql::parser::Statement;
+
+use crate::sql::statement::columns::set_names::add_identifiers;
+use crate::sql::statement::folding::fold_name;
+
+/// The name of the alias in the plan.
+const TWIN: &str = "__serrate_twin";
+
+/// Whether a statement is a SELECT in which an alias may be the name of another column.
+pub(in crate::sql::statement) fn may_have_twins(statement: &Statement) -> bool {
+    let Some(query) = find_query(statement) else { return false };
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let mut used = HashSet::new();
+    add_identifiers(&select.projection, &mut used);
+    let has_star = select
+        .projection
+        .iter()
+        .any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
+    select.projection.iter().any(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } => {
+            has_star || used.contains(&alias.value.to_lowercase())
+        }
+        _ => false,
+    })
+}
+
+fn find_query(statement: &Statement) -> Option<&Query> {
+    let Statement::Statement(inner) = statement else { return None };
+    match inner.as_ref() {
+        SqlStatement::Query(query) => Some(query),
+        _ => None,
+    }
+}
+
+/// Renames the alias that DataFusion's error reports as the name of a column, too. Returns the alias, or `None` if the error is another one, or if another clause may mean either column.
+pub(in crate::sql::statement) fn rename_twin(
+    statement: &mut Statement,
+    e: &DataFusionError,
+) -> Option<String> {
+    let DataFusionError::SchemaError(error, _) = e.find_root() else { return None };
+    let SchemaError::AmbiguousReference { field } = error.as_ref() else { return None };
+    let name = field.relation.is_some().then(|| field.name.clone())?;
+    let Statement::Statement(inner) = statement else { return None };
+    let SqlStatement::Query(query) = inner.as_mut() else { return None };
+    let Query { body, order_by, .. } = query.as_mut();
+    let SetExpr::Select(select) = body.as_mut() else { return None };
+    let mut used = HashSet::new();
+    select.having.iter().chain(&select.qualify).for_each(|e| add_identifiers(e, &mut used));
+    if let Some(Distinct::On(keys)) = &select.distinct {
+        add_identifiers(keys, &mut used);
+    }
+    let mut sorted = Vec::new();
+    if let Some(order) = order_by {
+        let OrderByKind::Expressions(keys) = &mut order.kind else { return None };
+        for key in keys {
+            let is_alias =
+                matches!(&key.expr, SqlExpr::Identifier(column) if fold_name(column) == name);
+            match is_alias {
+                true => sorted.push(&mut key.expr),
+                false => add_identifiers(&key.expr, &mut used),
+            }
+        }
+    }
+    if used.contains(&name.to_lowercase()) {
+        return None;
+    }
+    let mut aliases = select.projection.iter_mut().filter_map(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } if fold_name(alias) == name => Some(alias),
+        _ => None,
+    });
+    let (alias, None) = (aliases.next()?, aliases.next()) else { return None };
+    let twin = Ident::with_quote('"', TWIN);
+    *alias = twin.clone();
+    // ORDER BY means the alias, as in DuckDB.
+    for key in sorted {
+        *key = SqlExpr::Identifier(twin.clone());
+    }
+    Some(name)
+}
+
+/// Names the renamed column of a plan after its alias.
+pub(in crate::sql::statement) fn restore_twin(
+    plan: LogicalPlan,
+    name: &str,
+) -> Result<LogicalPlan> {
+    let schema = plan.schema().clone();
+    let columns = schema.iter().map(|field| {
+        let column = Column::from(field);
+        match column.name == TWIN {
+            true => Expr::Column(column).alias_qualified(Some(TableReference::bare(TWIN)), name),
+            false => Expr::Column(column),
+        }
+    });
+    LogicalPlanBuilder::from(plan).project(columns.collect::<Vec<_>>())?.build()
+}

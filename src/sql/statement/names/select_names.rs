@@ -1,0 +1,79 @@
+//! Normalizes names and positions in a SELECT that DataFusion's planner takes as they are.
+
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::ast::{
+    Distinct, ExcludeSelectItem, Expr, JoinConstraint, ObjectName, ObjectNamePart, Select,
+    SelectItem, Value,
+};
+
+use crate::sql::statement::columns::join_constraints::find_constraint_mut;
+use crate::sql::statement::folding::fold_name;
+
+/// Writes unquoted names after USING, EXCLUDE and REPLACE in lower case, as they are everywhere else, and replaces the
+/// position in `DISTINCT ON (2)` by the expression at this position of the SELECT list.
+///
+/// # Errors
+/// If DISTINCT ON has a position that the SELECT list lacks.
+pub(in crate::sql::statement) fn normalize_names(select: &mut Select) -> Result<()> {
+    for join in select.from.iter_mut().flat_map(|from| &mut from.joins) {
+        if let Some(JoinConstraint::Using(columns)) = find_constraint_mut(&mut join.join_operator) {
+            columns.iter_mut().for_each(lower_name);
+        }
+    }
+    for item in &mut select.projection {
+        let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item
+        else {
+            continue;
+        };
+        for replaced in options.opt_replace.iter_mut().flat_map(|replace| &mut replace.items) {
+            replaced.column_name.value = fold_name(&replaced.column_name);
+        }
+        match &mut options.opt_exclude {
+            Some(ExcludeSelectItem::Single(name)) => lower_name(name),
+            Some(ExcludeSelectItem::Multiple(names)) => names.iter_mut().for_each(lower_name),
+            None => {}
+        }
+    }
+    if let Some(Distinct::On(keys)) = &mut select.distinct {
+        for key in keys {
+            if let Expr::Value(value) = key
+                && let Value::Number(number, _) = &value.value
+            {
+                *key = find_expression_at(&select.projection, number)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the expression at a position of the SELECT list.
+///
+/// # Errors
+/// If there is none, or if a star comes before the position.
+pub(in crate::sql::statement) fn find_expression_at(
+    columns: &[SelectItem],
+    number: &str,
+) -> Result<Expr> {
+    let is_star = |column: &SelectItem| {
+        matches!(column, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+    };
+    let at = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+    let at = at.filter(|at| !columns.iter().take(*at).any(is_star));
+    match at.and_then(|at| columns.get(at)) {
+        Some(SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. }) => {
+            Ok(e.clone())
+        }
+        _ => plan_err!(
+            "DISTINCT ON has the position {number}, but the SELECT list has no expression at this position, or a star before it; write the expression itself"
+        ),
+    }
+}
+
+fn lower_name(name: &mut ObjectName) {
+    for part in &mut name.0 {
+        if let ObjectNamePart::Identifier(name) = part {
+            name.value = fold_name(name);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Subqueries as conditions and as values, correlated subqueries, LATERAL, and the rows that several places of a
+//! plan share, such as those of a CTE.
+
+pub(in crate::sql) mod correlated;
+pub(in crate::sql) mod empty_queries;
+pub(in crate::sql) mod grouped_outer;
+pub(in crate::sql) mod only_row;
+pub(in crate::sql) mod rows_in;
+pub(in crate::sql) mod shared_rows;
+pub(in crate::sql) mod subquery_conditions;

@@ -1,0 +1,579 @@
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_datafusion_err};
+use datafusion::error::Result;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{
+    BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, JoinType, LogicalPlan,
+    LogicalPlanBuilder, Operator, SkipType, Subquery, exists, lit, not_exists, when,
+};
+
+use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
+use crate::sql::base::subquery_parts::{find_query, has_one_row, has_query};
+use crate::sql::workarounds::subqueries::shared_rows::share_rows;
+
+/// Name given to the column of a subquery after IN, ANY or ALL. No other column has this name.
+const VALUE: &str = "__serrate_in";
+
+/// Name given to the number of rows of a subquery after EXISTS.
+const COUNT: &str = "__serrate_count";
+const ANSWER: &str = "__serrate_exists";
+
+/// Analyzer rule: rewrites conditions with subqueries to forms that DataFusion decorrelates correctly.
+///
+/// DataFusion 55 converts such conditions to joins:
+///
+/// * `x NOT IN (query)` becomes a null-aware anti join only if `x` has columns, the query has no outer
+///   columns, and the condition is a conjunct of its own. If `x` is a literal, the query is correlated, or
+///   the condition is within OR, NULL counts as a value that equals nothing. The result then has too many
+///   rows, or too few because the query has a NULL for another outer row.
+/// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
+/// * `x IN (query) OR y` fails if the column of the query belongs to no table.
+/// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
+/// * `t.x >= ALL (SELECT x FROM t)` and `sum(x) >= ALL (SELECT sum(x) FROM t GROUP BY g)` compare
+///   the column of the query with itself. `x IN (SELECT x ..)` fails if neither `x` has a table.
+/// * A condition on outer columns moves above a LIMIT, a window or the nullable side of a join.
+///
+/// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, no row with NULL, and no row at all if `x` is
+/// NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. It writes a query
+/// of one row as a scalar subquery, and returns an error for queries whose conditions DataFusion would move
+/// wrongly. Obsolete once the test `stock_in_is_still_two_valued` fails.
+pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = found || has_query(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(plan);
+    }
+    // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
+    let plan = plan.transform_up_with_subqueries(|node| {
+        if !has_query(&node)? {
+            return Ok(Transformed::no(node));
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Some(query) = find_query(expr) {
+                    check_correlation(query, expr)?;
+                    check_names(query, expr)?;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
+        let condition =
+            rewrite_condition(filter.predicate, NeededResults::TrueAlone, filter.input.schema())?;
+        let filter = Filter::try_new(condition, filter.input)?;
+        Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+    })?;
+    Ok(plan.data)
+}
+
+pub(super) fn is_correlated(query: &Subquery) -> bool {
+    // A plan whose traversal fails counts as correlated.
+    !query.outer_ref_columns.is_empty()
+        || find_outer_columns(&query.subquery).map_or(true, |columns| !columns.is_empty())
+}
+
+/// Rewrites IN and EXISTS in an expression that is not a condition to scalar subqueries that count rows.
+///
+/// DataFusion plans scalar subqueries without a special kind of join, and returns exactly one value for each.
+pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    if !expr.exists(|e| Ok(is_test(e)))? {
+        return Ok(expr);
+    }
+    let expr = remove_quantifiers(expr, schema)?;
+    let expr = rewrite_condition(expr, NeededResults::Value, schema)?;
+    let counted = expr.transform_down(|e| {
+        let Expr::Exists(Exists { subquery, negated }) = e else { return Ok(Transformed::no(e)) };
+        let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
+            .aggregate(Vec::<Expr>::new(), [count(lit(1i64)).alias(COUNT)])?;
+        let number = Expr::Column(Column::new_unqualified(COUNT));
+        let none = lit(0i64);
+        let answer = if negated { number.eq(none) } else { number.gt(none) };
+        let query = rows.project([answer.alias(ANSWER)])?.build()?;
+        let outer_ref_columns = query.all_out_ref_exprs();
+        Ok(Transformed::new(
+            Expr::ScalarSubquery(Subquery {
+                subquery: Arc::new(query),
+                outer_ref_columns,
+                spans: subquery.spans,
+            }),
+            true,
+            TreeNodeRecursion::Jump,
+        ))
+    })?;
+    Ok(counted.data)
+}
+
+/// Rewrites IN and ANY in a conjunct of WHERE to EXISTS. The result is true for the same rows as the condition.
+pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
+    if !condition.exists(|e| Ok(is_test(e)))? {
+        return Ok(condition);
+    }
+    let condition = remove_quantifiers(condition, schema)?;
+    let condition = rewrite_condition(condition, NeededResults::True, schema)?;
+    let condition = condition.transform_up(|e| match e {
+        Expr::InSubquery(InSubquery { expr, subquery, negated: false }) => {
+            InOperands::new(*expr, &subquery, schema)?.is_found().map(Transformed::yes)
+        }
+        e => Ok(Transformed::no(e)),
+    })?;
+    Ok(condition.data)
+}
+
+fn is_test(e: &Expr) -> bool {
+    matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
+}
+
+fn remove_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let done = expr.transform_up(|e| match e {
+        Expr::SetComparison(test) => {
+            let compare = |left, op, right| {
+                Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
+            };
+            rewrite_quantified(test, schema, compare).map(Transformed::yes)
+        }
+        e => Ok(Transformed::no(e)),
+    })?;
+    Ok(done.data)
+}
+
+/// Tells which of TRUE, FALSE and NULL have the same effect in the place where a condition is used.
+#[derive(Clone, Copy, PartialEq)]
+enum NeededResults {
+    /// A whole conjunct of WHERE, which may become a join. FALSE and NULL have the same effect.
+    TrueAlone,
+    /// A part of a condition, such as an operand of OR, in which FALSE and NULL have the same effect.
+    True,
+    /// A part of a condition, such as the operand of NOT, in which TRUE and NULL have the same effect.
+    False,
+    /// TRUE, FALSE and NULL each have a different effect.
+    Value,
+}
+
+impl NeededResults {
+    fn negate(self) -> Self {
+        match self {
+            Self::TrueAlone | Self::True => Self::False,
+            Self::False => Self::True,
+            Self::Value => Self::Value,
+        }
+    }
+
+    fn within_or(self) -> Self {
+        if self == Self::TrueAlone { Self::True } else { self }
+    }
+}
+
+/// Rewrites a condition to one with the same effect in its context, which `asked` describes.
+fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Result<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            let asked = if op == Operator::Or { asked.within_or() } else { asked };
+            let left = Box::new(rewrite_condition(*left, asked, schema)?);
+            let right = Box::new(rewrite_condition(*right, asked, schema)?);
+            Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        Expr::Not(inner) => match *inner {
+            Expr::InSubquery(mut test) => {
+                test.negated = !test.negated;
+                rewrite_in(test, asked, schema)
+            }
+            inner => Ok(!rewrite_condition(inner, asked.negate(), schema)?),
+        },
+        Expr::InSubquery(test) => rewrite_in(test, asked, schema),
+        Expr::IsTrue(inner) => {
+            Ok(Expr::IsTrue(Box::new(rewrite_condition(*inner, NeededResults::True, schema)?)))
+        }
+        Expr::IsNotTrue(inner) => {
+            Ok(Expr::IsNotTrue(Box::new(rewrite_condition(*inner, NeededResults::True, schema)?)))
+        }
+        Expr::IsFalse(inner) => {
+            Ok(Expr::IsFalse(Box::new(rewrite_condition(*inner, NeededResults::False, schema)?)))
+        }
+        Expr::IsNotFalse(inner) => {
+            Ok(Expr::IsNotFalse(Box::new(rewrite_condition(*inner, NeededResults::False, schema)?)))
+        }
+        other => {
+            let rewritten = other.transform_down(|expr| match expr {
+                // The traversal skips the rewritten expression, which contains no other IN.
+                Expr::InSubquery(test) => Ok(Transformed::new(
+                    rewrite_in(test, NeededResults::Value, schema)?,
+                    true,
+                    TreeNodeRecursion::Jump,
+                )),
+                Expr::Exists(test) => Ok(Transformed::yes(rewrite_exists(test))),
+                Expr::SetComparison(test) => name_apart(test).map(Transformed::yes),
+                expr => Ok(Transformed::no(expr)),
+            })?;
+            Ok(rewritten.data)
+        }
+    }
+}
+
+/// Rewrites `x < ALL (query)` and `x < ANY (query)` to CASE over two EXISTS: one for rows that decide the
+/// result, one for rows whose comparison is NULL. `compare` creates the comparison.
+pub(in crate::sql::workarounds) fn rewrite_quantified(
+    test: SetComparison,
+    schema: &DFSchema,
+    compare: impl Fn(Expr, Operator, Expr) -> Expr,
+) -> Result<Expr> {
+    let SetComparison { expr, subquery, op, quantifier } = test;
+    let tested = InOperands::new(*expr, &subquery, schema)?;
+    let value = Expr::Column(Column::new_unqualified(VALUE));
+    let holds = compare(tested.outer.clone(), op, value);
+    let (deciding, answer) = match quantifier {
+        SetQuantifier::Any => (holds.clone(), true),
+        SetQuantifier::All => (!holds.clone(), false),
+    };
+    when(exists(tested.rows(Some(deciding))?), lit(answer))
+        .when(exists(tested.rows(Some(holds.is_null()))?), lit(ScalarValue::Boolean(None)))
+        .otherwise(lit(!answer))
+}
+
+/// Renames the column of the query in `x < ALL (query)`. DataFusion compares by name, and would
+/// compare the column of the query with itself if `x` has the same name.
+fn name_apart(test: SetComparison) -> Result<Expr> {
+    let SetComparison { expr, subquery, op, quantifier } = test;
+    let subquery = rename_column(subquery)?;
+    Ok(Expr::SetComparison(SetComparison::new(expr, subquery, op, quantifier)))
+}
+
+fn rename_column(query: Subquery) -> Result<Subquery> {
+    let subquery = Arc::new(project_value(&query.subquery)?);
+    Ok(Subquery { subquery, ..query })
+}
+
+/// Returns a query with its only column under the name [`VALUE`].
+fn project_value(query: &LogicalPlan) -> Result<LogicalPlan> {
+    let column = match query.schema().columns().as_slice() {
+        [only] => Expr::Column(only.clone()),
+        columns => {
+            return Err(plan_datafusion_err!(
+                "the subquery after IN, ANY or ALL must return 1 column, but returns {}; select one column",
+                columns.len()
+            ));
+        }
+    };
+    LogicalPlanBuilder::from(query.clone()).project([column.alias(VALUE)])?.build()
+}
+
+/// Replaces EXISTS with a literal if its query always returns a row.
+fn rewrite_exists(test: Exists) -> Expr {
+    match has_one_row(&test.subquery.subquery) {
+        true => lit(!test.negated),
+        false => Expr::Exists(test),
+    }
+}
+
+/// Whether an expression can be NULL although none of its columns can. DataFusion 55 assumes that
+/// such an expression before NOT IN is never NULL:
+/// <https://github.com/apache/datafusion/issues/25474>.
+fn hides_null(e: &Expr, schema: &DFSchema) -> Result<bool> {
+    if matches!(e, Expr::Column(_)) || !e.nullable(schema)? {
+        return Ok(false);
+    }
+    let may_be_null = |column: &&Column| {
+        schema.qualified_field_from_column(column).is_ok_and(|(_, field)| field.is_nullable())
+    };
+    Ok(!e.column_refs().iter().any(may_be_null))
+}
+
+fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Result<Expr> {
+    if is_correlated(&test.subquery) && has_one_row(&test.subquery.subquery) {
+        let value = Expr::ScalarSubquery(test.subquery);
+        let op = if test.negated { Operator::NotEq } else { Operator::Eq };
+        return Ok(Expr::BinaryExpr(BinaryExpr::new(test.expr, op, Box::new(value))));
+    }
+    let InSubquery { expr, subquery, negated } = test;
+    let subquery = add_projection(subquery)?;
+    let compared = if names_bare(&expr, &subquery.subquery)? {
+        rename_column(subquery.clone())?
+    } else {
+        subquery.clone()
+    };
+    let is_in = |negated| {
+        let (expr, subquery) = (expr.clone(), compared.clone());
+        Expr::InSubquery(InSubquery { expr, subquery, negated })
+    };
+    let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
+    let plain = has_columns && !is_correlated(&subquery) && !hides_null(&expr, schema)?;
+    // A volatile value must be computed once per outer row, so it stays before IN.
+    let as_exists =
+        has_bare_column(&subquery.subquery) && !expr.contains_outer() && !expr.is_volatile();
+    match (asked, negated) {
+        (NeededResults::True, false) if as_exists => {
+            InOperands::new(*expr, &subquery, schema)?.is_found()
+        }
+        (NeededResults::False, true) if as_exists => {
+            Ok(!InOperands::new(*expr, &subquery, schema)?.is_found()?)
+        }
+        // FALSE and NULL have the same effect here, so DataFusion's semi join is correct.
+        (NeededResults::TrueAlone | NeededResults::True, false) => Ok(is_in(false)),
+        (NeededResults::False, true) => Ok(!is_in(false)),
+        (NeededResults::TrueAlone, true) if plain => Ok(is_in(true)),
+        (NeededResults::TrueAlone | NeededResults::True, true) => {
+            InOperands::new(*expr, &subquery, schema)?.is_never()
+        }
+        (NeededResults::False, false) => {
+            Ok(!InOperands::new(*expr, &subquery, schema)?.is_never()?)
+        }
+        (NeededResults::Value, negated) => {
+            let tested = InOperands::new(*expr, &subquery, schema)?;
+            let mut found = when(tested.is_found()?, lit(!negated));
+            if !tested.stable {
+                let null = lit(ScalarValue::Boolean(None));
+                return found.when(tested.is_never()?, lit(negated)).otherwise(null);
+            }
+            // No row equals the value here, because the first WHEN is for an equal row.
+            match conjunction(tested.has_no_null()?) {
+                Some(known) => {
+                    found.when(known, lit(negated)).otherwise(lit(ScalarValue::Boolean(None)))
+                }
+                None => found.otherwise(lit(negated)),
+            }
+        }
+    }
+}
+
+/// Whether `value` or a query after IN names a column of the query around IN that belongs to no
+/// table. DataFusion finds such a column by its name alone, which the query may also have.
+fn names_bare(value: &Expr, query: &LogicalPlan) -> Result<bool> {
+    let is_bare = |column: &Column| column.relation.is_none();
+    Ok(value.column_refs().into_iter().any(is_bare)
+        || find_outer_columns(query)?.iter().any(is_bare))
+}
+
+/// Whether the column of a query belongs to no table. For `x IN (query) OR y`, DataFusion 55 then
+/// selects this column twice below the join, which is an error.
+fn has_bare_column(query: &LogicalPlan) -> bool {
+    let is_computed = matches!(query, LogicalPlan::Projection(node)
+        if !matches!(node.expr.as_slice(), [Expr::Column(_)]));
+    !is_computed && query.schema().iter().all(|(relation, _)| relation.is_none())
+}
+
+/// Puts a projection on top of the subquery of `x IN (VALUES ..)`. DataFusion takes the column of a subquery
+/// from the only expression of its top node, but a VALUES node has one expression per value.
+fn add_projection(query: Subquery) -> Result<Subquery> {
+    let mut plan = query.subquery.as_ref();
+    loop {
+        plan = match plan {
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Sort(node) => &node.input,
+            LogicalPlan::Limit(node) => &node.input,
+            LogicalPlan::Values(_) => break,
+            _ => return Ok(query),
+        };
+    }
+    let columns = query.subquery.schema().columns().into_iter().map(Expr::Column);
+    let columns: Vec<Expr> = columns.collect();
+    let values = LogicalPlanBuilder::from(query.subquery.as_ref().clone()).project(columns)?;
+    Ok(Subquery { subquery: Arc::new(values.build()?), ..query })
+}
+
+/// The operands of `value IN (query)`, prepared for a rewrite that replaces IN by EXISTS.
+struct InOperands {
+    value: Expr,
+    /// The tested value as an expression within the query, where its columns are outer columns.
+    outer: Expr,
+    /// The query, with its column renamed to the name [`VALUE`], which no other column has.
+    query: LogicalPlan,
+    correlated: bool,
+    /// Whether neither the value nor the query is volatile, so that each evaluation gives the same result.
+    stable: bool,
+    value_nullable: bool,
+    query_nullable: bool,
+}
+
+impl InOperands {
+    fn new(value: Expr, query: &Subquery, schema: &DFSchema) -> Result<Self> {
+        if value.contains_outer() {
+            return not_impl_err!(
+                "the value in {value} NOT IN (SELECT ..) uses a column of an outer query, which is not supported; join the table of this column in the FROM clause of the query that contains NOT IN"
+            );
+        }
+        let outer = value.clone().transform_up(|expr| match expr {
+            Expr::Column(column) => {
+                let (_, field) = schema.qualified_field_from_column(&column)?;
+                Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
+            }
+            expr => Ok(Transformed::no(expr)),
+        })?;
+        // The rewritten condition contains the query several times, and all copies must have the same rows.
+        let rows = share_rows(&query.subquery)?;
+        let stable = !value.is_volatile() && rows.is_some();
+        let rows = rows.unwrap_or_else(|| Arc::clone(&query.subquery));
+        let named = project_value(&rows)?;
+        Ok(Self {
+            outer: outer.data,
+            query_nullable: named.schema().field(0).is_nullable(),
+            query: named,
+            correlated: is_correlated(query),
+            stable,
+            value_nullable: value.nullable(schema)?,
+            value,
+        })
+    }
+
+    fn rows(&self, condition: Option<Expr>) -> Result<Arc<LogicalPlan>> {
+        // If the rows do not depend on the outer query, EXISTS needs only one row.
+        let alone = !self.correlated && !condition.as_ref().is_some_and(Expr::contains_outer);
+        let mut rows = LogicalPlanBuilder::from(self.query.clone());
+        if let Some(condition) = condition {
+            rows = rows.filter(condition)?;
+        }
+        if alone {
+            rows = rows.limit(0, Some(1))?;
+        }
+        Ok(Arc::new(rows.build()?))
+    }
+
+    fn equality(&self) -> Expr {
+        Expr::Column(Column::new_unqualified(VALUE)).eq(self.outer.clone())
+    }
+
+    /// Returns a condition that is true if IN is true, and otherwise false, never NULL.
+    fn is_found(&self) -> Result<Expr> {
+        Ok(exists(self.rows(Some(self.equality()))?))
+    }
+
+    /// Returns a condition that is true if IN is false, and otherwise false, never NULL.
+    fn is_never(&self) -> Result<Expr> {
+        if !self.stable {
+            let not_false = Expr::IsNotFalse(Box::new(self.equality()));
+            return Ok(not_exists(self.rows(Some(not_false))?));
+        }
+        // Separate subqueries test NULL, because `(x = y) IS NOT FALSE` cannot become a hash join.
+        let never = not_exists(self.rows(Some(self.equality()))?);
+        Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
+    }
+
+    /// Returns conditions that are all true if no comparison of the value with a row is NULL.
+    fn has_no_null(&self) -> Result<Vec<Expr>> {
+        let mut conditions = Vec::new();
+        if self.query_nullable {
+            let null = Expr::Column(Column::new_unqualified(VALUE)).is_null();
+            conditions.push(not_exists(self.rows(Some(null))?));
+        }
+        if self.value_nullable {
+            let empty = not_exists(self.rows(None)?);
+            conditions.push(self.value.clone().is_not_null().or(empty));
+        }
+        Ok(conditions)
+    }
+}
+
+/// Returns an error if DataFusion would move a correlated condition to where it has another effect.
+fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
+    if !is_correlated(query) {
+        return Ok(());
+    }
+    let scalar = matches!(expr, Expr::ScalarSubquery(_));
+    let mut plan = query.subquery.as_ref();
+    // Skips projections and, for EXISTS, a LIMIT above all conditions: they do not change the result.
+    loop {
+        plan = match plan {
+            LogicalPlan::Projection(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Limit(node) if matches!(expr, Expr::Exists(_)) => {
+                let first = matches!(node.get_skip_type()?, SkipType::Literal(0));
+                if !first || !matches!(node.get_fetch_type()?, FetchType::Literal(_)) {
+                    return reject_subquery("OFFSET");
+                }
+                &node.input
+            }
+            _ => break,
+        };
+    }
+    if !scalar && !has_one_row(&query.subquery) && holds_lone_aggregate(plan)? {
+        return reject_subquery("an aggregate without GROUP BY");
+    }
+    plan.apply(|node| {
+        let moved_over = match node {
+            LogicalPlan::Limit(_) => Some("LIMIT"),
+            LogicalPlan::Sort(sort) if sort.fetch.is_some() => Some("LIMIT"),
+            LogicalPlan::Window(_) => Some("a window function"),
+            LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
+            LogicalPlan::Aggregate(node) if has_grouping_sets(node) => Some("GROUPING SETS"),
+            // A LATERAL query uses columns of the left side of its join, which are no outer columns of the join.
+            LogicalPlan::Join(join)
+                if names_outer(list_optional_sides(join))?
+                    && !find_outer_columns(node)?.is_empty() =>
+            {
+                Some("an outer join")
+            }
+            _ => None,
+        };
+        match moved_over {
+            Some(what) if names_outer(node.inputs().into_iter())? => reject_subquery(what),
+            _ => Ok(TreeNodeRecursion::Continue),
+        }
+    })?;
+    Ok(())
+}
+
+/// Returns an error if DataFusion would confuse a column of a correlated query with a column of
+/// the query around it. The rule `serrate_query_values` rewrites such conditions if it can.
+fn check_names(query: &Subquery, expr: &Expr) -> Result<()> {
+    let is_value = matches!(expr, Expr::ScalarSubquery(_));
+    if is_value || !is_correlated(query) || !hides_outer(expr, &query.subquery)? {
+        return Ok(());
+    }
+    not_impl_err!(
+        "a correlated query after IN, ANY, ALL or EXISTS has a column of the same name as a column of the query around it, which is not supported in this place; give the inner table an alias or rename its column, as in FROM (SELECT x AS y FROM t) AS u"
+    )
+}
+
+pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {
+    not_impl_err!(
+        "a correlated subquery that applies {what} after a condition on columns of the outer query is not supported; join both tables in FROM instead, and aggregate or filter the joined rows"
+    )
+}
+
+/// Returns the inputs of a join that may contribute no row to an output row.
+fn list_optional_sides(
+    join: &datafusion::logical_expr::Join,
+) -> impl Iterator<Item = &LogicalPlan> {
+    let (left, right) = match join.join_type {
+        JoinType::Inner => (false, false),
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
+            (false, true)
+        }
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+            (true, false)
+        }
+        JoinType::Full => (true, true),
+    };
+    let left = left.then_some(join.left.as_ref());
+    left.into_iter().chain(right.then_some(join.right.as_ref()))
+}
+
+fn names_outer<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<bool> {
+    let mut found = false;
+    for plan in plans {
+        plan.apply(|node| {
+            found = found || node.contains_outer_reference();
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+    }
+    Ok(found)
+}
+
+/// Whether an aggregate without GROUP BY is above a condition on outer columns.
+fn holds_lone_aggregate(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply(|node| {
+        if let LogicalPlan::Aggregate(aggregate) = node
+            && aggregate.group_expr.is_empty()
+        {
+            found = found || names_outer(std::iter::once(aggregate.input.as_ref()))?;
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,479 @@
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, StringArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Float64Type};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction, SetComparison};
+use datafusion::logical_expr::{
+    Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    Subquery, Union,
+};
+
+use super::decimal_types::{convert_types_to_doubles, to_written_decimal};
+use super::decimal_values::convert_values_to_doubles;
+use crate::array::{RaggedArray, leaf_type, list_depth};
+use crate::functions::{
+    StockFact, check_precision, checks_precision, has_fact, long_number, make_decimal_of_digits,
+};
+use crate::sql::base::expression_parts::{find_columns_below, has_part, map_named};
+use crate::sql::workarounds::types::times::take_branch_types;
+
+/// Analyzer rule, before DataFusion's type coercion.
+///
+/// * Compares an integer with a float32 as doubles. DataFusion converts the integer to float32, which rounds it.
+///   Obsolete once the test `stock_integers_are_still_rounded_to_float32` fails.
+/// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which fails
+///   for NaN, infinity and 1e30, and rounds other values. The values of CASE, `coalesce`, lists, UNION and USING are
+///   doubles, too, if some are floats and some decimals, also within lists and structs. Obsolete once the test
+///   `stock_floats_become_decimals` fails.
+/// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if
+///   the 1 is a literal, else a DECIMAL(13, 2). Type coercion casts the 1 to INT and the optimizer
+///   folds the cast, so the type changes twice. The rule makes a literal an INT at once, and casts
+///   other results to the planned type. Obsolete once the test `stock_round_changes_type` fails.
+/// * Casts literals such as 1.005 to decimals digit by digit, also where the planner adds the cast, as in INSERT.
+/// * Checks that results of decimal arithmetic fit their precision ([`check_precision`]).
+pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPlan> {
+    // The planner casts the values of INSERT to the types of the columns of the table.
+    let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
+    let plan = plan.transform_up_with_subqueries(|plan| {
+        let plan = match plan {
+            LogicalPlan::Union(mut union) => {
+                let changed = take_branch_types(&mut union)?;
+                let mut done = union_as_doubles(union)?;
+                done.transformed |= changed;
+                return Ok(done);
+            }
+            LogicalPlan::Values(values) if !inserts => {
+                return convert_values_to_doubles(values);
+            }
+            plan => plan,
+        };
+        let (plan, keys_changed) = match plan {
+            LogicalPlan::Join(join) => join_as_doubles(join)?,
+            plan => (plan, false),
+        };
+        if !has_part(&plan, may_change) {
+            return Ok(Transformed::new_transformed(plan, keys_changed));
+        }
+        let schema = find_columns_below(&plan)?;
+        let changed = map_named(plan, |expr| {
+            let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
+            let (data, transformed) = (changed.data, changed.transformed);
+            let doubles = data.transform_up(|expr| Ok(drop_digits(expr)))?;
+            let transformed = transformed || doubles.transformed;
+            let doubles = check_results(doubles.data, &schema)?;
+            let transformed = transformed || doubles.transformed;
+            Ok(Transformed::new_transformed(doubles.data, transformed))
+        })?;
+        // Nodes copy the types of their inputs, so the schemas above a changed node are computed again.
+        let mut changed = changed.map_data(LogicalPlan::recompute_schema)?;
+        changed.transformed |= keys_changed;
+        Ok(changed)
+    })?;
+    match plan.transformed {
+        true => Ok(plan
+            .data
+            .transform_up_with_subqueries(|node| match node {
+                LogicalPlan::Union(mut union) => {
+                    take_branch_types(&mut union)?;
+                    Ok(Transformed::yes(LogicalPlan::Union(union)))
+                }
+                node => node.recompute_schema().map(Transformed::yes),
+            })?
+            .data),
+        false => Ok(plan.data),
+    }
+}
+
+/// Whether the rule may change an expression that contains `part`.
+fn may_change(part: &Expr) -> bool {
+    match part {
+        Expr::Cast(cast) => {
+            matches!(*cast.expr, Expr::Literal(..))
+                && leaf_type(cast.field.data_type()).is_decimal()
+        }
+        Expr::BinaryExpr(_)
+        | Expr::Between(_)
+        | Expr::InList(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_)
+        | Expr::Case(_) => true,
+        Expr::ScalarFunction(call) => {
+            let name = call.func.name();
+            name == "round"
+                || long_number(part).is_some()
+                || has_fact(name, StockFact::ComparesArguments)
+                || returns_arguments(name)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a function returns one of its arguments, without a comparison, or a list of them.
+fn returns_arguments(function: &str) -> bool {
+    let compares = has_fact(function, StockFact::ComparesArguments);
+    function == "make_array" || (has_fact(function, StockFact::Chooses) && !compares)
+}
+
+/// Adds to decimal arithmetic a check that the result fits its type, except where an earlier pass
+/// over the plan has added the check.
+fn check_results(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.transform_down_up(
+        |expr| {
+            let recursion = match checks_precision(&expr) {
+                true => TreeNodeRecursion::Jump,
+                false => TreeNodeRecursion::Continue,
+            };
+            Ok(Transformed::new(expr, false, recursion))
+        },
+        |expr| {
+            let (expr, changed) = match checks_precision(&expr) {
+                true => (expr, false),
+                false => check_precision(expr, schema),
+            };
+            Ok(Transformed::new_transformed(expr, changed))
+        },
+    )
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let changed = match &mut expr {
+        Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
+            as_doubles(vec![&mut *binary.left, &mut *binary.right], schema)
+        }
+        Expr::Between(between) => {
+            as_doubles(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema)
+        }
+        Expr::InList(InList { expr, list, .. }) => {
+            as_doubles(std::iter::once(&mut **expr).chain(list).collect(), schema)
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, .. })
+        | Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
+            convert_query_to_doubles(expr, subquery, schema)?
+        }
+        Expr::Case(case) => {
+            let compared = match &mut case.expr {
+                Some(operand) => {
+                    let whens = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
+                    as_doubles(std::iter::once(&mut **operand).chain(whens).collect(), schema)
+                }
+                None => false,
+            };
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| &mut **then);
+            let results = results.chain(case.else_expr.as_deref_mut());
+            as_one_type(results.collect(), schema) || compared
+        }
+        Expr::ScalarFunction(call) if returns_arguments(call.name()) => {
+            as_one_type(call.args.iter_mut().collect(), schema)
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "nullif" => {
+            if let Some(case) = keep_integer(call, schema) {
+                return Ok(Transformed::yes(case));
+            }
+            as_doubles(call.args.iter_mut().collect(), schema)
+        }
+        Expr::Cast(cast) => {
+            let exact = cast_digits(&cast.expr, cast.field.data_type());
+            if let Some(exact) = exact {
+                return Ok(Transformed::yes(exact));
+            }
+            false
+        }
+        Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::ComparesArguments) => {
+            as_doubles(call.args.iter_mut().collect(), schema)
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "round" => {
+            return keep_type(expr, schema);
+        }
+        _ => false,
+    };
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Returns a double literal, or a list of doubles, as a literal of decimals with the same digits.
+/// The double closest to 1.005 is less than 1.005, so its cast to DECIMAL(10, 2) would be 1.00.
+/// Returns `None` for other operands.
+fn cast_digits(operand: &Expr, to: &DataType) -> Option<Expr> {
+    let Expr::Literal(value, metadata) = operand else { return None };
+    let from = value.data_type();
+    if !leaf_type(to).is_decimal()
+        || *leaf_type(&from) != DataType::Float64
+        || list_depth(&from) != list_depth(to)
+    {
+        return None;
+    }
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let values = RaggedArray::try_from_arrow(&value.to_array().ok()?).ok()?;
+    let digits =
+        values.leaves().as_primitive::<Float64Type>().iter().map(|x| x.map(|x| x.to_string()));
+    let digits: ArrayRef = Arc::new(digits.collect::<StringArray>());
+    let decimals = cast_with_options(&digits, leaf_type(to), &strict).ok()?;
+    let decimals = values.with_leaves(decimals).ok()?.to_arrow().ok()?;
+    let decimals = cast_with_options(&decimals, to, &strict).ok()?;
+    Some(Expr::Literal(ScalarValue::try_from_array(&decimals, 0).ok()?, metadata.clone()))
+}
+
+/// Rewrites `nullif(i, x)` of an integer and a float to CASE: DataFusion returns an inexact float.
+fn keep_integer(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let [value, other] = call.args.as_slice() else { return None };
+    let is_integer = value.get_type(schema).ok()?.is_integer();
+    let is_mixed = is_integer && other.get_type(schema).ok()?.is_floating();
+    if !is_mixed || value.is_volatile() {
+        return None;
+    }
+    let none = Expr::Literal(ScalarValue::try_from(value.get_type(schema).ok()?).ok()?, None);
+    let equal = (Box::new(value.clone().eq(other.clone())), Box::new(none));
+    Some(Expr::Case(Case::new(None, vec![equal], Some(Box::new(value.clone())))))
+}
+
+/// Casts compared expressions to doubles if some are decimals and some floats, or some are float32
+/// and some integers that float32 cannot represent. Returns whether it did so.
+fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    if use_digits(&mut parts, schema) {
+        return true;
+    }
+    // A lambda parameter has no type in this schema. If one is compared, nothing is cast.
+    let types: Vec<DataType> = parts.iter().filter_map(|part| part.get_type(schema).ok()).collect();
+    if types.len() != parts.len() {
+        return false;
+    }
+    if types.iter().any(DataType::is_nested) {
+        return match convert_types_to_doubles(&types) {
+            Some(doubles) => cast_all(parts.into_iter().zip(doubles), schema),
+            None => false,
+        };
+    }
+    let numbers = types.iter().all(|t| t.is_numeric() || t.is_null());
+    let decimals =
+        types.iter().any(DataType::is_decimal) && types.iter().any(DataType::is_floating);
+    let is_rounded = |(part, t): (&&mut Expr, &DataType)| is_rounded_to_f32(part, t);
+    let integers = types.contains(&DataType::Float32) && parts.iter().zip(&types).any(is_rounded);
+    if !numbers || !(decimals || integers) {
+        return false;
+    }
+    cast_all(parts.into_iter().map(|part| (part, DataType::Float64)), schema)
+}
+
+/// Casts each expression to its paired type. Returns true, so that callers report a change.
+fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &DFSchema) -> bool {
+    for (part, to) in parts {
+        if part.get_type(schema).ok().as_ref() != Some(&to) {
+            *part = Expr::Cast(Cast::new(Box::new(std::mem::take(part)), to));
+        }
+    }
+    true
+}
+
+/// Casts two equated join keys to doubles if one is a decimal and one a float, also within lists.
+fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
+    let mut changed = false;
+    for (left, right) in &mut join.on {
+        let types = (left.get_type(join.left.schema()), right.get_type(join.right.schema()));
+        let (Ok(of_left), Ok(of_right)) = types else { continue };
+        let Some(doubles) = convert_types_to_doubles(&[of_left, of_right]) else { continue };
+        let [to_left, to_right] = doubles.as_slice() else { continue };
+        cast_all(std::iter::once((left, to_left.clone())), join.left.schema());
+        cast_all(std::iter::once((right, to_right.clone())), join.right.schema());
+        changed = true;
+    }
+    Ok((LogicalPlan::Join(join), changed))
+}
+
+fn is_rounded_to_f32(e: &Expr, t: &DataType) -> bool {
+    let is_exact = |value: &ScalarValue| match value.cast_to(&DataType::Int64) {
+        Ok(ScalarValue::Int64(Some(n))) => n.unsigned_abs() <= 1 << f32::MANTISSA_DIGITS,
+        _ => value.is_null(),
+    };
+    match e {
+        Expr::Literal(value, _) if t.is_integer() => !is_exact(value),
+        _ => matches!(t, DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64),
+    }
+}
+
+/// Replaces literals with 16 to 38 digits, which a double cannot represent, with decimals. The other compared
+/// values must be decimals or integers, at least one a decimal, and one decimal type must hold all values.
+/// Returns whether it replaced a literal.
+fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
+    if !parts.iter().any(|part| long_number(part).is_some()) {
+        return false;
+    }
+    // The largest numbers of digits that any value has before and after the decimal point.
+    let (mut whole, mut fraction) = (0, 0);
+    let mut has_decimal = false;
+    for part in parts.iter() {
+        let written = parse_number(part);
+        if long_number(part).is_some() && written.is_none() {
+            return false;
+        }
+        let (before, after) = match written {
+            Some((_, before, after)) => (before, after),
+            None => match part.get_type(schema) {
+                Ok(DataType::Null) => (0, 0),
+                Ok(t) if t.is_integer() => (20, 0),
+                Ok(
+                    DataType::Decimal32(precision, scale)
+                    | DataType::Decimal64(precision, scale)
+                    | DataType::Decimal128(precision, scale),
+                ) => {
+                    has_decimal = true;
+                    let after = usize::try_from(scale).unwrap_or(0);
+                    (usize::from(precision).saturating_sub(after), after)
+                }
+                _ => return false,
+            },
+        };
+        (whole, fraction) = (whole.max(before), fraction.max(after));
+    }
+    if !has_decimal || whole + fraction > 38 {
+        return false;
+    }
+    for part in parts {
+        if let Some((decimal, ..)) = parse_number(part) {
+            **part = decimal;
+        }
+    }
+    true
+}
+
+/// Returns a number in the statement as a decimal literal, and how many digits it has before and
+/// after the point.
+fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
+    if let Some((_, digits)) = long_number(e) {
+        return make_decimal_of_digits(digits);
+    }
+    let decimal = to_written_decimal(e)?;
+    let Expr::Literal(ScalarValue::Decimal128(_, precision, scale), _) = &decimal else {
+        return None;
+    };
+    let after = usize::try_from(*scale).ok()?;
+    let before = usize::from(*precision).saturating_sub(after);
+    Some((decimal, before, after))
+}
+
+/// Replaces the call that keeps a literal's digits (`sql::statement::expressions::long_numbers`) with a double.
+fn drop_digits(e: Expr) -> Transformed<Expr> {
+    match long_number(&e).map(|(double, _)| double.clone()) {
+        Some(double) => Transformed::yes(double),
+        None => Transformed::no(e),
+    }
+}
+
+/// Gives the results of CASE, or the arguments of a function such as `coalesce`, one type if some
+/// are decimals and some floats. If all floats are literals of at most 15 digits, such as 0.0,
+/// these become decimals; otherwise all become doubles. Returns whether it changed an expression.
+fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let is_floating = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_floating());
+    if parts.iter().any(|e| e.get_type(schema).is_ok_and(|t| t.is_nested())) {
+        return as_doubles(parts, schema);
+    }
+    if !parts.iter().any(|e| e.get_type(schema).is_ok_and(|t| t.is_decimal())) {
+        return false;
+    }
+    let floats = parts.iter().filter(|e| is_floating(e));
+    if floats.clone().all(|e| to_written_decimal(e).is_some()) {
+        let mut changed = false;
+        for part in &mut parts {
+            if is_floating(part)
+                && let Some(decimal) = to_written_decimal(part)
+            {
+                (**part, changed) = (decimal, true);
+            }
+        }
+        return changed;
+    }
+    as_doubles(parts, schema)
+}
+
+/// If a column of a union has decimals in some inputs and floats in others, casts it to doubles.
+fn union_as_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
+    let doubles_of = |column: usize| {
+        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
+        let types = types.map(|field| field.map(|f| f.data_type().clone()));
+        convert_types_to_doubles(&types.collect::<Option<Vec<_>>>()?)
+    };
+    // For each column, its new types in all inputs, or `None` if it stays unchanged.
+    let doubles: Vec<Option<Vec<DataType>>> =
+        (0..union.schema.fields().len()).map(doubles_of).collect();
+    if doubles.iter().all(Option::is_none) {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    for (at, input) in union.inputs.iter_mut().enumerate() {
+        let exprs = input.schema().iter().zip(&doubles).map(|(named, doubles)| {
+            let column = Expr::Column(Column::from(named));
+            match doubles.as_ref().and_then(|types| types.get(at)) {
+                Some(to) if to != named.1.data_type() => {
+                    Expr::Cast(Cast::new(Box::new(column), to.clone()))
+                        .alias_qualified(named.0.cloned(), named.1.name())
+                }
+                _ => column,
+            }
+        });
+        let exprs: Vec<Expr> = exprs.collect();
+        *input = Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, Arc::clone(input))?));
+    }
+    let fields = union.schema.iter().zip(&doubles).map(|((table, field), doubles)| {
+        let to = doubles.iter().flatten().find(|t| !t.is_null());
+        let field = match to {
+            Some(to) => Arc::new(field.as_ref().clone().with_data_type(to.clone())),
+            None => Arc::clone(field),
+        };
+        (table.cloned(), field)
+    });
+    let metadata = union.schema.metadata().clone();
+    union.schema = Arc::new(DFSchema::new_with_metadata(fields.collect(), metadata)?);
+    Ok(Transformed::yes(LogicalPlan::Union(union)))
+}
+
+/// Casts a value and the column of a subquery to doubles if one is a decimal and the other a float.
+fn convert_query_to_doubles(
+    value: &mut Expr,
+    query: &mut Subquery,
+    schema: &DFSchema,
+) -> Result<bool> {
+    let rows = query.subquery.schema();
+    let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {
+        return Ok(false);
+    };
+    let Some(doubles) = convert_types_to_doubles(&[of_value, field.data_type().clone()]) else {
+        return Ok(false);
+    };
+    let [to_value, to_column] = doubles.as_slice() else { return Ok(false) };
+    cast_all(std::iter::once((value, to_value.clone())), schema);
+    let columns = rows.iter().map(|(table, field)| {
+        let column = Expr::Column(Column::new(table.cloned(), field.name()));
+        let cast = Expr::Cast(Cast::new(Box::new(column), to_column.clone()));
+        cast.alias_qualified(table.cloned(), field.name())
+    });
+    let columns: Vec<Expr> = columns.collect();
+    let plan = LogicalPlanBuilder::from(query.subquery.as_ref().clone()).project(columns)?;
+    *query = query.with_plan(Arc::new(plan.build()?));
+    Ok(true)
+}
+
+/// Gives `round(x, n)` a type that does not change when the optimizer rewrites `n`.
+fn keep_type(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::ScalarFunction(ScalarFunction { args, .. }) = &mut expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let [value, places] = args.as_mut_slice() else { return Ok(Transformed::no(expr)) };
+    if !value.get_type(schema).is_ok_and(|t| t.is_decimal()) {
+        return Ok(Transformed::no(expr));
+    }
+    if let Expr::Literal(literal, _) = places {
+        let changed = literal.data_type().is_integer() && literal.data_type() != DataType::Int32;
+        if changed && let Ok(int) = literal.cast_to(&DataType::Int32) {
+            *places = Expr::Literal(int, None);
+        }
+        return Ok(Transformed::new_transformed(expr, changed));
+    }
+    let data_type = expr.get_type(schema)?;
+    Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), data_type))))
+}

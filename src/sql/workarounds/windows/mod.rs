@@ -1,0 +1,9 @@
+//! Window functions: the keys, frames and orders of windows.
+
+pub(in crate::sql) mod duration_windows;
+pub(in crate::sql) mod range_frames;
+pub(in crate::sql) mod unique_partitions;
+pub(in crate::sql) mod whole_windows;
+pub(in crate::sql) mod wide_frames;
+pub(in crate::sql) mod window_keys;
+pub(in crate::sql) mod window_orders;
