@@ -299,7 +299,7 @@ fn project_operands(
     mut conditions: Vec<Expr>,
     names: &mut NewNames,
 ) -> Result<(Arc<LogicalPlan>, Vec<Expr>)> {
-    let mut columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    let mut columns = list_column_exprs(&input);
     let known = columns.len();
     for condition in &mut conditions {
         if has_query_as_operand(condition)? {
@@ -655,77 +655,142 @@ fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
     Ok(is_of_rows && !guard.is_volatile() && !guard.exists(|e| Ok(find_query(e).is_some()))?)
 }
 
-/// Moves subqueries of a node, and keys with constants such as lists of lists, into a projection below it.
+/// The projection below a node in which expressions of the node are computed, each as a column with a new name.
+struct ColumnsBelow<'a> {
+    /// The columns that the node itself needs, and then the hoisted expressions.
+    exprs: Vec<Expr>,
+    /// The number of columns that the node itself needs.
+    given: usize,
+    /// Hoisted expressions with the names of their columns.
+    shared: Vec<(Expr, String)>,
+    names: &'a mut NewNames,
+}
+
+impl<'a> ColumnsBelow<'a> {
+    fn new(given: Vec<Expr>, names: &'a mut NewNames) -> Self {
+        Self { given: given.len(), exprs: given, shared: Vec::new(), names }
+    }
+
+    fn has_hoisted(&self) -> bool {
+        self.exprs.len() > self.given
+    }
+
+    /// Computes an expression in a column of its own, and returns the column.
+    fn add_column(&mut self, e: Expr) -> Expr {
+        let name = self.names.next("value");
+        self.exprs.push(e.alias(name.clone()));
+        Expr::Column(Column::new_unqualified(name))
+    }
+
+    /// Computes an expression in the same column as equal expressions, and returns the column.
+    ///
+    /// Expressions that are equal in a node must stay equal: the sort keys of the calls of a window node, and the
+    /// expressions of DISTINCT ON with which ORDER BY begins.
+    fn share_column(&mut self, e: Expr) -> Expr {
+        if let Some((_, name)) = self.shared.iter().find(|(other, _)| *other == e) {
+            return Expr::Column(Column::new_unqualified(name.clone()));
+        }
+        let name = self.names.next("value");
+        self.exprs.push(e.clone().alias(name.clone()));
+        self.shared.push((e, name.clone()));
+        Expr::Column(Column::new_unqualified(name))
+    }
+
+    /// Computes an expression in the same column as equal expressions, unless it is volatile.
+    fn hoist(&mut self, e: Expr) -> Result<Expr> {
+        Ok(match is_stable(&e)? {
+            true => self.share_column(e),
+            false => self.add_column(e),
+        })
+    }
+
+    /// Returns the projection over the input of the node.
+    fn project(self, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
+        project_values(self.exprs, input, self.names)
+    }
+}
+
+fn list_column_exprs(plan: &LogicalPlan) -> Vec<Expr> {
+    plan.schema().columns().into_iter().map(Expr::Column).collect()
+}
+
+/// Moves subqueries of a node, and keys with constants such as lists of lists, into a projection below it:
+/// the subquery in `SELECT count(*) FROM t GROUP BY (SELECT max(u.b) FROM u WHERE u.a < t.a)`.
 fn hoist_queries(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
-    let with_lambdas = matches!(node, LogicalPlan::Window(_));
     let inputs = node.inputs();
     let [input] = inputs[..] else { return Ok(Transformed::no(node)) };
-    let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
     let input = Arc::new(input.clone());
     let schema = Arc::clone(input.schema());
-    let mut below = columns.clone();
+    let mut below = ColumnsBelow::new(list_column_exprs(&input), names);
     let is_sort = matches!(node, LogicalPlan::Sort(_));
-    // The calls of a window node must have the same sort keys, so equal expressions become one column.
-    let mut known: Vec<(Expr, String)> = Vec::new();
+    let is_window = matches!(node, LogicalPlan::Window(_));
     let exprs = node.expressions().into_iter().map(|e| {
-        let mut hoist = |e: Expr| -> Result<Expr> {
-            let same = known.iter().find(|(other, _)| *other == e);
-            let name = match same {
-                Some((_, name)) => name.clone(),
-                None => {
-                    let name = names.next("value");
-                    if is_stable(&e)? {
-                        known.push((e.clone(), name.clone()));
-                    }
-                    below.push(e.alias(name.clone()));
-                    name
-                }
-            };
-            Ok(Expr::Column(Column::new_unqualified(name)))
-        };
         if is_sort && has_unordered_constant(&e, &schema) {
-            return hoist(e);
+            return below.hoist(e);
         }
-        keep_name(e, |e| {
-            let done = e.transform_down(|mut e| match &mut e {
-                Expr::WindowFunction(call) => {
-                    let params = &mut call.params;
-                    let order = params.order_by.iter_mut().map(|by| &mut by.expr);
-                    let mut changed = false;
-                    for key in order.chain(&mut params.partition_by) {
-                        if has_unordered_constant(key, &schema) {
-                            *key = hoist(std::mem::take(key))?;
-                            changed = true;
-                        }
-                    }
-                    Ok(Transformed::new(e, changed, TreeNodeRecursion::Continue))
-                }
-                // An uncorrelated scalar subquery is kept: it is computed only once in any place.
-                Expr::ScalarSubquery(query) if !is_correlated(query) => Ok(Transformed::no(e)),
-                Expr::HigherOrderFunction(_) if !with_lambdas => Ok(Transformed::no(e)),
-                Expr::ScalarSubquery(_)
-                | Expr::InSubquery(_)
-                | Expr::Exists(_)
-                | Expr::SetComparison(_)
-                | Expr::HigherOrderFunction(_) => {
-                    Ok(Transformed::new(hoist(e)?, true, TreeNodeRecursion::Jump))
-                }
-                _ => Ok(Transformed::no(e)),
-            })?;
-            Ok(done.data)
-        })
+        hoist_parts(e, is_window, &schema, &mut below)
     });
     let exprs = exprs.collect::<Result<Vec<_>>>()?;
-    if below.len() == columns.len() {
+    if !below.has_hoisted() {
         return Ok(Transformed::no(node));
     }
-    let passes_columns = !matches!(node, LogicalPlan::Aggregate(_));
-    let output: Vec<Expr> = node.schema().columns().into_iter().map(Expr::Column).collect();
-    let below = project_values(below, input, names)?;
-    let above = node.with_new_exprs(exprs, vec![below])?;
-    match passes_columns {
-        true => LogicalPlanBuilder::from(above).project(output)?.build().map(Transformed::yes),
-        false => Ok(Transformed::yes(above)),
+    let above = node.with_new_exprs(exprs, vec![below.project(input)?])?;
+    if matches!(node, LogicalPlan::Aggregate(_)) {
+        return Ok(Transformed::yes(above));
+    }
+    // Other nodes also return the columns of their input, and so the hoisted ones.
+    let shown = list_column_exprs(&node);
+    LogicalPlanBuilder::from(above).project(shown)?.build().map(Transformed::yes)
+}
+
+/// Replaces those parts of an expression that a node cannot compute with columns below the node.
+fn hoist_parts(
+    e: Expr,
+    is_window: bool,
+    schema: &DFSchema,
+    below: &mut ColumnsBelow<'_>,
+) -> Result<Expr> {
+    keep_name(e, |e| {
+        let done = e.transform_down(|e| match e {
+            Expr::WindowFunction(mut call) => {
+                let is_changed = hoist_window_keys(&mut call, schema, below)?;
+                let call = Expr::WindowFunction(call);
+                Ok(Transformed::new(call, is_changed, TreeNodeRecursion::Continue))
+            }
+            e if needs_hoisting(&e, is_window) => {
+                Ok(Transformed::new(below.hoist(e)?, true, TreeNodeRecursion::Jump))
+            }
+            e => Ok(Transformed::no(e)),
+        })?;
+        Ok(done.data)
+    })
+}
+
+/// Hoists the keys of a window function with constants that have no order. Returns whether there are any.
+fn hoist_window_keys(
+    call: &mut WindowFunction,
+    schema: &DFSchema,
+    below: &mut ColumnsBelow<'_>,
+) -> Result<bool> {
+    let params = &mut call.params;
+    let order = params.order_by.iter_mut().map(|by| &mut by.expr);
+    let mut is_changed = false;
+    for key in order.chain(&mut params.partition_by) {
+        if has_unordered_constant(key, schema) {
+            *key = below.hoist(std::mem::take(key))?;
+            is_changed = true;
+        }
+    }
+    Ok(is_changed)
+}
+
+fn needs_hoisting(e: &Expr, is_window: bool) -> bool {
+    match e {
+        // An uncorrelated scalar subquery is kept: it is computed only once in any place.
+        Expr::ScalarSubquery(query) => is_correlated(query),
+        Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => true,
+        Expr::HigherOrderFunction(_) => is_window,
+        _ => false,
     }
 }
 
@@ -741,60 +806,51 @@ fn is_stable(e: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Moves subqueries of ORDER BY that use columns which SELECT lacks into the projection of SELECT.
+/// Moves subqueries of ORDER BY that use columns which SELECT lacks into the projection of SELECT, as in
+/// `SELECT a FROM t ORDER BY (SELECT max(u.b) FROM u WHERE u.c > t.c)`.
 fn hoist_below_select(sort: &Sort, names: &mut NewNames) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Projection(select) = sort.input.as_ref() else { return Ok(None) };
-    let has_all = |schema: &DFSchema, named: &[Column]| named.iter().all(|c| schema.has_column(c));
-    let mut below = select.expr.clone();
+    let is_below_select = |e: &Expr| -> Result<bool> {
+        if find_query(e).is_none() {
+            return Ok(false);
+        }
+        let named = find_named_columns(e)?;
+        let has_all = |schema: &DFSchema| named.iter().all(|column| schema.has_column(column));
+        Ok(!has_all(&select.schema) && has_all(select.input.schema()))
+    };
+    let mut below = ColumnsBelow::new(select.expr.clone(), names);
     let by = sort.expr.iter().map(|by| {
         let expr = by.expr.clone().transform_down(|e| {
-            if find_query(&e).is_none() {
-                return Ok(Transformed::no(e));
-            }
-            let named = find_named_columns(&e)?;
-            if has_all(&select.schema, &named) || !has_all(select.input.schema(), &named) {
-                return Ok(Transformed::no(e));
-            }
-            let name = names.next("value");
-            below.push(e.alias(name.clone()));
-            let value = Expr::Column(Column::new_unqualified(name));
-            Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
+            Ok(match is_below_select(&e)? {
+                true => Transformed::new(below.add_column(e), true, TreeNodeRecursion::Jump),
+                false => Transformed::no(e),
+            })
         })?;
         Ok(by.with_expr(expr.data))
     });
     let expr = by.collect::<Result<Vec<_>>>()?;
-    if below.len() == select.expr.len() {
+    if !below.has_hoisted() {
         return Ok(None);
     }
-    let input = Arc::new(project_values(below, Arc::clone(&select.input), names)?);
+    let input = Arc::new(below.project(Arc::clone(&select.input))?);
     let sorted = LogicalPlan::Sort(Sort { expr, input, fetch: sort.fetch });
     let sorted = hoist_queries(sorted, names)?.data;
-    let shown = select.schema.columns().into_iter().map(Expr::Column);
+    let shown = list_column_exprs(&sort.input);
     LogicalPlanBuilder::from(sorted).project(shown)?.build().map(Some)
 }
 
+/// Moves the subqueries of DISTINCT ON into a projection below it, as in
+/// `SELECT DISTINCT ON (a IN (SELECT b FROM u)) a FROM t ORDER BY a IN (SELECT b FROM u)`.
 fn hoist_distinct(node: DistinctOn, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = node;
-    let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
-    // ORDER BY begins with the expressions of ON, so equal subqueries become one column.
-    let mut known: Vec<(Expr, String)> = Vec::new();
+    let mut below = ColumnsBelow::new(list_column_exprs(&input), names);
     let mut hoist = |e: Expr| {
         keep_name(e, |e| {
             let done = e.transform_down(|e| {
-                if find_query(&e).is_none() {
-                    return Ok(Transformed::no(e));
-                }
-                let name = match known.iter().find(|(query, _)| *query == e) {
-                    Some((_, name)) => name.clone(),
-                    None => {
-                        let name = names.next("value");
-                        below.push(e.clone().alias(name.clone()));
-                        known.push((e, name.clone()));
-                        name
-                    }
-                };
-                let value = Expr::Column(Column::new_unqualified(name));
-                Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
+                Ok(match find_query(&e).is_some() {
+                    true => Transformed::new(below.share_column(e), true, TreeNodeRecursion::Jump),
+                    false => Transformed::no(e),
+                })
             })?;
             Ok(done.data)
         })
@@ -808,7 +864,7 @@ fn hoist_distinct(node: DistinctOn, names: &mut NewNames) -> Result<Transformed<
             .collect::<Result<Vec<_>>>()
     });
     let sort = sort.transpose()?;
-    let input = Arc::new(project_values(below, input, names)?);
+    let input = Arc::new(below.project(input)?);
     let distinct = DistinctOn::try_new(on, select, sort, input)?;
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(distinct))))
 }
