@@ -784,11 +784,13 @@ fn hoist_window_keys(
     Ok(is_changed)
 }
 
+/// Whether a node cannot compute a part of an expression.
 fn needs_hoisting(e: &Expr, is_window: bool) -> bool {
     match e {
         // An uncorrelated scalar subquery is kept: it is computed only once in any place.
         Expr::ScalarSubquery(query) => is_correlated(query),
         Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => true,
+        // A window key with a lambda would differ from the key of the sort below it (see `may_rewrite_node`).
         Expr::HigherOrderFunction(_) => is_window,
         _ => false,
     }
