@@ -376,19 +376,19 @@ impl BoundOuter<'_> {
     /// Binds the inputs of a join. The result of the join takes the columns `keys` from an input whose columns the join
     /// never fills with NULL. If both inputs are bound, the join also requires equal `keys` in both.
     fn bind_join_inputs(&mut self, node: &Join) -> Result<Option<JoinInputs>> {
-        let (left, right) = (has_outer(&node.left)?, has_outer(&node.right)?);
+        let (binds_left, binds_right) = (has_outer(&node.left)?, has_outer(&node.right)?);
         let keeps_left = matches!(
             node.join_type,
             JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti
         );
         let keeps_right = matches!(node.join_type, JoinType::Inner | JoinType::Right);
-        // `left` and `right` are both false if only the condition of the join has outer columns.
-        if keeps_left && !right {
+        // If only the condition of the join has outer columns, the left input is bound.
+        if keeps_left && !binds_right {
             let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
             let right = node.right.as_ref().clone();
             return Ok(Some(JoinInputs { left, right, equal_keys: None }));
         }
-        if keeps_right && right && !left {
+        if keeps_right && binds_right && !binds_left {
             let Some(right) = self.bind_outer(&node.right)? else { return Ok(None) };
             let left = node.left.as_ref().clone();
             return Ok(Some(JoinInputs { left, right, equal_keys: None }));
@@ -400,7 +400,7 @@ impl BoundOuter<'_> {
             };
             return Ok(Some(JoinInputs { left, right, equal_keys }));
         }
-        if keeps_right && left {
+        if keeps_right && binds_left {
             let Some(right) = self.bind_outer(&node.right)? else { return Ok(None) };
             let Some((left, equal_keys)) = self.bind_second_input(&node.left)? else {
                 return Ok(None);
