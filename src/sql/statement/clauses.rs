@@ -773,7 +773,7 @@ fn check_arguments(name: &str, call: &Function) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for a window that WINDOW does not define. Those that it defines are written out before.
+/// Returns an error for a window that WINDOW does not define. Those that it defines are replaced before.
 fn check_window_name(name: &str, call: &Function) -> Result<()> {
     match &call.over {
         Some(WindowType::NamedWindow(window)) => plan_err!(

@@ -292,7 +292,7 @@ struct WrittenStatement {
     lacks_types: bool,
     /// CREATE TABLE .. AS SELECT.
     created: Option<CreatedFromQuery>,
-    /// The texts of the conditions, which error messages show.
+    /// The conditions as strings, which error messages show.
     conditions: Vec<String>,
 }
 

@@ -24,6 +24,8 @@ use crate::sql::workarounds::shared_rows::{is_volatile, share_rows};
 use crate::sql::workarounds::sorts::has_comparison;
 use crate::sql::workarounds::subqueries::{as_tests, as_value, is_correlated, reject_subquery};
 
+/// `SELECT k IN (SELECT 1) FROM t` fails without this rule.
+///
 /// Analyzer rule, after type coercion: plans IN, EXISTS and correlated scalar subqueries as values.
 ///
 /// DataFusion 55 plans IN and EXISTS only as conditions of WHERE, and correlated scalar subqueries only if
@@ -697,7 +699,7 @@ impl<'a> ColumnsBelow<'a> {
     }
 
     /// Computes an expression in the same column as equal expressions, unless it is volatile.
-    fn hoist(&mut self, e: Expr) -> Result<Expr> {
+    fn hoist_expr(&mut self, e: Expr) -> Result<Expr> {
         Ok(match is_stable(&e)? {
             true => self.share_column(e),
             false => self.add_column(e),
@@ -705,7 +707,7 @@ impl<'a> ColumnsBelow<'a> {
     }
 
     /// Returns the projection over the input of the node.
-    fn project(self, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    fn build_projection(self, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
         project_values(self.exprs, input, self.names)
     }
 }
@@ -726,7 +728,7 @@ fn hoist_queries(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<
     let is_window = matches!(node, LogicalPlan::Window(_));
     let exprs = node.expressions().into_iter().map(|e| {
         if is_sort && has_unordered_constant(&e, &schema) {
-            return below.hoist(e);
+            return below.hoist_expr(e);
         }
         hoist_parts(e, is_window, &schema, &mut below)
     });
@@ -734,7 +736,7 @@ fn hoist_queries(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<
     if !below.has_hoisted() {
         return Ok(Transformed::no(node));
     }
-    let above = node.with_new_exprs(exprs, vec![below.project(input)?])?;
+    let above = node.with_new_exprs(exprs, vec![below.build_projection(input)?])?;
     if matches!(node, LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::yes(above));
     }
@@ -758,7 +760,7 @@ fn hoist_parts(
                 Ok(Transformed::new(call, is_changed, TreeNodeRecursion::Continue))
             }
             e if needs_hoisting(&e, is_window) => {
-                Ok(Transformed::new(below.hoist(e)?, true, TreeNodeRecursion::Jump))
+                Ok(Transformed::new(below.hoist_expr(e)?, true, TreeNodeRecursion::Jump))
             }
             e => Ok(Transformed::no(e)),
         })?;
@@ -777,7 +779,7 @@ fn hoist_window_keys(
     let mut is_changed = false;
     for key in order.chain(&mut params.partition_by) {
         if has_unordered_constant(key, schema) {
-            *key = below.hoist(std::mem::take(key))?;
+            *key = below.hoist_expr(std::mem::take(key))?;
             is_changed = true;
         }
     }
@@ -834,7 +836,7 @@ fn hoist_below_select(sort: &Sort, names: &mut NewNames) -> Result<Option<Logica
     if !below.has_hoisted() {
         return Ok(None);
     }
-    let input = Arc::new(below.project(Arc::clone(&select.input))?);
+    let input = Arc::new(below.build_projection(Arc::clone(&select.input))?);
     let sorted = LogicalPlan::Sort(Sort { expr, input, fetch: sort.fetch });
     let sorted = hoist_queries(sorted, names)?.data;
     let shown = list_column_exprs(&sort.input);
@@ -866,7 +868,7 @@ fn hoist_distinct(node: DistinctOn, names: &mut NewNames) -> Result<Transformed<
             .collect::<Result<Vec<_>>>()
     });
     let sort = sort.transpose()?;
-    let input = Arc::new(below.project(input)?);
+    let input = Arc::new(below.build_projection(input)?);
     let distinct = DistinctOn::try_new(on, select, sort, input)?;
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(distinct))))
 }
