@@ -18,6 +18,8 @@ use crate::sql::checks::modifiers::{check_aggregate, check_window};
 use crate::sql::checks::row_values::check_row_values;
 use crate::sql::workarounds::coarser_times::is_named_cast;
 
+/// Analyzer rule: the error of `SELECT [1, 2] BETWEEN 1 AND 3` would not suggest `ragged_between`
+/// without it. It runs before type coercion, which replaces the original expressions.
 pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<LogicalPlan> {
     check_lists(&plan)?;
     Ok(plan)

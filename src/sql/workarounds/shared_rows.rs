@@ -214,6 +214,9 @@ fn name_of(alias: &SubqueryAlias) -> AliasName {
 /// Name of the rule [`share_results`].
 pub(in crate::sql) const SHARED_ONCE: &str = "serrate_shared_once";
 
+/// `WITH x AS (SELECT random() AS r) SELECT count(*) FROM x p, x q WHERE p.r = q.r` is 0 without
+/// this rule and [`share_ctes`].
+///
 /// Analyzer rule, after all rules that create [`SharedRows`]: makes nodes with the same `id` share
 /// one result, and replaces a node by its input if no other node has its `id`.
 pub(in crate::sql) fn share_results(plan: LogicalPlan) -> Result<LogicalPlan> {
