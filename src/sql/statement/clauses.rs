@@ -115,25 +115,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         SqlStatement::CreateTable(CreateTable { columns, constraints, .. }) => {
             check_columns(columns, constraints)
         }
-        SqlStatement::CreateView(CreateView { or_alter, secure, params, .. }) => {
-            if *or_alter {
-                return Err(refuse_clause(
-                    "the statement CREATE OR ALTER VIEW is not supported: write CREATE OR REPLACE VIEW to replace an existing view",
-                ));
-            }
-            if *secure || params.is_some() {
-                let clause = match params {
-                    None => "SECURE",
-                    Some(params) if params.algorithm.is_some() => "ALGORITHM",
-                    Some(params) if params.definer.is_some() => "DEFINER",
-                    Some(_) => "SQL SECURITY",
-                };
-                return Err(refuse_clause(format!(
-                    "the clause {clause} of CREATE VIEW is not supported: Serrate has no users, and plans a view anew in each query that uses it; remove the clause"
-                )));
-            }
-            Ok(())
-        }
+        SqlStatement::CreateView(view) => check_view(view),
         SqlStatement::Drop { object_type, cascade, restrict, purge, temporary, table, .. } => {
             let other = [
                 // The planner supports CASCADE only in DROP SCHEMA and ignores it in other statements.
@@ -143,8 +125,8 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 ("TEMPORARY", *temporary),
                 ("ON", table.is_some()),
             ];
-            match other.into_iter().find(|(_, said)| *said) {
-                Some((clause, _)) => Err(refuse_clause(format!(
+            match find_clause(&other) {
+                Some(clause) => Err(refuse_clause(format!(
                     "the clause {clause} of DROP {object_type} is not supported: DROP removes only the named object, and does not check which objects depend on it; remove {clause}"
                 ))),
                 None => Ok(()),
@@ -162,8 +144,8 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 ("EXPLAIN ESTIMATE", *estimate),
                 ("EXPLAIN (..)", options.is_some()),
             ];
-            match other.into_iter().find(|(_, said)| *said) {
-                Some((clause, _)) => Err(refuse_clause(format!(
+            match find_clause(&other) {
+                Some(clause) => Err(refuse_clause(format!(
                     "{clause} is not supported: write EXPLAIN, EXPLAIN VERBOSE or EXPLAIN ANALYZE"
                 ))),
                 None => Ok(()),
@@ -189,6 +171,30 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Returns the first clause that a statement has.
+fn find_clause(clauses: &[(&'static str, bool)]) -> Option<&'static str> {
+    clauses.iter().find(|(_, is_written)| *is_written).map(|(clause, _)| *clause)
+}
+
+/// Returns an error for `CREATE OR ALTER VIEW`, `CREATE SECURE VIEW` and the options of MySQL.
+fn check_view(view: &CreateView) -> Result<()> {
+    if view.or_alter {
+        return Err(refuse_clause(
+            "the statement CREATE OR ALTER VIEW is not supported: write CREATE OR REPLACE VIEW to replace an existing view",
+        ));
+    }
+    let clause = match &view.params {
+        None if view.secure => "SECURE",
+        None => return Ok(()),
+        Some(params) if params.algorithm.is_some() => "ALGORITHM",
+        Some(params) if params.definer.is_some() => "DEFINER",
+        Some(_) => "SQL SECURITY",
+    };
+    Err(refuse_clause(format!(
+        "the clause {clause} of CREATE VIEW is not supported: Serrate has no users, and plans a view anew in each query that uses it; remove the clause"
+    )))
 }
 
 /// Returns an error if CREATE SCHEMA or CREATE DATABASE contains more than a name.
