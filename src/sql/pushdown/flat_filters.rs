@@ -9,7 +9,7 @@ use datafusion::optimizer::OptimizerConfig;
 use crate::functions::{find_facts, find_scalar};
 use crate::sql::base::expression_parts::map_named;
 
-/// `SELECT ragged_sum(ragged_filter(x, x > 5), 0) FROM t` builds the filtered inner lists of `x`
+/// `SELECT ragged_sum(ragged_filter(x, x > 5)) FROM t` builds the filtered inner lists of `x`
 /// without this rule.
 ///
 /// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only

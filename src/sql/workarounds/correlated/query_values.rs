@@ -346,60 +346,20 @@ fn needs_values(condition: &Expr, schema: &DFSchema) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns a join whose condition has no subqueries. Conditions with subqueries move to a filter
-/// above an inner join; for other joins, each of these conditions becomes a column of the input
-/// whose columns it uses.
+/// Returns a join whose condition has no subqueries, as that of
+/// `a JOIN b ON a.i = b.i AND EXISTS (SELECT 1 FROM c WHERE c.i = b.j)` has.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
-    let sides = [&join.left, &join.right];
-    let mut below =
-        sides.map(|side| side.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>());
-    let (mut above, mut within) = (Vec::new(), Vec::new());
-    let conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
-    for condition in conditions {
-        let named = match condition.exists(|e| Ok(find_query(e).is_some()))? {
-            true if !condition.contains_outer() => find_named_columns(&condition)?,
-            _ => {
-                within.push(condition);
-                continue;
-            }
-        };
-        let is_of = |side: &&Arc<LogicalPlan>| {
-            named.iter().all(|column| side.schema().maybe_index_of_column(column).is_some())
-        };
-        match sides.iter().position(is_of) {
-            _ if join.join_type == JoinType::Inner => above.push(condition),
-            Some(side) => {
-                let name = names.next("value");
-                within.push(Expr::Column(Column::new_unqualified(name.clone())));
-                below[side].push(condition.alias(name));
-            }
-            None => {
-                return not_impl_err!(
-                    "a subquery in the ON clause of an outer join uses columns of both tables, which is not supported; compute the matching pairs of rows in a WITH query, and join its result"
-                );
-            }
-        }
-    }
-    let [left_below, right_below] = below;
-    let with_values = |side: Arc<LogicalPlan>, exprs: Vec<Expr>, names: &mut NewNames| match exprs
-        .len()
-        == side.schema().fields().len()
-    {
-        true => Ok(side),
-        false => project_values(exprs, side, names).map(Arc::new),
-    };
+    let JoinConditions { above, within, below: [left_below, right_below] } =
+        divide_conditions(&join, names)?;
     let Join { left, right, on, join_type, join_constraint, null_equality, null_aware, .. } = join;
-    let left = with_values(left, left_below, names)?;
-    let right = with_values(right, right_below, names)?;
-    let filter = conjunction(within);
     let joined = Join::try_new(
-        left,
-        right,
+        project_side(left, left_below, names)?,
+        project_side(right, right_below, names)?,
         on,
-        filter,
+        conjunction(within),
         join_type,
         join_constraint,
         null_equality,
@@ -413,6 +373,64 @@ fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalP
         plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
     }
     Ok(Transformed::yes(plan))
+}
+
+/// The conditions of a join, by the node that evaluates them.
+struct JoinConditions {
+    /// Conditions with subqueries for a filter above an inner join.
+    above: Vec<Expr>,
+    /// Conditions for the join itself: those without subqueries, and those with columns of an outer query.
+    within: Vec<Expr>,
+    /// For each input, its columns, and the conditions with subqueries that become columns of it.
+    below: [Vec<Expr>; 2],
+}
+
+/// Divides the conditions of a join. A condition with subqueries moves above an inner join. For another join, which
+/// returns rows for which the condition is false, too, the condition becomes a column of the input whose columns it
+/// uses.
+fn divide_conditions(join: &Join, names: &mut NewNames) -> Result<JoinConditions> {
+    let sides = [&join.left, &join.right];
+    let mut divided = JoinConditions {
+        above: Vec::new(),
+        within: Vec::new(),
+        below: sides.map(|side| list_column_exprs(side)),
+    };
+    for condition in join.filter.clone().map(split_conjunction_owned).unwrap_or_default() {
+        let has_queries = condition.exists(|e| Ok(find_query(e).is_some()))?;
+        if !has_queries || condition.contains_outer() {
+            divided.within.push(condition);
+            continue;
+        }
+        if join.join_type == JoinType::Inner {
+            divided.above.push(condition);
+            continue;
+        }
+        let named = find_named_columns(&condition)?;
+        let has_all = |side: &&Arc<LogicalPlan>| {
+            named.iter().all(|column| side.schema().maybe_index_of_column(column).is_some())
+        };
+        let Some(side) = sides.iter().position(has_all) else {
+            return not_impl_err!(
+                "a subquery in the ON clause of an outer join uses columns of both tables, which is not supported; compute the matching pairs of rows in a WITH query, and join its result"
+            );
+        };
+        let name = names.next("value");
+        divided.within.push(Expr::Column(Column::new_unqualified(name.clone())));
+        divided.below[side].push(condition.alias(name));
+    }
+    Ok(divided)
+}
+
+/// Computes `exprs`, the columns of an input and further expressions, unless there are only the columns.
+fn project_side(
+    side: Arc<LogicalPlan>,
+    exprs: Vec<Expr>,
+    names: &mut NewNames,
+) -> Result<Arc<LogicalPlan>> {
+    match exprs.len() == side.schema().fields().len() {
+        true => Ok(side),
+        false => project_values(exprs, side, names).map(Arc::new),
+    }
 }
 
 /// Returns the columns that an expression uses, also in its subqueries.
