@@ -4,7 +4,9 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Between, HigherOrderFunction, InList, Like, ScalarFunction,
+};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
@@ -16,6 +18,8 @@ use crate::sql::checks::modifiers::{check_aggregate, check_window};
 use crate::sql::checks::row_values::check_row_values;
 use crate::sql::workarounds::types::coarser_times::is_named_cast;
 
+/// Analyzer rule: the error of `SELECT [1, 2] BETWEEN 1 AND 3` would not suggest `ragged_between`
+/// without it. It runs before type coercion, which replaces the original expressions.
 pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<LogicalPlan> {
     check_lists(&plan)?;
     Ok(plan)
@@ -64,122 +68,150 @@ fn check_outer_aggregate(expr: &Expr) -> Result<()> {
 
 fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
     match expr {
-        Expr::Between(between) => {
-            let e = &between.expr;
-            if differs_in_depth(e, [between.low.as_ref(), between.high.as_ref()], schema) {
-                let [e, low, high] = [e, &between.low, &between.high].map(|e| write_operand(e));
-                return plan_err!(
-                    "BETWEEN compares a scalar, but {e} is a list; use ragged_between({e}, {low}, {high}) to test each of its values{AS_A_WHOLE}"
-                );
-            }
+        Expr::Between(between) => check_between(between, schema),
+        Expr::InList(list) => check_in_list(list, schema),
+        Expr::Like(like) => {
+            let function = if like.case_insensitive { "ragged_ilike" } else { "ragged_like" };
+            check_pattern(like, function, schema)
         }
-        Expr::InList(list) => {
-            let e = &list.expr;
-            if differs_in_depth(e, &list.list, schema) {
-                let e = write_operand(e);
-                return plan_err!(
-                    "IN tests a scalar, but {e} is a list; use ragged_isin({e}, [1, 2]) to test each of its values, or array_has_any({e}, [1, 2]) to test whether one of its values is 1 or 2"
-                );
-            }
-        }
-        Expr::Like(like) | Expr::SimilarTo(like) => {
-            let e = &like.expr;
-            if differs_in_depth(e, [like.pattern.as_ref()], schema) {
-                let [e, pattern] = [e, &like.pattern].map(|e| write_operand(e));
-                return plan_err!(
-                    "LIKE tests one string, but {e} is a list of strings; use {}({e}, {pattern}) to test each of its strings{AS_A_WHOLE}",
-                    match (expr, like.case_insensitive) {
-                        (Expr::SimilarTo(_), _) => "ragged_matches",
-                        (_, true) => "ragged_ilike",
-                        (_, false) => "ragged_like",
-                    }
-                );
-            }
-        }
-        Expr::Cast(cast) => cast_of_list("CAST", &cast.expr, cast.field.data_type(), schema)?,
-        Expr::TryCast(cast) => {
-            cast_of_list("TRY_CAST", &cast.expr, cast.field.data_type(), schema)?;
-        }
+        Expr::SimilarTo(like) => check_pattern(like, "ragged_matches", schema),
+        Expr::Cast(cast) => cast_of_list("CAST", &cast.expr, cast.field.data_type(), schema),
+        Expr::TryCast(cast) => cast_of_list("TRY_CAST", &cast.expr, cast.field.data_type(), schema),
         Expr::ScalarFunction(call) => {
-            // Without this check, type coercion would report only the types, without a suggestion.
-            if let ("array_has", [list, value]) = (call.name(), call.args.as_slice())
-                && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
-                && !value.is_null()
-                && let Some(said) = explain_element("array_has", &format!("{list}, {value}"))
-            {
-                return plan_err!("{said}");
-            }
-            if let [list, value, ..] = call.args.as_slice()
-                && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
-                && let Some(said) =
-                    explain_searched(call.name(), &list.to_string(), &value.to_string())
-            {
-                return plan_err!("{said}");
-            }
+            check_searched(call, schema)?;
             check_named_cast(expr, call, schema)?;
-            // DataFusion would cast the list to a string, which is never intended.
-            let of_text = ["character_length", "octet_length", "bit_length"];
-            if of_text.contains(&call.name())
-                && let [e] = call.args.as_slice()
-                && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
-            {
-                let e = write_operand(e);
-                return plan_err!(
-                    "{} takes a string, but {e} is a list; use array_length({e}) for the number of its elements, or ragged_count({e}) for the number of values at any depth",
-                    call.name()
-                );
-            }
+            check_length(call, schema)
         }
-        // DataFusion would report the type of the condition when it evaluates the lambda.
-        Expr::HigherOrderFunction(call) if call.name() == "array_filter" => {
-            for arg in &call.args {
-                if let Expr::Lambda(lambda) = arg
-                    && lambda.body.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
-                {
-                    return plan_err!(
-                        "the condition of list_filter is one boolean per element, but for these elements, which are lists, it is a list; use ragged_filter(x, x > 1) to filter the values at any depth, or ragged_any(..) around the condition to filter the inner lists"
-                    );
-                }
-            }
-        }
-        Expr::IsTrue(e) => explain_list_as_boolean("IS TRUE", e, schema)?,
-        Expr::IsFalse(e) => explain_list_as_boolean("IS FALSE", e, schema)?,
-        Expr::IsNotTrue(e) => explain_list_as_boolean("IS NOT TRUE", e, schema)?,
-        Expr::IsNotFalse(e) => explain_list_as_boolean("IS NOT FALSE", e, schema)?,
+        Expr::HigherOrderFunction(call) => check_filter_condition(call, schema),
+        Expr::IsTrue(e) => explain_list_as_boolean("IS TRUE", e, schema),
+        Expr::IsFalse(e) => explain_list_as_boolean("IS FALSE", e, schema),
+        Expr::IsNotTrue(e) => explain_list_as_boolean("IS NOT TRUE", e, schema),
+        Expr::IsNotFalse(e) => explain_list_as_boolean("IS NOT FALSE", e, schema),
         Expr::Case(case) if case.expr.is_none() => {
             for (when, _) in &case.when_then_expr {
                 explain_list_as_boolean("CASE WHEN", when, schema)?;
             }
-            check_quantified(&case.when_then_expr, schema)?;
+            check_quantified(&case.when_then_expr, schema)
         }
-        Expr::WindowFunction(call) => check_window(call)?,
+        Expr::WindowFunction(call) => check_window(call),
         Expr::AggregateFunction(call) => {
             check_aggregate(call)?;
-            let name = call.func.name();
-            if matches!(name, "min" | "max")
-                && let [e] = call.params.args.as_slice()
-                && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 1)
-            {
-                let e = write_operand(e);
-                return plan_err!(
-                    "{name} compares lists of one level, but {e} is a list of lists; use {name}(ragged_{name}({e})) to compare all values, or ragged_{name}_agg({e}) to compare the values at each position"
-                );
-            }
-            if matches!(name, "min" | "max")
-                && let [e] = call.params.args.as_slice()
-                && let Ok(t @ (DataType::Map(..) | DataType::Union(..))) = e.get_type(schema)
-            {
-                return plan_err!(
-                    "{name} needs values that can be sorted, but {e} has the type {t}; use a column of another type"
-                );
-            }
-            if let Some(filter) = &call.params.filter {
-                explain_list_as_boolean("FILTER (WHERE ..)", filter, schema)?;
+            check_extreme(call, schema)?;
+            match &call.params.filter {
+                Some(filter) => explain_list_as_boolean("FILTER (WHERE ..)", filter, schema),
+                None => Ok(()),
             }
         }
-        _ => {}
+        _ => Ok(()),
+    }
+}
+
+/// Returns an error for `[1, 2] BETWEEN 1 AND 3`.
+fn check_between(between: &Between, schema: &DFSchema) -> Result<()> {
+    let e = &between.expr;
+    if differs_in_depth(e, [between.low.as_ref(), between.high.as_ref()], schema) {
+        let [e, low, high] = [e, &between.low, &between.high].map(|e| write_operand(e));
+        return plan_err!(
+            "BETWEEN compares a scalar, but {e} is a list; use ragged_between({e}, {low}, {high}) to test each of its values{AS_A_WHOLE}"
+        );
     }
     Ok(())
+}
+
+/// Returns an error for `[1, 2] IN (1, 3)`.
+fn check_in_list(list: &InList, schema: &DFSchema) -> Result<()> {
+    let e = &list.expr;
+    if differs_in_depth(e, &list.list, schema) {
+        let e = write_operand(e);
+        return plan_err!(
+            "IN tests a scalar, but {e} is a list; use ragged_isin({e}, [1, 2]) to test each of its values, or array_has_any({e}, [1, 2]) to test whether one of its values is 1 or 2"
+        );
+    }
+    Ok(())
+}
+
+/// Returns an error for `['a', 'b'] LIKE 'a%'`, and suggests the function for lists.
+fn check_pattern(like: &Like, function: &str, schema: &DFSchema) -> Result<()> {
+    let e = &like.expr;
+    if differs_in_depth(e, [like.pattern.as_ref()], schema) {
+        let [e, pattern] = [e, &like.pattern].map(|e| write_operand(e));
+        return plan_err!(
+            "LIKE tests one string, but {e} is a list of strings; use {function}({e}, {pattern}) to test each of its strings{AS_A_WHOLE}"
+        );
+    }
+    Ok(())
+}
+
+/// Returns an error for a search of a value in a list of other values, as in `array_has([[1]], 1)`. Without this check,
+/// type coercion would report only the types, without a suggestion.
+fn check_searched(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
+    if let ("array_has", [list, value]) = (call.name(), call.args.as_slice())
+        && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
+        && !value.is_null()
+        && let Some(said) = explain_element("array_has", &format!("{list}, {value}"))
+    {
+        return plan_err!("{said}");
+    }
+    if let [list, value, ..] = call.args.as_slice()
+        && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
+        && let Some(said) = explain_searched(call.name(), &list.to_string(), &value.to_string())
+    {
+        return plan_err!("{said}");
+    }
+    Ok(())
+}
+
+/// Returns an error for `char_length([1, 2])`. DataFusion would cast the list to a string, which is never intended.
+fn check_length(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
+    let is_of_text = ["character_length", "octet_length", "bit_length"].contains(&call.name());
+    if is_of_text
+        && let [e] = call.args.as_slice()
+        && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
+    {
+        let e = write_operand(e);
+        return plan_err!(
+            "{} takes a string, but {e} is a list; use array_length({e}) for the number of its elements, or ragged_count({e}) for the number of values at any depth",
+            call.name()
+        );
+    }
+    Ok(())
+}
+
+/// Returns an error for `list_filter([[1], [2]], lambda v: v > 1)`, whose condition is a list. DataFusion would report
+/// its type when it evaluates the lambda.
+fn check_filter_condition(call: &HigherOrderFunction, schema: &DFSchema) -> Result<()> {
+    if call.name() != "array_filter" {
+        return Ok(());
+    }
+    for arg in &call.args {
+        if let Expr::Lambda(lambda) = arg
+            && lambda.body.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
+        {
+            return plan_err!(
+                "the condition of list_filter is one boolean per element, but for these elements, which are lists, it is a list; use ragged_filter(x, x > 1) to filter the values at any depth, or ragged_any(..) around the condition to filter the inner lists"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Returns an error for min and max of values that DataFusion does not order: lists of lists, as in `max([[1], [2]])`,
+/// maps and unions.
+fn check_extreme(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
+    let name = call.func.name();
+    let ("min" | "max", [e]) = (name, call.params.args.as_slice()) else { return Ok(()) };
+    match e.get_type(schema) {
+        Ok(t) if list_depth(&t) > 1 => {
+            let e = write_operand(e);
+            plan_err!(
+                "{name} compares lists of one level, but {e} is a list of lists; use {name}(ragged_{name}({e})) to compare all values, or ragged_{name}_agg({e}) to compare the values at each position"
+            )
+        }
+        Ok(t @ (DataType::Map(..) | DataType::Union(..))) => plan_err!(
+            "{name} needs values that can be sorted, but {e} has the type {t}; use a column of another type"
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Returns an error for `x < ANY (list)`, and the like, if the elements of the list are strings and `x` is not one.

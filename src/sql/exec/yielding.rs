@@ -25,6 +25,9 @@ use tokio::task::coop;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::{pass_through, same_statistics};
 
+/// `SELECT count(*) FROM t a JOIN t b ON a.x < b.x` over a large table cannot be cancelled without
+/// this rule.
+///
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
 /// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches

@@ -12,16 +12,20 @@ use crate::sql::from::relation_types::set_final_types;
 use crate::sql::workarounds::grouping::dependencies::add_unnest_barriers;
 use crate::sql::workarounds::subqueries::shared_rows::keep_copies;
 
-/// Changes each relation in FROM during planning: applies
-/// [`drop_unnest_dependencies`](crate::sql::workarounds::grouping::dependencies::drop_unnest_dependencies), and gives
-/// columns their [final types](super::relation_types). After planning, it is too late to remove functional
-/// dependencies, because the planner adds columns to GROUP BY according to them.
+/// Changes each relation in FROM before the planner reads its schema:
+///
+/// * It applies [`drop_unnest_dependencies`](crate::sql::workarounds::grouping::dependencies::drop_unnest_dependencies). The
+///   planner adds columns to GROUP BY according to functional dependencies, so after planning, it is too late to
+///   remove them.
+/// * It gives columns their [final types](super::relation_types). In `SELECT (SELECT sum(y * l.c) FROM r) FROM (SELECT
+///   2 AS c UNION ALL SELECT 300.5) l`, the reference `l.c` would keep the type of the first branch, INT.
 #[derive(Debug)]
 pub(in crate::sql) struct PlannedRelations;
 
 thread_local! {
-    /// Set when `plan_relation` passes a relation back to DataFusion's planner. The planner then
-    /// calls `plan_relation` again, which clears the flag and returns the relation unchanged.
+    /// Whether the next call of `plan_relation` on this thread is for a relation that `plan_relation` passes to
+    /// DataFusion's planner. To plan this relation, the planner calls `plan_relation` again, which clears the
+    /// flag and returns the relation unchanged, because another change would recurse without end.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 

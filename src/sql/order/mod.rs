@@ -101,90 +101,147 @@ pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
 /// If DataFusion refuses the new input of a node.
 pub fn prefer_source_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let Ok(ordered) = rewrite_plan(&plan)? else { return Ok(plan) };
-    Ok(match ordered.output_partitioning().partition_count() {
-        1 => ordered,
-        _ => Arc::new(SourceOrderExec::new(ordered, None)),
+    Ok(match has_one_partition(&ordered) {
+        true => ordered,
+        false => Arc::new(SourceOrderExec::new(ordered, None)),
     })
 }
 
 /// The plan in source order, or the name of the operator that loses the order.
 type OrderedPlan = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
+/// Rewrites a plan from its root down to the nodes that define an order.
 fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
+    match find_order_effect(plan) {
+        OrderEffect::Defines(ordered) => Ok(Ok(ordered)),
+        OrderEffect::Distributes { input } => rewrite_plan(input),
+        OrderEffect::Concatenates { input, fetch } => Ok(rewrite_plan(input)?
+            .map(|input| Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>)),
+        OrderEffect::Keeps { ordered_inputs } => rewrite_inputs(plan, &ordered_inputs),
+        OrderEffect::Loses { operator } => Ok(Err(operator)),
+    }
+}
+
+/// The relation between the source order of a node's output and that of its inputs.
+enum OrderEffect<'a> {
+    /// The output of this plan is in source order, regardless of its inputs.
+    Defines(Arc<dyn ExecutionPlan>),
+    /// The node distributes the rows of its input over partitions, so the input replaces the node.
+    Distributes { input: &'a Arc<dyn ExecutionPlan> },
+    /// The node merges partitions. A [`SourceOrderExec`] in its place concatenates them in source order.
+    Concatenates { input: &'a Arc<dyn ExecutionPlan>, fetch: Option<usize> },
+    /// The output is in source order if each input is whose entry in this list is true.
+    Keeps { ordered_inputs: Vec<bool> },
+    /// The output has no source order because of this operator, such as `GROUP BY` or `HashJoinExec`.
+    Loses { operator: String },
+}
+
+fn find_order_effect(plan: &Arc<dyn ExecutionPlan>) -> OrderEffect<'_> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
-        return Ok(Ok(make_ordered_scan(plan, scan)));
+        return OrderEffect::Defines(make_ordered_scan(plan, scan));
     }
     if let Some(repartition) = plan.downcast_ref::<RepartitionExec>() {
         return match repartition.partitioning() {
-            Partitioning::RoundRobinBatch(_) => rewrite_plan(repartition.input()),
-            _ => Ok(Err(plan.name().into())),
+            Partitioning::RoundRobinBatch(_) => {
+                OrderEffect::Distributes { input: repartition.input() }
+            }
+            _ => OrderEffect::Loses { operator: plan.name().into() },
         };
     }
-    if let Some(coalesce) = plan.downcast_ref::<CoalescePartitionsExec>() {
-        return Ok(rewrite_plan(coalesce.input())?.map(|input| {
-            Arc::new(SourceOrderExec::new(input, coalesce.fetch())) as Arc<dyn ExecutionPlan>
-        }));
+    if let Some(merge) = plan.downcast_ref::<CoalescePartitionsExec>() {
+        return OrderEffect::Concatenates { input: merge.input(), fetch: merge.fetch() };
     }
-    if let Some(concat) = plan.downcast_ref::<SourceOrderExec>() {
-        return Ok(rewrite_plan(concat.input())?.map(|input| {
-            Arc::new(SourceOrderExec::new(input, concat.fetch())) as Arc<dyn ExecutionPlan>
-        }));
+    if let Some(merge) = plan.downcast_ref::<SourceOrderExec>() {
+        return OrderEffect::Concatenates { input: merge.input(), fetch: merge.fetch() };
     }
-    let one = plan.output_partitioning().partition_count() == 1;
-    let sorted = plan.is::<SortedExec>() || plan.is::<SortPreservingMergeExec>();
-    if sorted || (plan.is::<SortExec>() && one) {
-        return Ok(Ok(Arc::clone(plan)));
+    if is_sorted_output(plan) {
+        return OrderEffect::Defines(Arc::clone(plan));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        // An aggregate without group keys over one partition returns one row, which has no order to lose. A
-        // plan that is not optimized yet may have several partitions below an aggregate that requires one.
-        let one = one || has_single_input(plan);
-        return Ok(if aggregate.group_expr().is_empty() && one {
-            Ok(Arc::clone(plan))
-        } else {
-            Err("GROUP BY".into())
-        });
+        return match has_one_group(plan, aggregate) {
+            true => OrderEffect::Defines(Arc::clone(plan)),
+            false => OrderEffect::Loses { operator: "GROUP BY".into() },
+        };
     }
     if is_window(plan) && has_window_keys(plan) {
-        return Ok(Err("a window function with PARTITION BY or ORDER BY".into()));
+        let operator = "a window function with PARTITION BY or ORDER BY".into();
+        return OrderEffect::Loses { operator };
     }
-    let children = plan.children();
-    let through: Vec<bool> = if children.is_empty() {
+    if plan.children().is_empty() {
         // A source other than a scan of files is assumed to have its partitions in order.
-        return Ok(Ok(Arc::clone(plan)));
-    } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>() {
-        vec![true; children.len()]
-    } else if plan.is::<ScalarSubqueryExec>() {
-        (0..children.len()).map(|i| i == 0).collect()
-    } else if let [child] = children.as_slice() {
-        let same = child.output_partitioning().partition_count()
-            == plan.output_partitioning().partition_count();
-        let kept = plan.maintains_input_order().first().copied().unwrap_or(false);
-        vec![kept && (same || has_single_input(plan))]
-    } else {
-        vec![false]
-    };
-    if !through.iter().any(|t| *t) {
-        return Ok(Err(plan.name().into()));
+        return OrderEffect::Defines(Arc::clone(plan));
     }
-    let single = has_single_input(plan);
-    let mut ordered: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(children.len());
-    for (child, through) in children.into_iter().zip(through) {
-        ordered.push(if through {
-            match rewrite_plan(child)? {
-                Ok(child) if single && child.output_partitioning().partition_count() > 1 => {
-                    Arc::new(SourceOrderExec::new(child, None))
-                }
-                Ok(child) => child,
-                Err(operator) => return Ok(Err(operator)),
-            }
-        } else {
-            Arc::clone(child)
+    let ordered_inputs = list_ordered_inputs(plan);
+    match ordered_inputs.contains(&true) {
+        true => OrderEffect::Keeps { ordered_inputs },
+        false => OrderEffect::Loses { operator: plan.name().into() },
+    }
+}
+
+/// Whether the rows of a node are in the order that ORDER BY requires, and not only those of each partition.
+fn is_sorted_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<SortedExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || (plan.is::<SortExec>() && has_one_partition(plan))
+}
+
+/// Whether an aggregate returns one row, which has no order to lose: it has no GROUP BY, and its rows are
+/// in one partition. In a plan that is not optimized yet, its input may still have several partitions
+/// although the aggregate requires one.
+fn has_one_group(plan: &Arc<dyn ExecutionPlan>, aggregate: &AggregateExec) -> bool {
+    let has_one_input = has_one_partition(plan) || has_single_input(plan);
+    aggregate.group_expr().is_empty() && has_one_input
+}
+
+/// Returns, for each input of a node, whether the output is in the source order of this input.
+fn list_ordered_inputs(plan: &Arc<dyn ExecutionPlan>) -> Vec<bool> {
+    let inputs = plan.children();
+    if keeps_row_order(plan) {
+        return vec![true; inputs.len()];
+    }
+    // The other inputs are the subqueries, each of which returns one value.
+    if plan.is::<ScalarSubqueryExec>() {
+        return (0..inputs.len()).map(|at| at == 0).collect();
+    }
+    let [input] = inputs.as_slice() else { return vec![false; inputs.len()] };
+    let is_same_count = input.output_partitioning().partition_count()
+        == plan.output_partitioning().partition_count();
+    let is_kept = plan.maintains_input_order().first().copied().unwrap_or(false);
+    vec![is_kept && (is_same_count || has_single_input(plan))]
+}
+
+/// Whether a node returns the rows of its inputs in order, one input after the other, although its
+/// `maintains_input_order` promises less.
+fn keeps_row_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>()
+}
+
+/// Rewrites those inputs of a node that are true in `ordered_inputs` to source order.
+fn rewrite_inputs(plan: &Arc<dyn ExecutionPlan>, ordered_inputs: &[bool]) -> Result<OrderedPlan> {
+    let needs_one_partition = has_single_input(plan);
+    let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(ordered_inputs.len());
+    for (input, is_ordered) in plan.children().into_iter().zip(ordered_inputs) {
+        if !is_ordered {
+            inputs.push(Arc::clone(input));
+            continue;
+        }
+        let ordered = match rewrite_plan(input)? {
+            Ok(ordered) => ordered,
+            Err(operator) => return Ok(Err(operator)),
+        };
+        let has_several = ordered.output_partitioning().partition_count() > 1;
+        inputs.push(match needs_one_partition && has_several {
+            true => Arc::new(SourceOrderExec::new(ordered, None)),
+            false => ordered,
         });
     }
     Arc::clone(plan)
-        .replace_children(ordered, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+        .replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
         .map(Ok)
+}
+
+fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.output_partitioning().partition_count() == 1
 }
 
 fn is_window(plan: &Arc<dyn ExecutionPlan>) -> bool {
@@ -257,9 +314,7 @@ pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn 
             let sorted = Arc::new(SortedExec::new(node, order)) as Arc<dyn ExecutionPlan>;
             return Ok(Transformed::new(sorted, true, TreeNodeRecursion::Jump));
         }
-        let through = node.is::<UnionExec>()
-            || node.is::<UnnestExec>()
-            || node.is::<ExplodeExec>()
+        let through = keeps_row_order(&node)
             || node.is::<ScalarSubqueryExec>()
             || matches!(node.maintains_input_order().as_slice(), [true]);
         let next = if through { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Jump };

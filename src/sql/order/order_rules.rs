@@ -20,6 +20,9 @@ use crate::sql::order::ordered_sink::OrderedSinkExec;
 use crate::sql::order::source_order::SourceOrderExec;
 use crate::sql::order::{fix_memory, has_window_keys, is_window, rewrite_plan};
 
+/// `SELECT * FROM 'folder/' LIMIT 3` returns rows of any file, instead of the first rows, without
+/// this rule.
+///
 /// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, windows without keys, CREATE TABLE
 /// AS and Serrate's sinks.
 pub(crate) fn keep_source_order(
@@ -89,6 +92,9 @@ fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
+/// `SELECT * FROM t LIMIT 3` over a table in memory does not return its first rows without this
+/// rule.
+///
 /// Physical optimizer rule, before DataFusion's rules: makes LIMIT over tables in memory return the
 /// first rows.
 pub(crate) fn keep_memory_order(

@@ -15,6 +15,9 @@ use crate::sql::base::expression_parts::map_named;
 
 const PREFIX: &str = "__serrate_below_join";
 
+/// `SELECT ragged_sum(t.x) FROM t JOIN u ON t.id = u.id` copies each list `x` once per match
+/// without this rule.
+///
 /// Logical optimizer rule: moves calls of Serrate's functions, `x[a:b]` and `x[a]` below a join.
 ///
 /// A join copies the lists of each row that it returns, once per match. The result of a function on

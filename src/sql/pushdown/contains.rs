@@ -18,6 +18,9 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
 use crate::array::{leaf_type, list_depth};
 
+/// `SELECT * FROM 't.parquet' WHERE ragged_any(x == 5)` decodes all columns of all rows without
+/// this rule.
+///
 /// Physical optimizer rule, before DataFusion's rules: in a condition over Parquet files, rewrites
 /// `ragged_any(x == v)` to `array_has(x, v)` and `ragged_any(ragged_isin(x, [..]))` to `array_has_any(x,
 /// [..])` if they are equivalent.

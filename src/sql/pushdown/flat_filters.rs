@@ -9,6 +9,9 @@ use datafusion::optimizer::OptimizerConfig;
 use crate::functions::{find_facts, find_scalar};
 use crate::sql::base::expression_parts::map_named;
 
+/// `SELECT ragged_sum(ragged_filter(x, x > 5)) FROM t` builds the filtered inner lists of `x`
+/// without this rule.
+///
 /// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only
 /// reductions over whole rows use the result, in the same expression or in the plan above.
 ///

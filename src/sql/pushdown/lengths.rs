@@ -23,6 +23,8 @@ use crate::sql::sources::table_provider::{RaggedTableProvider, TableSource};
 
 const PREFIX: &str = "__serrate_lengths";
 
+/// `SELECT sum(ragged_count(code)) FROM 't.nrt'` reads the values of `code` without this rule.
+///
 /// Logical optimizer rule, the last of each pass: moves calls that need only list lengths, such as
 /// `ragged_count(code)`, from aggregates, conditions and sorts to a projection directly above the scan. It
 /// applies to scans of `.nrt`, Parquet and tables in memory if nothing else needs the column.
@@ -59,6 +61,8 @@ pub(crate) fn move_lengths_below(
     Ok(Transformed::yes(plan))
 }
 
+/// `SELECT ragged_count(code) FROM 't.nrt'` reads the values of `code` without this rule.
+///
 /// Physical optimizer rule, directly after conditions are pushed into scans and before a
 /// repartitioning is inserted: pushes the projection of [`move_lengths_below`] into the scan. A table in
 /// memory keeps the projection above its scan, which then returns list lengths in fewer and larger

@@ -122,6 +122,9 @@ pub(in crate::sql) async fn infer_guarded(
     }
 }
 
+/// `SELECT * FROM 'damaged.parquet'` ends the process, or returns an error without the name of the
+/// file, without this rule.
+///
 /// Physical optimizer rule: makes scans of Parquet and Arrow files name the file in their errors,
 /// and return panics as errors. It runs last, because other rules inspect the sources and do not
 /// recognize a wrapped source.

@@ -24,56 +24,61 @@ use crate::sql::statement::names::outer_fields::{OUTER, access_own_fields};
 use crate::sql::statement::names::{outer_tables, select_aliases, shadowed, unnamed_queries};
 use crate::sql::workarounds::types::times;
 
-/// Runs code on the part of a statement that sqlparser has parsed: an SQL statement, or the query of COPY, also
-/// below EXPLAIN. The two have different types, which are both `VisitMut`.
+/// Evaluates an expression with the part of a statement that sqlparser has parsed: an SQL statement, or the query of
+/// COPY, also below EXPLAIN. The two have different types, which are both `VisitMut`. Returns `None` for a statement
+/// without such a part, such as COPY of a table.
 macro_rules! with_sql {
-    ($statement:expr, $sql:ident => $run:block) => {{
+    ($statement:expr, $sql:ident => $value:expr) => {{
         let mut statement: &mut Statement = $statement;
         loop {
             match statement {
                 Statement::Statement(inner) => {
                     let $sql = inner.as_mut();
-                    $run
-                    break;
+                    break Some($value);
                 }
                 Statement::CopyTo(copy) => {
                     if let CopyToSource::Query(query) = &mut copy.source {
                         let $sql = query.as_mut();
-                        $run
+                        break Some($value);
                     }
-                    break;
+                    break None;
                 }
                 Statement::Explain(explain) => statement = explain.statement.as_mut(),
-                Statement::CreateExternalTable(_) | Statement::Reset(_) => break,
+                Statement::CreateExternalTable(_) | Statement::Reset(_) => break None,
             }
         }
     }};
 }
 pub(super) use with_sql;
 
-/// Plans a statement, and plans it again if DataFusion has taken columns of outer tables for fields.
+/// Plans a statement, and plans it again if DataFusion has taken columns of outer tables for fields, as `t.a` in
+/// `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t` if `u` has a column `t`.
+///
+/// The names are qualified only in the second plan, because the columns of `u` must be known for it.
 pub(super) async fn plan_named(
     ctx: &SessionContext,
     state: &SessionState,
     mut statement: Statement,
     conditions: &[String],
 ) -> Result<LogicalPlan> {
-    let mut is_open = false;
-    with_sql!(&mut statement, sql => { is_open = outer_tables::has_outer_names(state, sql); });
-    let kept = is_open.then(|| call_on_deep_stack(|| statement.clone()));
+    let has_outer =
+        with_sql!(&mut statement, sql => outer_tables::has_outer_names(state, sql)) == Some(true);
+    if !has_outer {
+        return Box::pin(plan_prepared(ctx, state, statement, conditions)).await;
+    }
+    let mut qualified = call_on_deep_stack(|| statement.clone());
     let planned = Box::pin(plan_prepared(ctx, state, statement, conditions)).await;
-    let Some(mut statement) = kept else { return planned };
     if planned.as_ref().is_ok_and(|plan| !outer_tables::has_wrong_field(plan)) {
         return planned;
     }
-    let mut is_changed = false;
-    with_sql!(&mut statement, sql => {
-        is_changed = Box::pin(outer_tables::name_outer_tables(state, sql)).await;
-    });
-    if !is_changed {
+    let is_qualified = with_sql!(
+        &mut qualified,
+        sql => Box::pin(outer_tables::name_outer_tables(state, sql)).await
+    ) == Some(true);
+    if !is_qualified {
         return planned;
     }
-    match Box::pin(plan_prepared(ctx, state, statement, conditions)).await {
+    match Box::pin(plan_prepared(ctx, state, qualified, conditions)).await {
         // Such a message has a name that the statement does not have.
         Err(e) if e.to_string().contains(OUTER) => planned,
         again => again,
@@ -99,39 +104,55 @@ async fn plan_prepared(
     mut statement: Statement,
     conditions: &[String],
 ) -> Result<LogicalPlan> {
-    with_sql!(&mut statement, sql => { Box::pin(write_out_names(ctx, state, sql)).await?; });
+    with_sql!(&mut statement, sql => Box::pin(write_out_names(ctx, state, sql)).await?);
     let unexpanded = find_unexpanded_calls(&statement);
     unquote_partitions(&mut statement);
-    let mut clashes = false;
-    with_sql!(&mut statement, sql => { clashes = may_clash(sql); });
-    let has_twins = may_have_twins(&statement);
-    let mut hides = false;
-    with_sql!(&mut statement, sql => { hides = select_aliases::may_hide_aliases(sql); });
-    let kept = (clashes || has_twins || hides).then(|| call_on_deep_stack(|| statement.clone()));
-    let mut plan = state.statement_to_plan(statement).await;
-    if let (Err(e), Some(mut statement)) = (&plan, kept) {
-        if clashes && is_clash(e) {
-            with_sql!(&mut statement, sql => { name_computed(sql); });
-            plan = state.statement_to_plan(statement).await;
-        } else if hides && select_aliases::is_ungrouped(e) {
-            let mut is_replaced = false;
-            with_sql!(&mut statement, sql => {
-                is_replaced = select_aliases::replace_in_having(state, sql);
-            });
-            // The error of a second plan would not show the alias.
-            if is_replaced && let Ok(replaced) = state.statement_to_plan(statement).await {
-                plan = Ok(replaced);
-            }
-        } else if let Some(name) = rename_twin(&mut statement, e) {
-            // The error of a second plan would show the generated name.
-            if let Ok(renamed) = state.statement_to_plan(statement).await {
-                plan = restore_twin(renamed, &name);
-            }
-        }
-    }
-    plan.map_err(|e| {
+    Box::pin(plan_or_rename(state, statement)).await.map_err(|e| {
         explain_calls(explain_error(convert_internal_error(e), conditions), state, &unexpanded)
     })
+}
+
+/// Plans a statement, and plans it once more with other names if DataFusion refuses its names.
+///
+/// The statement is renamed only after an error, because a statement that can be planned must keep the names of
+/// its columns.
+async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
+    let clashes = with_sql!(&mut statement, sql => may_clash(sql)) == Some(true);
+    let has_twins = may_have_twins(&statement);
+    let hides_aliases =
+        with_sql!(&mut statement, sql => select_aliases::may_hide_aliases(sql)) == Some(true);
+    if !(clashes || has_twins || hides_aliases) {
+        return state.statement_to_plan(statement).await;
+    }
+    let mut renamed = call_on_deep_stack(|| statement.clone());
+    let refused = match state.statement_to_plan(statement).await {
+        Ok(plan) => return Ok(plan),
+        Err(e) => e,
+    };
+    // `SELECT *, a::VARCHAR FROM t` has two columns with the name `a`.
+    if clashes && is_clash(&refused) {
+        with_sql!(&mut renamed, sql => name_computed(sql));
+        return state.statement_to_plan(renamed).await;
+    }
+    // `SELECT k, sum(a) AS a FROM t GROUP BY k HAVING a > 5`, where `a` is the alias.
+    if hides_aliases && select_aliases::is_ungrouped(&refused) {
+        let is_replaced = with_sql!(&mut renamed, sql => select_aliases::replace_in_having(state, sql))
+            == Some(true);
+        if !is_replaced {
+            return Err(refused);
+        }
+        // The error of a second plan would not show the alias.
+        return state.statement_to_plan(renamed).await.map_err(|_| refused);
+    }
+    // `SELECT z, -z AS z FROM t`
+    if let Some(name) = rename_twin(&mut renamed, &refused) {
+        return match state.statement_to_plan(renamed).await {
+            Ok(plan) => restore_twin(plan, &name),
+            // The error of a second plan would show the generated name.
+            Err(_) => Err(refused),
+        };
+    }
+    Err(refused)
 }
 
 /// Rewrites names, stars and lambdas of a statement with the columns of its tables.

@@ -23,7 +23,7 @@ use crate::sql::rules::coerce_types;
 use crate::sql::sources::stores::take_options;
 use crate::sql::sources::urls::{check_target, replace_paths};
 use crate::sql::statement::anew::{
-    expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
+    Prepared, expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
     prepares_without_types, refresh_views,
 };
 use crate::sql::statement::commands::change_forms::{write_out_change, write_out_defaults};
@@ -263,10 +263,6 @@ async fn plan_with_state(
     run_deep(async { plan_here(ctx, statement, &mut HashSet::new()).await }).await
 }
 
-/// Most levels of queries whose aliases are replaced. Without this limit, aliases that double in
-/// each round would grow without end.
-const ALIAS_ROUNDS: usize = 4;
-
 /// Plans the views of a statement anew, except those in `refreshed`, and then the statement.
 pub(super) async fn plan_here(
     ctx: &SessionContext,
@@ -276,85 +272,152 @@ pub(super) async fn plan_here(
     let state = ctx.state();
     let mut statement = expand_execute(&state, statement)?;
     refresh_views(ctx, &state, &statement, refreshed).await?;
-    // The definition of a view is its statement before the rewrites of this function.
-    let written = match &statement {
-        Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
-            Some((inner.to_string(), statement.clone()))
-        }
-        _ => None,
-    };
-    number_parameters(&mut statement);
-    let prepared = parse_prepare(&statement);
-    let created = CreatedFromQuery::from_statement(&statement);
-    let untyped = prepares_without_types(&statement);
-    let conditions = find_conditions(&statement);
-    by_name::list_columns(ctx, &mut statement, refreshed).await?;
-    if let Statement::Statement(inner) = &mut statement {
-        write_out_defaults(ctx, inner).await?;
-        if let SqlStatement::Insert(insert) = inner.as_mut() {
-            name_inserted_rows(ctx, insert).await;
-        }
-    }
+    let written = WrittenStatement::read(&mut statement);
+    complete_change(ctx, &mut statement, refreshed).await?;
     clauses::check_statement_clauses(&state, &statement)?;
     repeated_targets::check_targets(&statement)?;
-    if let Statement::Statement(inner) = &mut statement
-        && let SqlStatement::CreateTable(table) = inner.as_mut()
-    {
-        drop_nullable_keys(&mut table.columns, &mut table.constraints);
-    }
-    if let Statement::CreateExternalTable(table) = &mut statement {
-        drop_nullable_keys(&mut table.columns, &mut table.constraints);
-        times::columns_in_microseconds(&state, &mut table.columns);
-    }
-    let mut reuses = false;
-    with_sql!(&mut statement, sql => { reuses = select_aliases::may_reuse(sql); });
-    let mut kept = reuses.then(|| call_on_deep_stack(|| statement.clone()));
-    let mut planned = Box::pin(plan_named(ctx, &state, statement, &conditions)).await;
-    // Each round replaces aliases of one SELECT. A query that reads another query can be planned
-    // only after the aliases of the other query are replaced.
-    for _ in 0..ALIAS_ROUNDS {
-        let (Err(e), Some(statement)) = (&planned, &mut kept) else { break };
-        if !select_aliases::is_unknown_column(e) {
-            break;
-        }
-        let mut is_replaced = false;
-        with_sql!(statement, sql => {
-            is_replaced = Box::pin(alias_rounds::replace_in_statement(ctx, &state, sql)).await;
-        });
-        if !is_replaced {
-            break;
-        }
-        let again = call_on_deep_stack(|| statement.clone());
-        planned = Box::pin(plan_named(ctx, &state, again, &conditions)).await;
-    }
-    let plan = planned?;
-    let mut plan = share_ctes(&state, plan)?;
-    if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
-        && let Some((definition, created)) = written
-    {
-        keep_view(&state, &view.name, &definition, created);
-        view.definition = Some(definition);
-    }
-    // Drops the types of parameters if one was not inferred, as in `LIMIT $1`; EXECUTE needs none.
-    if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan
-        && untyped
-        && prepare.input.get_parameter_names()?.len() != prepare.fields.len()
-    {
-        prepare.fields.clear();
-    }
-    if let Some(prepared) = prepared {
-        keep_prepared(&state, prepared);
-    }
-    check_lists(&plan)?;
-    let mut plan = replace_paths(&state, reset_to_default(set_headings(plan)?)?);
-    if let Some(created) = created {
-        plan = created.add_table_rows(plan)?;
-    }
+    adapt_created_columns(&state, &mut statement);
+    let plan = Box::pin(plan_with_aliases(ctx, &state, statement, &written.conditions)).await?;
+    let plan = share_ctes(&state, plan)?;
+    let plan = written.complete_plan(&state, plan)?;
     if let LogicalPlan::Copy(copy) = &plan {
         check_target(&ListingTableUrl::parse(&copy.output_url)?)?;
         check_distinct_names("COPY", copy.input.schema())?;
     }
     Ok((plan, state))
+}
+
+/// The parts of a statement as the user has written it that its plan depends on. The rewrites before planning
+/// change them.
+struct WrittenStatement {
+    /// CREATE VIEW with its text, which is the definition of the view.
+    view: Option<(String, Statement)>,
+    /// PREPARE with the name of the prepared statement.
+    prepared: Option<(String, Prepared)>,
+    /// Whether the statement is PREPARE without types of parameters.
+    lacks_types: bool,
+    /// CREATE TABLE .. AS SELECT.
+    created: Option<CreatedFromQuery>,
+    /// The conditions as strings, which error messages show.
+    conditions: Vec<String>,
+}
+
+impl WrittenStatement {
+    /// Reads the parts of a statement. Replaces the parameters `?` of PREPARE, but not in the text of a view.
+    fn read(statement: &mut Statement) -> Self {
+        let view = match &*statement {
+            Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
+                Some((inner.to_string(), statement.clone()))
+            }
+            _ => None,
+        };
+        number_parameters(statement);
+        Self {
+            view,
+            prepared: parse_prepare(statement),
+            lacks_types: prepares_without_types(statement),
+            created: CreatedFromQuery::from_statement(statement),
+            conditions: find_conditions(statement),
+        }
+    }
+
+    /// Adds to a plan what DataFusion's planner does not read from the statement, and keeps the statement of a view
+    /// and of PREPARE, from which later statements plan them anew.
+    fn complete_plan(self, state: &SessionState, mut plan: LogicalPlan) -> Result<LogicalPlan> {
+        if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
+            && let Some((definition, created)) = self.view
+        {
+            keep_view(state, &view.name, &definition, created);
+            view.definition = Some(definition);
+        }
+        // Drops the types of parameters if one was not inferred, as in `LIMIT $1`; EXECUTE needs none.
+        if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan
+            && self.lacks_types
+            && prepare.input.get_parameter_names()?.len() != prepare.fields.len()
+        {
+            prepare.fields.clear();
+        }
+        if let Some(prepared) = self.prepared {
+            keep_prepared(state, prepared);
+        }
+        check_lists(&plan)?;
+        let plan = replace_paths(state, reset_to_default(set_headings(plan)?)?);
+        match self.created {
+            Some(created) => created.add_table_rows(plan),
+            None => Ok(plan),
+        }
+    }
+}
+
+/// Writes out what an INSERT takes from its table: the columns of `BY NAME`, DEFAULT VALUES, and the names of the
+/// fields of structs.
+async fn complete_change(
+    ctx: &SessionContext,
+    statement: &mut Statement,
+    refreshed: &mut HashSet<String>,
+) -> Result<()> {
+    by_name::list_columns(ctx, statement, refreshed).await?;
+    let Statement::Statement(inner) = statement else { return Ok(()) };
+    write_out_defaults(ctx, inner).await?;
+    if let SqlStatement::Insert(insert) = inner.as_mut() {
+        name_inserted_rows(ctx, insert).await;
+    }
+    Ok(())
+}
+
+/// Gives the columns of CREATE TABLE and CREATE EXTERNAL TABLE the keys and types that Serrate supports.
+fn adapt_created_columns(state: &SessionState, statement: &mut Statement) {
+    match statement {
+        Statement::Statement(inner) => {
+            if let SqlStatement::CreateTable(table) = inner.as_mut() {
+                drop_nullable_keys(&mut table.columns, &mut table.constraints);
+            }
+        }
+        Statement::CreateExternalTable(table) => {
+            drop_nullable_keys(&mut table.columns, &mut table.constraints);
+            times::columns_in_microseconds(state, &mut table.columns);
+        }
+        _ => {}
+    }
+}
+
+/// Most levels of queries whose aliases are replaced. Without this limit, aliases that double in
+/// each round would grow without end.
+const ALIAS_ROUNDS: usize = 4;
+
+/// Plans a statement, and replaces the aliases that a SELECT uses in later columns or in WHERE while a column is
+/// unknown: `b` in `SELECT a + 1 AS b, b * 2 AS c FROM t`.
+///
+/// Each round replaces aliases of one SELECT. A query that reads another query can be planned only
+/// after the aliases of the other query are replaced.
+async fn plan_with_aliases(
+    ctx: &SessionContext,
+    state: &SessionState,
+    mut statement: Statement,
+    conditions: &[String],
+) -> Result<LogicalPlan> {
+    let reuses_alias =
+        with_sql!(&mut statement, sql => select_aliases::may_reuse(sql)) == Some(true);
+    if !reuses_alias {
+        return Box::pin(plan_named(ctx, state, statement, conditions)).await;
+    }
+    let mut replaced = call_on_deep_stack(|| statement.clone());
+    let mut planned = Box::pin(plan_named(ctx, state, statement, conditions)).await;
+    for _ in 0..ALIAS_ROUNDS {
+        if !planned.as_ref().is_err_and(select_aliases::is_unknown_column) {
+            break;
+        }
+        let is_replaced = with_sql!(
+            &mut replaced,
+            sql => Box::pin(alias_rounds::replace_in_statement(ctx, state, sql)).await
+        ) == Some(true);
+        if !is_replaced {
+            break;
+        }
+        let again = call_on_deep_stack(|| replaced.clone());
+        planned = Box::pin(plan_named(ctx, state, again, conditions)).await;
+    }
+    planned
 }
 
 fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<()> {

@@ -20,6 +20,8 @@ use crate::sql::exec::change_query::{ChangeQuery, NumberedRows, ROW};
 use crate::sql::sources::dok::DokTable;
 use crate::sql::sources::memory_tables::plan_memory_change;
 
+/// `DELETE FROM t WHERE i IN (SELECT i FROM u)` deletes every row of `t` without this rule.
+///
 /// Analyzer rule: DELETE and UPDATE of tables in memory and of DOK tables find the rows to change by a query,
 /// which is planned like any other query.
 ///

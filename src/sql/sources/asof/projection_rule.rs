@@ -15,6 +15,9 @@ use datafusion::physical_plan::{
 
 use super::asof_source::AsOfSource;
 
+/// `SELECT subject_id FROM meds_asof('DIR', 'labels/')` copies the history of each label without
+/// this rule.
+///
 /// Physical optimizer rule: pushes projections into scans of `meds_asof`. Runs before DataFusion's
 /// rule, which would insert a repartitioning that loses the order of labels and copies whole lists.
 pub(crate) fn push_asof_projections(
@@ -58,6 +61,8 @@ fn as_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
     plan.downcast_ref::<DataSourceExec>().filter(|scan| scan.data_source().is::<AsOfSource>())
 }
 
+/// `SELECT * FROM meds_asof('DIR', 'labels/')` returns its rows in any order without this rule.
+///
 /// Physical optimizer rule, after DataFusion's rules: removes repartitioning of rows of `meds_asof`, because
 /// a merge of partitions would change their order. The scan itself already uses all cores.
 pub(crate) fn keep_asof_order(

@@ -115,25 +115,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         SqlStatement::CreateTable(CreateTable { columns, constraints, .. }) => {
             check_columns(columns, constraints)
         }
-        SqlStatement::CreateView(CreateView { or_alter, secure, params, .. }) => {
-            if *or_alter {
-                return Err(refuse_clause(
-                    "the statement CREATE OR ALTER VIEW is not supported: write CREATE OR REPLACE VIEW to replace an existing view",
-                ));
-            }
-            if *secure || params.is_some() {
-                let clause = match params {
-                    None => "SECURE",
-                    Some(params) if params.algorithm.is_some() => "ALGORITHM",
-                    Some(params) if params.definer.is_some() => "DEFINER",
-                    Some(_) => "SQL SECURITY",
-                };
-                return Err(refuse_clause(format!(
-                    "the clause {clause} of CREATE VIEW is not supported: Serrate has no users, and plans a view anew in each query that uses it; remove the clause"
-                )));
-            }
-            Ok(())
-        }
+        SqlStatement::CreateView(view) => check_view(view),
         SqlStatement::Drop { object_type, cascade, restrict, purge, temporary, table, .. } => {
             let other = [
                 // The planner supports CASCADE only in DROP SCHEMA and ignores it in other statements.
@@ -143,8 +125,8 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 ("TEMPORARY", *temporary),
                 ("ON", table.is_some()),
             ];
-            match other.into_iter().find(|(_, said)| *said) {
-                Some((clause, _)) => Err(refuse_clause(format!(
+            match find_clause(&other) {
+                Some(clause) => Err(refuse_clause(format!(
                     "the clause {clause} of DROP {object_type} is not supported: DROP removes only the named object, and does not check which objects depend on it; remove {clause}"
                 ))),
                 None => Ok(()),
@@ -162,8 +144,8 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 ("EXPLAIN ESTIMATE", *estimate),
                 ("EXPLAIN (..)", options.is_some()),
             ];
-            match other.into_iter().find(|(_, said)| *said) {
-                Some((clause, _)) => Err(refuse_clause(format!(
+            match find_clause(&other) {
+                Some(clause) => Err(refuse_clause(format!(
                     "{clause} is not supported: write EXPLAIN, EXPLAIN VERBOSE or EXPLAIN ANALYZE"
                 ))),
                 None => Ok(()),
@@ -189,6 +171,30 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Returns the first clause that a statement has.
+fn find_clause(clauses: &[(&'static str, bool)]) -> Option<&'static str> {
+    clauses.iter().find(|(_, is_written)| *is_written).map(|(clause, _)| *clause)
+}
+
+/// Returns an error for `CREATE OR ALTER VIEW`, `CREATE SECURE VIEW` and the options of MySQL.
+fn check_view(view: &CreateView) -> Result<()> {
+    if view.or_alter {
+        return Err(refuse_clause(
+            "the statement CREATE OR ALTER VIEW is not supported: write CREATE OR REPLACE VIEW to replace an existing view",
+        ));
+    }
+    let clause = match &view.params {
+        None if view.secure => "SECURE",
+        None => return Ok(()),
+        Some(params) if params.algorithm.is_some() => "ALGORITHM",
+        Some(params) if params.definer.is_some() => "DEFINER",
+        Some(_) => "SQL SECURITY",
+    };
+    Err(refuse_clause(format!(
+        "the clause {clause} of CREATE VIEW is not supported: Serrate has no users, and plans a view anew in each query that uses it; remove the clause"
+    )))
 }
 
 /// Returns an error if CREATE SCHEMA or CREATE DATABASE contains more than a name.
@@ -234,29 +240,7 @@ fn check_query(query: &Query) -> Result<()> {
             "{clause} is not supported: write COPY (..) TO 'file' STORED AS .. to choose the format of the results"
         )));
     }
-    if let Some(LimitClause::LimitOffset { limit, limit_by, .. }) = limit_clause
-        && !limit_by.is_empty()
-    {
-        let limit = limit.as_ref().map_or_else(String::new, ToString::to_string);
-        let by: Vec<String> = limit_by.iter().map(ToString::to_string).collect();
-        return Err(refuse_clause(format!(
-            "the clause LIMIT {limit} BY {} is not supported: write QUALIFY row_number() OVER (PARTITION BY .. ORDER BY ..) <= n for the first n rows per group",
-            by.join(", ")
-        )));
-    }
-    if let Some(LimitClause::LimitOffset { limit, offset, .. }) = limit_clause {
-        let offset = offset.as_ref().map(|offset| &offset.value);
-        for (clause, rows) in [("LIMIT", limit.as_ref()), ("OFFSET", offset)] {
-            if let Some(rows @ Expr::UnaryOp { op: UnaryOperator::Minus, expr }) = rows
-                && matches!(**expr, Expr::Value(_))
-            {
-                return plan_err!(
-                    "{clause} {rows} is not valid: the number of rows must be 0 or more; remove {clause} \
-                     to return all rows"
-                );
-            }
-        }
-    }
+    limit_clause.as_ref().map_or(Ok(()), check_limit)?;
     if settings.is_some() {
         return Err(refuse_clause(
             "the clause SETTINGS of a query is not supported: run SET name = value before the query to change a setting",
@@ -267,32 +251,8 @@ fn check_query(query: &Query) -> Result<()> {
             "{clause} is not supported: write COPY (..) TO 'file' STORED AS .. for a file format, or run `serrate -f` to choose a display format"
         )));
     }
-    for Cte { alias, from, materialized, query, .. } in
-        with.iter().flat_map(|with| &with.cte_tables)
-    {
-        if with.as_ref().is_some_and(|with| with.recursive)
-            && let SetExpr::SetOperation { left, .. } = query.body.as_ref()
-            && matches!(left.as_ref(), SetExpr::SetOperation { .. })
-            && reads_table(left, &alias.name)
-        {
-            return Err(refuse_clause(format!(
-                "the recursive query {name} reads itself in more than one branch, which is not supported: write one branch after the last UNION, as in SELECT n + step FROM {name}, (VALUES (1), (2)) AS steps (step)",
-                name = alias.name
-            )));
-        }
-        if *materialized == Some(CteAsMaterialized::Materialized) {
-            return Err(refuse_clause(format!(
-                "the clause AS MATERIALIZED of the CTE {} is not supported: a CTE is computed again wherever it is used; use CREATE TABLE .. AS SELECT to store its rows",
-                alias.name
-            )));
-        }
-        if let Some(from) = from {
-            return Err(refuse_clause(format!(
-                "the clause FROM {from} after the CTE {} is not supported: remove it",
-                alias.name
-            )));
-        }
-        check_alias(Some(alias))?;
+    if let Some(with) = with {
+        with.cte_tables.iter().try_for_each(|cte| check_cte(cte, with.recursive))?;
     }
     if let Some(order) = order_by
         && matches!(order.kind, OrderByKind::All(_))
@@ -305,18 +265,71 @@ fn check_query(query: &Query) -> Result<()> {
     if !matches!(body.as_ref(), SetExpr::Select(_)) {
         check_into(body)?;
     }
-    for pipe in &query.pipe_operators {
-        if let PipeOperator::Aggregate { full_table_exprs, group_by_expr } = pipe {
-            let ordered = full_table_exprs
-                .iter()
-                .chain(group_by_expr)
-                .any(|e| e.order_by.asc.is_some() || e.order_by.nulls_first.is_some());
-            if ordered {
-                return Err(refuse_clause(
-                    "a sort order (ASC, DESC, NULLS FIRST or NULLS LAST) within |> AGGREGATE is not supported: write |> ORDER BY after |> AGGREGATE to sort the rows",
-                ));
-            }
+    query.pipe_operators.iter().try_for_each(check_pipe)
+}
+
+/// Returns an error for `LIMIT 1 BY k`, and for a negative number of rows.
+fn check_limit(clause: &LimitClause) -> Result<()> {
+    let LimitClause::LimitOffset { limit, offset, limit_by } = clause else { return Ok(()) };
+    if !limit_by.is_empty() {
+        let limit = limit.as_ref().map_or_else(String::new, ToString::to_string);
+        return Err(refuse_clause(format!(
+            "the clause LIMIT {limit} BY {} is not supported: write QUALIFY row_number() OVER (PARTITION BY .. ORDER BY ..) <= n for the first n rows per group",
+            join_all(limit_by)
+        )));
+    }
+    let offset = offset.as_ref().map(|offset| &offset.value);
+    for (clause, rows) in [("LIMIT", limit.as_ref()), ("OFFSET", offset)] {
+        if let Some(rows @ Expr::UnaryOp { op: UnaryOperator::Minus, expr }) = rows
+            && matches!(**expr, Expr::Value(_))
+        {
+            return plan_err!(
+                "{clause} {rows} is not valid: the number of rows must be 0 or more; remove {clause} \
+                 to return all rows"
+            );
         }
+    }
+    Ok(())
+}
+
+fn check_cte(cte: &Cte, is_recursive: bool) -> Result<()> {
+    let Cte { alias, from, materialized, query, .. } = cte;
+    if is_recursive
+        && let SetExpr::SetOperation { left, .. } = query.body.as_ref()
+        && matches!(left.as_ref(), SetExpr::SetOperation { .. })
+        && reads_table(left, &alias.name)
+    {
+        return Err(refuse_clause(format!(
+            "the recursive query {name} reads itself in more than one branch, which is not supported: write one branch after the last UNION, as in SELECT n + step FROM {name}, (VALUES (1), (2)) AS steps (step)",
+            name = alias.name
+        )));
+    }
+    if *materialized == Some(CteAsMaterialized::Materialized) {
+        return Err(refuse_clause(format!(
+            "the clause AS MATERIALIZED of the CTE {} is not supported: a CTE is computed again wherever it is used; use CREATE TABLE .. AS SELECT to store its rows",
+            alias.name
+        )));
+    }
+    if let Some(from) = from {
+        return Err(refuse_clause(format!(
+            "the clause FROM {from} after the CTE {} is not supported: remove it",
+            alias.name
+        )));
+    }
+    check_alias(Some(alias))
+}
+
+/// Returns an error for `|> AGGREGATE sum(x) DESC`, whose sort order the planner ignores.
+fn check_pipe(pipe: &PipeOperator) -> Result<()> {
+    let PipeOperator::Aggregate { full_table_exprs, group_by_expr } = pipe else { return Ok(()) };
+    let is_ordered = full_table_exprs
+        .iter()
+        .chain(group_by_expr)
+        .any(|e| e.order_by.asc.is_some() || e.order_by.nulls_first.is_some());
+    if is_ordered {
+        return Err(refuse_clause(
+            "a sort order (ASC, DESC, NULLS FIRST or NULLS LAST) within |> AGGREGATE is not supported: write |> ORDER BY after |> AGGREGATE to sort the rows",
+        ));
     }
     Ok(())
 }
@@ -495,43 +508,8 @@ fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
 /// Returns an error for clauses of a table in FROM that the planner ignores.
 pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
     let (alias, sample, ordinality) = match factor {
-        TableFactor::Table {
-            alias,
-            args,
-            with_hints,
-            version,
-            with_ordinality,
-            partitions,
-            json_path,
-            sample,
-            index_hints,
-            ..
-        } => {
-            if !with_hints.is_empty() || !index_hints.is_empty() {
-                return Err(refuse_clause(
-                    "a hint on a table (WITH (..), USE INDEX ..) is not supported: remove it",
-                ));
-            }
-            if let Some(version) = version {
-                return Err(refuse_clause(format!(
-                    "{version} is not supported: tables have only their current version; remove the clause"
-                )));
-            }
-            if !partitions.is_empty() && !is_marked(partitions) {
-                return Err(refuse_clause(
-                    "the clause PARTITION (..) after a table is not supported: select the rows of a partition with a condition in WHERE",
-                ));
-            }
-            if json_path.is_some() {
-                return Err(refuse_clause(
-                    "a JSON path after a table in FROM is not supported: write the path after a column in SELECT",
-                ));
-            }
-            if args.as_ref().is_some_and(|args| args.settings.is_some()) {
-                return Err(refuse_clause(
-                    "the clause SETTINGS of a table function is not supported: run SET name = value before the query to change a setting",
-                ));
-            }
+        TableFactor::Table { alias, sample, with_ordinality, .. } => {
+            check_table(factor)?;
             (alias, sample.as_ref(), *with_ordinality)
         }
         TableFactor::Derived { alias, sample, .. } => (alias, sample.as_ref(), false),
@@ -574,6 +552,42 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
         ));
     }
     check_alias(alias.as_ref())
+}
+
+/// Returns an error for clauses of a named table, such as `t FOR SYSTEM_TIME AS OF ..` and `t PARTITION (p)`.
+fn check_table(table: &TableFactor) -> Result<()> {
+    let TableFactor::Table {
+        args, with_hints, version, partitions, json_path, index_hints, ..
+    } = table
+    else {
+        return Ok(());
+    };
+    if !with_hints.is_empty() || !index_hints.is_empty() {
+        return Err(refuse_clause(
+            "a hint on a table (WITH (..), USE INDEX ..) is not supported: remove it",
+        ));
+    }
+    if let Some(version) = version {
+        return Err(refuse_clause(format!(
+            "{version} is not supported: tables have only their current version; remove the clause"
+        )));
+    }
+    if !partitions.is_empty() && !is_marked(partitions) {
+        return Err(refuse_clause(
+            "the clause PARTITION (..) after a table is not supported: select the rows of a partition with a condition in WHERE",
+        ));
+    }
+    if json_path.is_some() {
+        return Err(refuse_clause(
+            "a JSON path after a table in FROM is not supported: write the path after a column in SELECT",
+        ));
+    }
+    if args.as_ref().is_some_and(|args| args.settings.is_some()) {
+        return Err(refuse_clause(
+            "the clause SETTINGS of a table function is not supported: run SET name = value before the query to change a setting",
+        ));
+    }
+    Ok(())
 }
 
 /// Returns an error for column types in `AS t (a INT, b TEXT)`, because the planner uses only the names.
@@ -711,16 +725,39 @@ pub(in crate::sql) fn find_other_forms(
     )))
 }
 
-/// Returns an error for clauses that the planner ignores in calls of scalar functions.
+/// Returns an error for clauses of a call that the planner ignores or rejects without an alternative.
 fn check_call(state: &SessionState, call: &Function) -> Result<()> {
-    let name = match call.name.0.as_slice() {
-        [part] => match part.as_ident() {
-            Some(name) if name.quote_style.is_some() => name.value.clone(),
-            Some(name) => name.value.to_lowercase(),
-            None => return Ok(()),
-        },
-        _ => return Ok(()),
-    };
+    let Some(name) = find_plain_name(call) else { return Ok(()) };
+    check_arguments(&name, call)?;
+    check_window_name(&name, call)?;
+    check_distinct_star(&name, call)?;
+    let of_one_row = state.scalar_functions().contains_key(&name)
+        || state.higher_order_functions().contains_key(&name)
+        || ["unnest", "unnest_outer"].contains(&name.as_str());
+    if of_one_row {
+        return check_scalar_call(state, &name, call);
+    }
+    // `move_order_to_window` has rewritten calls whose window is the whole partition.
+    match call.over.is_some() && has_order(call) {
+        true => Err(refuse_clause(format!(
+            "the call {name}(.. ORDER BY ..) OVER (..) is supported only for aggregates without DISTINCT over OVER () or OVER (PARTITION BY ..): write the order in the window, as in {name}(..) OVER (ORDER BY x)"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Returns the name of a function, unless it has a schema.
+fn find_plain_name(call: &Function) -> Option<String> {
+    let [part] = call.name.0.as_slice() else { return None };
+    let name = part.as_ident()?;
+    Some(match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    })
+}
+
+/// Returns an error for `f(a)(b)`, `f(SELECT ..)`, and `unnest(x, recursive := true)`.
+fn check_arguments(name: &str, call: &Function) -> Result<()> {
     if !matches!(call.parameters, FunctionArguments::None) {
         return Err(refuse_clause(format!(
             "a second list of arguments, as in {name}(..)(..), is not supported: pass all arguments in one list"
@@ -739,110 +776,65 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
             "the argument {named} of unnest is not supported: unnest turns one level of lists into rows; write unnest(ragged_flatten(x)) for all levels"
         )));
     }
-    if let Some(WindowType::NamedWindow(window)) = &call.over {
-        return plan_err!(
+    Ok(())
+}
+
+/// Returns an error for a window that WINDOW does not define. Those that it defines are replaced before.
+fn check_window_name(name: &str, call: &Function) -> Result<()> {
+    match &call.over {
+        Some(WindowType::NamedWindow(window)) => plan_err!(
             "{name}(..) OVER {window} refers to a window that this SELECT does not define; \
-         add WINDOW {window} AS (..)"
-        );
+             add WINDOW {window} AS (..)"
+        ),
+        Some(WindowType::WindowSpec(spec)) => match &spec.window_name {
+            Some(window) => plan_err!(
+                "{name}(..) OVER ({window} ..) refers to a window that this SELECT does not define; add \
+                 WINDOW {window} AS (..)"
+            ),
+            None => Ok(()),
+        },
+        None => Ok(()),
     }
-    if let Some(WindowType::WindowSpec(spec)) = &call.over
-        && let Some(window) = &spec.window_name
-    {
-        return plan_err!(
-            "{name}(..) OVER ({window} ..) refers to a window that this SELECT does not define; add \
-             WINDOW {window} AS (..)"
-        );
-    }
-    if let FunctionArguments::List(list) = &call.args
-        && list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
+}
+
+/// Returns an error for `count(DISTINCT *)`.
+fn check_distinct_star(name: &str, call: &Function) -> Result<()> {
+    let FunctionArguments::List(list) = &call.args else { return Ok(()) };
+    if list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
         && let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = list.args.as_slice()
     {
         return Err(refuse_clause(format!(
             "the call {name}(DISTINCT *) is not supported: name the columns, as in {name}(DISTINCT a), or count the rows of (SELECT DISTINCT * FROM ..)"
         )));
     }
-    let of_one_row = state.scalar_functions().contains_key(&name)
-        || state.higher_order_functions().contains_key(&name)
-        || ["unnest", "unnest_outer"].contains(&name.as_str());
-    if !of_one_row {
-        // `move_order_to_window` has rewritten calls whose window is the whole partition.
-        return match call.over.is_some() && has_order(call) {
-            true => Err(refuse_clause(format!(
-                "the call {name}(.. ORDER BY ..) OVER (..) is supported only for aggregates without DISTINCT over OVER () or OVER (PARTITION BY ..): write the order in the window, as in {name}(..) OVER (ORDER BY x)"
-            ))),
-            false => Ok(()),
-        };
-    }
-    let can_filter = takes_filter(&name);
-    let kind = match name.as_str() {
-        n if n.starts_with("ragged_") => FunctionKind::Ragged,
-        n if n.starts_with("array_") || n.starts_with("list_") => FunctionKind::List,
-        _ => FunctionKind::Single,
-    };
-    if call.filter.is_some() && !(can_filter && plans_predicates(state.expr_planners())) {
-        return Err(refuse_clause(match kind {
-            FunctionKind::Ragged | FunctionKind::List => format!(
-                "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; use ragged_filter(x, mask) to keep the values for which a mask is true"
-            ),
-            FunctionKind::Single => format!(
-                "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; use CASE WHEN condition THEN .. END to return the value if a condition is true"
-            ),
-        }));
+    Ok(())
+}
+
+/// Returns an error for clauses of aggregates and window functions, which the planner ignores in calls of scalar
+/// functions.
+fn check_scalar_call(state: &SessionState, name: &str, call: &Function) -> Result<()> {
+    let scalar = ScalarCall { name, kind: FunctionKind::from_name(name) };
+    if call.filter.is_some() && !(takes_filter(name) && plans_predicates(state.expr_planners())) {
+        return Err(scalar.refuse_filter());
     }
     if call.over.is_some() {
-        return Err(refuse_clause(match kind {
-            FunctionKind::Ragged => format!(
-                "the call {name}(..) OVER (..) is not supported: {name} works on the list of one row; use OVER with an aggregate or a window function, as in sum({name}(x)) OVER (..)"
-            ),
-            _ => format!(
-                "the call {name}(..) OVER (..) is not supported: {name} works on one row; use OVER with an aggregate or a window function"
-            ),
-        }));
+        return Err(scalar.refuse_over());
     }
     if !call.within_group.is_empty() {
-        return Err(refuse_clause(format!(
-            "the call {name}(..) WITHIN GROUP (ORDER BY ..) is not supported: WITHIN GROUP applies to aggregates such as percentile_cont; use ragged_quantile(x, 0.5) for the quantile of a list"
-        )));
+        return Err(scalar.refuse_within_group());
     }
-    let refuse_nulls = |treatment: &NullTreatment| {
-        refuse_clause(format!(
-            "the call {name}(..) {treatment} is not supported: {treatment} applies to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list"
-        ))
-    };
     if let Some(treatment) = &call.null_treatment {
-        return Err(refuse_nulls(treatment));
+        return Err(scalar.refuse_nulls(treatment));
     }
     let FunctionArguments::List(list) = &call.args else { return Ok(()) };
     if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
-        return Err(refuse_clause(match kind {
-            FunctionKind::Ragged => format!(
-                "the call {name}(DISTINCT ..) is not supported: use {name}(ragged_unique(x)) for distinct values"
-            ),
-            FunctionKind::List => format!(
-                "the call {name}(DISTINCT ..) is not supported: use {name}(array_distinct(x)) for distinct values"
-            ),
-            FunctionKind::Single => format!(
-                "the call {name}(DISTINCT ..) is not supported: {name} works on one row; use SELECT DISTINCT to remove equal rows"
-            ),
-        }));
+        return Err(scalar.refuse_distinct());
     }
     for clause in &list.clauses {
         match clause {
-            FunctionArgumentClause::OrderBy(_) => {
-                return Err(refuse_clause(match kind {
-                    FunctionKind::Ragged => format!(
-                        "the call {name}(.. ORDER BY ..) is not supported: use {name}(ragged_sort(x)) for the sorted values of a list"
-                    ),
-                    FunctionKind::List => format!(
-                        "the call {name}(.. ORDER BY ..) is not supported: use {name}(array_sort(x)) for the sorted values of a list"
-                    ),
-                    FunctionKind::Single => format!(
-                        "the call {name}(.. ORDER BY ..) is not supported: {name} works on one row; write ORDER BY at the end of the query"
-                    ),
-                }));
-            }
+            FunctionArgumentClause::OrderBy(_) => return Err(scalar.refuse_order()),
             FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => {
-                return Err(refuse_nulls(treatment));
+                return Err(scalar.refuse_nulls(treatment));
             }
             // The planner itself rejects other clauses.
             _ => {}
@@ -858,6 +850,93 @@ enum FunctionKind {
     Ragged,
     List,
     Single,
+}
+
+impl FunctionKind {
+    fn from_name(name: &str) -> Self {
+        match name {
+            name if name.starts_with("ragged_") => Self::Ragged,
+            name if name.starts_with("array_") || name.starts_with("list_") => Self::List,
+            _ => Self::Single,
+        }
+    }
+}
+
+/// A call of a scalar function in error messages.
+struct ScalarCall<'a> {
+    name: &'a str,
+    kind: FunctionKind,
+}
+
+impl ScalarCall<'_> {
+    fn refuse_filter(&self) -> DataFusionError {
+        let name = self.name;
+        let instead = match self.kind {
+            FunctionKind::Ragged | FunctionKind::List => {
+                "use ragged_filter(x, mask) to keep the values for which a mask is true"
+            }
+            FunctionKind::Single => {
+                "use CASE WHEN condition THEN .. END to return the value if a condition is true"
+            }
+        };
+        refuse_clause(format!(
+            "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; {instead}"
+        ))
+    }
+
+    fn refuse_over(&self) -> DataFusionError {
+        let name = self.name;
+        refuse_clause(match self.kind {
+            FunctionKind::Ragged => format!(
+                "the call {name}(..) OVER (..) is not supported: {name} works on the list of one row; use OVER with an aggregate or a window function, as in sum({name}(x)) OVER (..)"
+            ),
+            FunctionKind::List | FunctionKind::Single => format!(
+                "the call {name}(..) OVER (..) is not supported: {name} works on one row; use OVER with an aggregate or a window function"
+            ),
+        })
+    }
+
+    fn refuse_within_group(&self) -> DataFusionError {
+        refuse_clause(format!(
+            "the call {}(..) WITHIN GROUP (ORDER BY ..) is not supported: WITHIN GROUP applies to aggregates such as percentile_cont; use ragged_quantile(x, 0.5) for the quantile of a list",
+            self.name
+        ))
+    }
+
+    fn refuse_nulls(&self, treatment: &NullTreatment) -> DataFusionError {
+        refuse_clause(format!(
+            "the call {}(..) {treatment} is not supported: {treatment} applies to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list",
+            self.name
+        ))
+    }
+
+    fn refuse_distinct(&self) -> DataFusionError {
+        let name = self.name;
+        let instead = match self.kind {
+            FunctionKind::Ragged => format!("use {name}(ragged_unique(x)) for distinct values"),
+            FunctionKind::List => format!("use {name}(array_distinct(x)) for distinct values"),
+            FunctionKind::Single => {
+                format!("{name} works on one row; use SELECT DISTINCT to remove equal rows")
+            }
+        };
+        refuse_clause(format!("the call {name}(DISTINCT ..) is not supported: {instead}"))
+    }
+
+    fn refuse_order(&self) -> DataFusionError {
+        let name = self.name;
+        let instead = match self.kind {
+            FunctionKind::Ragged => {
+                format!("use {name}(ragged_sort(x)) for the sorted values of a list")
+            }
+            FunctionKind::List => {
+                format!("use {name}(array_sort(x)) for the sorted values of a list")
+            }
+            FunctionKind::Single => {
+                format!("{name} works on one row; write ORDER BY at the end of the query")
+            }
+        };
+        refuse_clause(format!("the call {name}(.. ORDER BY ..) is not supported: {instead}"))
+    }
 }
 
 pub(in crate::sql) fn reads_table(body: &SetExpr, name: &Ident) -> bool {

@@ -28,19 +28,6 @@ const RELATIONS: usize = 1_000;
 /// Maximum number of consecutive comparisons, as in `a = b = c`, whose planning time is quadratic.
 const COMPARISONS: usize = 200;
 
-/// The numbers of consecutive operators of each kind on one level of parentheses.
-#[derive(Clone, Copy, Default)]
-struct OperatorLevel {
-    operators: usize,
-    /// Number of casts and subscripts, which bind tighter than arithmetic.
-    tight: usize,
-    /// Number of predicates such as IS NULL, which bind looser than arithmetic.
-    loose: usize,
-    comparisons: usize,
-    balanced: usize,
-    relations: usize,
-}
-
 /// Returns an error for a text that is too deep for planners, or that nests more parentheses and CASE than
 /// the parser accepts (`datafusion.sql_parser.recursion_limit`). The parser parses each nesting level
 /// twice, so its time is exponential in the depth.
@@ -54,165 +41,269 @@ pub(in crate::sql) fn check_depth(
     }
     // This check accepts an invalid text. The parser reports the error later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else { return Ok(()) };
-    let mut levels = vec![OperatorLevel::default()];
-    let mut most = OperatorLevel::default();
-    let (mut cases, mut nested) = (0usize, 0usize);
+    let mut depth = StatementDepth::default();
     for token in &tokens {
-        nested = nested.max(levels.len() + cases);
-        let Some(level) = levels.last_mut() else { return Ok(()) };
-        match token {
-            Token::LParen | Token::LBrace => {
-                let outer = *level;
-                levels.push(OperatorLevel { relations: 0, ..outer });
-                continue;
+        depth.add_token(find_depth_effect(token));
+    }
+    depth.check_limits(most_nested)
+}
+
+/// The effect of a token on the depth of the syntax tree.
+#[derive(Clone, Copy)]
+enum DepthEffect {
+    /// `(`, whose content is an operand of the operators before it, as in `a + (b + c)`.
+    OpenParenthesis,
+    CloseParenthesis,
+    OpenCase,
+    CloseCase,
+    /// `;`
+    EndStatement,
+    /// A comma, or a word such as SELECT, before an expression that is no operand of those before it.
+    BeginExpression,
+    /// UNION or JOIN, as in `a JOIN b JOIN c`: one more relation, and the beginning of an expression.
+    BeginRelation,
+    /// `|>`, whose left side is a whole query.
+    Pipe,
+    /// AND or OR. The operators in one operand do not add to the depth of the next operand.
+    Logical,
+    /// `||`
+    Concat,
+    /// Arithmetic, which ends a sequence of casts: `a::INT + b::INT` has one cast in a row.
+    Arithmetic,
+    Comparison,
+    /// XOR and EXPLAIN, as in `EXPLAIN EXPLAIN SELECT 1`.
+    Nested,
+    /// A cast or subscript, which binds tighter than arithmetic.
+    Tight,
+    /// A predicate such as IS NULL, which binds looser than arithmetic.
+    Loose,
+    /// A name, a literal, or a space.
+    Nothing,
+}
+
+fn find_depth_effect(token: &Token) -> DepthEffect {
+    match token {
+        Token::LParen | Token::LBrace => DepthEffect::OpenParenthesis,
+        Token::RParen | Token::RBrace => DepthEffect::CloseParenthesis,
+        Token::SemiColon => DepthEffect::EndStatement,
+        Token::Comma => DepthEffect::BeginExpression,
+        Token::StringConcat => DepthEffect::Concat,
+        Token::VerticalBarRightAngleBracket => DepthEffect::Pipe,
+        Token::DoubleColon | Token::LBracket => DepthEffect::Tight,
+        Token::Plus
+        | Token::Minus
+        | Token::Mul
+        | Token::Div
+        | Token::DuckIntDiv
+        | Token::Mod
+        | Token::Caret
+        | Token::Pipe
+        | Token::Ampersand
+        | Token::ShiftLeft
+        | Token::ShiftRight => DepthEffect::Arithmetic,
+        Token::Tilde
+        | Token::TildeAsterisk
+        | Token::ExclamationMarkTilde
+        | Token::ExclamationMarkTildeAsterisk
+        | Token::ExclamationMark
+        | Token::Arrow
+        | Token::LongArrow
+        | Token::HashArrow
+        | Token::HashLongArrow
+        | Token::AtArrow
+        | Token::ArrowAt
+        | Token::Overlap => DepthEffect::Loose,
+        Token::Eq
+        | Token::DoubleEq
+        | Token::Neq
+        | Token::Lt
+        | Token::LtEq
+        | Token::Gt
+        | Token::GtEq
+        | Token::Spaceship => DepthEffect::Comparison,
+        Token::Word(word) if word.quote_style.is_none() => find_keyword_effect(word.keyword),
+        _ => DepthEffect::Nothing,
+    }
+}
+
+fn find_keyword_effect(keyword: Keyword) -> DepthEffect {
+    match keyword {
+        Keyword::CASE => DepthEffect::OpenCase,
+        Keyword::END => DepthEffect::CloseCase,
+        Keyword::AND | Keyword::OR => DepthEffect::Logical,
+        Keyword::AT | Keyword::COLLATE => DepthEffect::Tight,
+        Keyword::XOR | Keyword::EXPLAIN => DepthEffect::Nested,
+        Keyword::NOT
+        | Keyword::IS
+        | Keyword::LIKE
+        | Keyword::ILIKE
+        | Keyword::IN
+        | Keyword::BETWEEN
+        | Keyword::SIMILAR => DepthEffect::Loose,
+        Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::JOIN => {
+            DepthEffect::BeginRelation
+        }
+        Keyword::SELECT
+        | Keyword::FROM
+        | Keyword::WHERE
+        | Keyword::GROUP
+        | Keyword::HAVING
+        | Keyword::ORDER
+        | Keyword::LIMIT
+        | Keyword::ON
+        | Keyword::WHEN
+        | Keyword::THEN
+        | Keyword::ELSE => DepthEffect::BeginExpression,
+        _ => DepthEffect::Nothing,
+    }
+}
+
+/// The numbers of consecutive operators of each kind on one level of parentheses.
+#[derive(Clone, Copy, Default)]
+struct OperatorLevel {
+    operators: usize,
+    /// Number of casts and subscripts, which bind tighter than arithmetic.
+    tight: usize,
+    /// Number of predicates such as IS NULL, which bind looser than arithmetic.
+    loose: usize,
+    comparisons: usize,
+    balanced: usize,
+    relations: usize,
+}
+
+impl OperatorLevel {
+    /// Returns the counts where a new expression begins, which is no operand of those before it.
+    fn begin_expression(self) -> Self {
+        Self { relations: self.relations, ..Self::default() }
+    }
+
+    /// Returns the counts in parentheses. The tree within them is below the operators before them.
+    fn open_parenthesis(self) -> Self {
+        Self { relations: 0, ..self }
+    }
+}
+
+/// The longest sequences of operators in a statement, and its deepest nesting.
+#[derive(Default)]
+struct StatementDepth {
+    level: OperatorLevel,
+    /// The levels of the parentheses around `level`.
+    outer_levels: Vec<OperatorLevel>,
+    open_cases: usize,
+    /// Maximum number of parentheses and CASE around a token.
+    nested: usize,
+    /// The longest sequence for each of [`SEQUENCE_LIMITS`].
+    longest: [usize; SEQUENCE_LIMITS.len()],
+}
+
+impl StatementDepth {
+    fn add_token(&mut self, effect: DepthEffect) {
+        self.nested = self.nested.max(self.outer_levels.len() + self.open_cases);
+        let level = &mut self.level;
+        match effect {
+            DepthEffect::OpenParenthesis => {
+                self.outer_levels.push(*level);
+                *level = level.open_parenthesis();
             }
-            Token::RParen | Token::RBrace => {
-                if levels.len() > 1 {
-                    levels.pop();
+            DepthEffect::CloseParenthesis => {
+                if let Some(outer) = self.outer_levels.pop() {
+                    *level = outer;
                 }
-                continue;
             }
-            Token::SemiColon => *level = OperatorLevel::default(),
-            Token::Comma => {
-                *level = OperatorLevel { relations: level.relations, ..OperatorLevel::default() }
+            DepthEffect::OpenCase => self.open_cases += 1,
+            DepthEffect::CloseCase => self.open_cases = self.open_cases.saturating_sub(1),
+            DepthEffect::EndStatement => *level = OperatorLevel::default(),
+            DepthEffect::BeginExpression => *level = level.begin_expression(),
+            DepthEffect::BeginRelation => {
+                *level = level.begin_expression();
+                level.relations += 1;
             }
-            Token::StringConcat => level.balanced += 1,
-            Token::VerticalBarRightAngleBracket => level.relations += 1,
-            Token::DoubleColon | Token::LBracket => level.tight += 1,
-            Token::Plus
-            | Token::Minus
-            | Token::Mul
-            | Token::Div
-            | Token::DuckIntDiv
-            | Token::Mod
-            | Token::Caret
-            | Token::Pipe
-            | Token::Ampersand
-            | Token::ShiftLeft
-            | Token::ShiftRight => {
+            DepthEffect::Pipe => level.relations += 1,
+            DepthEffect::Logical => {
+                *level = OperatorLevel { balanced: level.balanced + 1, ..level.begin_expression() }
+            }
+            DepthEffect::Concat => level.balanced += 1,
+            DepthEffect::Arithmetic => {
                 level.operators += 1;
                 level.tight = 0;
             }
-            Token::Tilde
-            | Token::TildeAsterisk
-            | Token::ExclamationMarkTilde
-            | Token::ExclamationMarkTildeAsterisk
-            | Token::ExclamationMark
-            | Token::Arrow
-            | Token::LongArrow
-            | Token::HashArrow
-            | Token::HashLongArrow
-            | Token::AtArrow
-            | Token::ArrowAt
-            | Token::Overlap => level.loose += 1,
-            Token::Eq
-            | Token::DoubleEq
-            | Token::Neq
-            | Token::Lt
-            | Token::LtEq
-            | Token::Gt
-            | Token::GtEq
-            | Token::Spaceship => {
+            DepthEffect::Comparison => {
                 level.operators += 1;
                 level.comparisons += 1;
                 level.tight = 0;
             }
-            Token::Word(word) if word.quote_style.is_none() => match word.keyword {
-                Keyword::CASE => cases += 1,
-                Keyword::END => cases = cases.saturating_sub(1),
-                Keyword::AND | Keyword::OR => {
-                    level.balanced += 1;
-                    // The operators in one operand of AND or OR do not add to the depth of the next operand.
-                    level.operators = 0;
-                    level.comparisons = 0;
-                    level.tight = 0;
-                    level.loose = 0;
-                }
-                Keyword::AT | Keyword::COLLATE => level.tight += 1,
-                Keyword::XOR | Keyword::EXPLAIN => level.operators += 1,
-                Keyword::NOT
-                | Keyword::IS
-                | Keyword::LIKE
-                | Keyword::ILIKE
-                | Keyword::IN
-                | Keyword::BETWEEN
-                | Keyword::SIMILAR => level.loose += 1,
-                Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::JOIN => {
-                    *level = OperatorLevel {
-                        relations: level.relations + 1,
-                        ..OperatorLevel::default()
-                    };
-                }
-                Keyword::SELECT
-                | Keyword::FROM
-                | Keyword::WHERE
-                | Keyword::GROUP
-                | Keyword::HAVING
-                | Keyword::ORDER
-                | Keyword::LIMIT
-                | Keyword::ON
-                | Keyword::WHEN
-                | Keyword::THEN
-                | Keyword::ELSE => {
-                    *level =
-                        OperatorLevel { relations: level.relations, ..OperatorLevel::default() };
-                }
-                _ => {}
-            },
-            _ => {}
+            DepthEffect::Nested => level.operators += 1,
+            DepthEffect::Tight => level.tight += 1,
+            DepthEffect::Loose => level.loose += 1,
+            DepthEffect::Nothing => return,
         }
-        most.operators = most.operators.max(level.operators);
-        most.tight = most.tight.max(level.tight.saturating_add(level.loose));
-        most.comparisons = most.comparisons.max(level.comparisons);
-        most.balanced = most.balanced.max(level.balanced);
-        most.relations = most.relations.max(level.relations);
+        for (longest, limit) in self.longest.iter_mut().zip(&SEQUENCE_LIMITS) {
+            *longest = (*longest).max((limit.length)(level));
+        }
     }
-    for (found, limit, what, instead) in [
-        (
-            most.operators,
-            OPERATORS,
-            "operators in a row",
-            "use a function on a list instead, as in ragged_sum([a, b, ..])",
-        ),
-        (
-            most.tight,
-            NESTED,
-            "casts, subscripts and predicates in a row",
-            "compute parts of the expression in WITH, or separate them with AND",
-        ),
-        (
-            most.balanced,
-            BALANCED,
-            "AND, OR or || in a row",
-            "use x IN (..), or join a table of the values",
-        ),
-        (
-            most.relations,
-            RELATIONS,
-            "joins, unions or |> in a row",
-            "store intermediate results with CREATE TABLE .. AS SELECT",
-        ),
-        (
-            most.comparisons,
-            COMPARISONS,
-            "comparisons in a row",
-            "separate them with AND, or use x IN (..)",
-        ),
-        (
-            nested.saturating_sub(1),
+
+    fn check_limits(&self, most_nested: usize) -> Result<()> {
+        for (longest, limit) in self.longest.iter().zip(&SEQUENCE_LIMITS) {
+            refuse_above(limit.most, *longest, limit.what, limit.instead)?;
+        }
+        refuse_above(
             most_nested,
+            self.nested,
             "nested parentheses or CASE",
             "move parts of the statement into WITH queries",
-        ),
-    ] {
-        if found > limit {
-            return plan_err!(
-                "the statement has {found} {what}, but at most {limit} are supported; {instead}"
-            );
-        }
+        )
+    }
+}
+
+fn refuse_above(limit: usize, found: usize, what: &str, instead: &str) -> Result<()> {
+    if found > limit {
+        return plan_err!(
+            "the statement has {found} {what}, but at most {limit} are supported; {instead}"
+        );
     }
     Ok(())
 }
+
+/// The maximum length of a sequence of operators, with the words of the error for a longer one.
+struct SequenceLimit {
+    length: fn(&OperatorLevel) -> usize,
+    most: usize,
+    what: &'static str,
+    instead: &'static str,
+}
+
+const SEQUENCE_LIMITS: [SequenceLimit; 5] = [
+    SequenceLimit {
+        length: |level| level.operators,
+        most: OPERATORS,
+        what: "operators in a row",
+        instead: "use a function on a list instead, as in ragged_sum([a, b, ..])",
+    },
+    SequenceLimit {
+        length: |level| level.tight.saturating_add(level.loose),
+        most: NESTED,
+        what: "casts, subscripts and predicates in a row",
+        instead: "compute parts of the expression in WITH, or separate them with AND",
+    },
+    SequenceLimit {
+        length: |level| level.balanced,
+        most: BALANCED,
+        what: "AND, OR or || in a row",
+        instead: "use x IN (..), or join a table of the values",
+    },
+    SequenceLimit {
+        length: |level| level.relations,
+        most: RELATIONS,
+        what: "joins, unions or |> in a row",
+        instead: "store intermediate results with CREATE TABLE .. AS SELECT",
+    },
+    SequenceLimit {
+        length: |level| level.comparisons,
+        most: COMPARISONS,
+        what: "comparisons in a row",
+        instead: "separate them with AND, or use x IN (..)",
+    },
+];
 
 /// Length in bytes below which no text is too deep: each level takes two characters or more.
 const DEEP: usize = 256;

@@ -14,6 +14,9 @@ use crate::functions::{mask_fields, remove_hidden_values, stock_field};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, map_named};
 use crate::sql::sources::listing::FilesTable;
 
+/// `SELECT max(s['a']) FROM t WHERE s IS NULL` is a number, the value that Arrow stores below the
+/// NULL, without this rule.
+///
 /// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that return the
 /// values below a NULL struct or list, and masks the structs that `unnest` divides into columns.
 ///
@@ -81,6 +84,8 @@ fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
     unnest.with_new_exprs(unnest.expressions(), vec![LogicalPlan::Projection(masked)])
 }
 
+/// `SELECT s.a FROM 't.parquet'` reads all fields of `s` without this rule.
+///
 /// Logical optimizer rule, the last of each pass: restores DataFusion's `get_field` for columns of
 /// Parquet files, whose NULL structs have no values unless a field is not nullable. Scans read
 /// single fields of a struct only for this function.

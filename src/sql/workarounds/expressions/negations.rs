@@ -5,6 +5,9 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 
 use crate::sql::base::expression_parts::rewrite_parts;
 
+/// `SELECT * FROM 't.parquet' WHERE -x > 5` fails without this rule if the file has the least
+/// integer.
+///
 /// Analyzer rule: rewrites `-x` of a signed integer to `0 - x`.
 ///
 /// DataFusion 55 negates integers with wrap-around, except where it negates the statistics of a Parquet file

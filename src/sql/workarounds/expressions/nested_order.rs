@@ -17,6 +17,9 @@ use crate::functions::{are_scalars, compare_nested, declare, to_columnar};
 use crate::sql::base::expression_parts::{find_columns_below, rewrite_node};
 use crate::sql::workarounds::subqueries::subquery_conditions::rewrite_quantified;
 
+/// `SELECT [1, NULL] < [1, 2]` is true without this rule, although ORDER BY returns `[1, 2]` before
+/// `[1, NULL]`.
+///
 /// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.
 ///
 /// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST and NULLS

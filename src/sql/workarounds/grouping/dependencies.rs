@@ -49,6 +49,9 @@ impl ScalarUDFImpl for ComputedColumn {
     }
 }
 
+/// `SELECT DISTINCT k FROM (SELECT k, unnest(v) AS v FROM (SELECT k, array_agg(v) AS v FROM t GROUP
+/// BY k))` returns each `k` once per element without this rule.
+///
 /// Analyzer rule: inserts a projection, which has no functional dependencies, below each `Unnest`
 /// whose input may have some. No `Unnest` of the result inherits functional dependencies, before or
 /// after optimization.

@@ -21,6 +21,8 @@ use crate::sql::base::expression_parts::{has_part, map_named, rewrite_node};
 use crate::sql::workarounds::grouping::computed_keys::is_key_column;
 use serrate_core::internal::{holds_float, to_canonical_floats};
 
+/// `SELECT f FROM t WHERE f < 0.0` returns -0.0 without this rule.
+///
 /// Logical optimizer rule: makes -0.0 equal 0.0, and all NaN equal, in comparisons, sorts, groups
 /// and joins.
 ///
@@ -72,6 +74,8 @@ pub(in crate::sql) fn unify_float_keys(
     })
 }
 
+/// `SELECT 0.0 IN (-0.0)` is false without this rule.
+///
 /// Logical optimizer rule, before constants are folded: compares constant floats by their [`make_float_key`].
 ///
 /// [`unify_float_keys`] runs too late for these: constant folding has already made `0.0 IN (-0.0)` false, and has

@@ -14,6 +14,9 @@ use datafusion::optimizer::OptimizerConfig;
 use crate::functions::declare;
 use crate::sql::workarounds::sorting::sorts::has_comparison;
 
+/// `SELECT * FROM (SELECT *, row_number() OVER (ORDER BY a, id) AS n FROM (SELECT *, [[1]] AS a
+/// FROM t)) WHERE n <= 2` fails without this rule.
+///
 /// Logical optimizer rule, after all others: replaces constant columns of lists of lists with function calls.
 ///
 /// DataFusion 55 derives an interval from each constant of a projection, and compares the two equal bounds of

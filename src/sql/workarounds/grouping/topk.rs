@@ -8,6 +8,9 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 
 use serrate_core::internal::holds_float;
 
+/// `SELECT DISTINCT v FROM t ORDER BY v DESC LIMIT 2` over floats with NaN loses a row or panics
+/// without this rule.
+///
 /// Physical optimizer rule: removes the limit that DataFusion pushes from ORDER BY .. LIMIT into an
 /// aggregate, if the aggregate has float keys or values.
 ///
@@ -25,6 +28,9 @@ pub(in crate::sql) fn remove_float_limits(
     })
 }
 
+/// `SELECT DISTINCT k, count(*) OVER (PARTITION BY k) AS n FROM t LIMIT 30` fails without this
+/// rule.
+///
 /// Physical optimizer rule: removes the limit of DISTINCT .. LIMIT from an aggregate over sorted rows.
 ///
 /// DataFusion gives the limit to an aggregate of rows without an order. If a later rule sorts the

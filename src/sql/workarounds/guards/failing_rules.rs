@@ -7,6 +7,8 @@ use crate::functions::{StockFact, has_fact};
 
 const SIMPLIFY: &str = "simplify_expressions";
 
+/// `SELECT CASE WHEN false THEN CAST('' AS BIGINT) ELSE 1 END` fails without this rule.
+///
 /// Applies rules of DataFusion only to the nodes or plans for which they succeed.
 ///
 /// * `single_distinct_aggregation_to_group_by` gives the keys of its inner GROUP BY the names of the outer

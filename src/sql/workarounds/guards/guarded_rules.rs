@@ -29,6 +29,9 @@ use crate::sql::exec::{hide_node, pass_through};
 use crate::sql::workarounds::guards::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 
+/// `SELECT b.id, b.v FROM small a RIGHT JOIN big b ON a.id = b.id WHERE a.id IS NULL` over Parquet
+/// files returns no row without this function.
+///
 /// Applies `FilterPushdown`, `FilterPushdown(Post)` or `ProjectionPushdown` so that it moves nothing past a node
 /// where columns would be mixed up.
 ///

@@ -5,6 +5,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::OptimizerConfig;
 
+/// `SELECT * FROM 't.parquet' p JOIN 't.parquet' q ON p.k = q.k` fails without this rule if `k` is
+/// a dictionary of integers.
+///
 /// Logical optimizer rule: joins dictionaries of integers by their values.
 ///
 /// A hash join with one key that has the bounds of its keys, for a filter of the other side, stores

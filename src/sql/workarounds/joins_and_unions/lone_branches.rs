@@ -8,6 +8,9 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::sql::workarounds::joins_and_unions::unions::name_columns;
 
+/// `SELECT id FROM (SELECT id FROM a WHERE false UNION ALL SELECT b.id FROM a, b) q WHERE id < 4`
+/// compares `a.id` instead of `b.id` without this rule.
+///
 /// Makes the rule `propagate_empty_relation` keep the tables of the columns of a branch of UNION.
 ///
 /// If all other branches are empty, the rule replaces the union with a projection of the branch to
@@ -36,6 +39,10 @@ pub(in crate::sql) fn keep_branch_tables(
     })
 }
 
+/// `SELECT * FROM (SELECT c1 AS c0, c0 AS c1 FROM (SELECT id AS c0, id AS c1 FROM u WHERE false
+/// UNION ALL (SELECT k, x FROM u UNION ALL SELECT x, k FROM u WHERE k > 1))) ORDER BY c0, c1` fails
+/// without this rule.
+///
 /// Makes the rule `propagate_empty_relation` keep the column names of a UNION if several branches remain.
 ///
 /// The rule keeps the schema of the union, but the physical union takes the column names of its

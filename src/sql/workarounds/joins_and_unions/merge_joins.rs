@@ -8,6 +8,9 @@ use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
 
+/// `SELECT * FROM a FULL JOIN b ON a.id = b.id AND b.y > 5` over columns that are NOT NULL fails
+/// without this rule after `SET datafusion.optimizer.prefer_hash_join = false`.
+///
 /// Physical optimizer rule: replaces two kinds of sort-merge joins with hash joins: joins with a
 /// condition besides their keys, and semi and anti joins with a key that is not a boolean, integer,
 /// string, `Date32` or timestamp without time zone.

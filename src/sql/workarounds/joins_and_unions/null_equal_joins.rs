@@ -6,6 +6,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{EmptyRelation, Join, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+/// `SELECT a.id FROM a JOIN c ON a.k IS NOT DISTINCT FROM c.k WHERE a.s = c.s` returns rows in
+/// which both `s` are NULL without this rule.
+///
 /// Applies two rules so that no join gets both keys for which NULL equals NULL and other keys.
 ///
 /// A join with `a.x IS NOT DISTINCT FROM b.x`, or with the outer values of a correlated subquery, compares

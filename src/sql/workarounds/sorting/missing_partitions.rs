@@ -9,6 +9,9 @@ use datafusion::physical_plan::{
     Distribution, ExecutionPlan, ExecutionPlanProperties, Partitioning,
 };
 
+/// `SELECT e, count(*) FROM (SELECT id AS e, flag FROM t ORDER BY flag) s GROUP BY e ORDER BY 1`
+/// fails without this rule if `t` has two partitions and no rows.
+///
 /// Physical optimizer rule: runs `EnsureRequirements` again if the input of a node is not
 /// partitioned by the key that the node requires.
 ///

@@ -25,6 +25,9 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{one_input, same_statistics};
 
+/// `SELECT id, k FROM (SELECT id, 1 AS k FROM t WHERE id = 3 UNION ALL SELECT id, id AS k FROM t
+/// WHERE id < 3) ORDER BY k` fails without this rule.
+///
 /// Physical optimizer rule, before plans are checked: adds the required sorts that are missing.
 ///
 /// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another input by a
@@ -92,6 +95,8 @@ fn replace_inputs(
     node.replace_children(inputs, anew)
 }
 
+/// `SELECT DISTINCT id AS a, [[1]] AS c FROM t` fails without this rule if `t` has several batches.
+///
 /// Physical optimizer rule, before [`add_missing_sorts`]: hides the order of the input from an aggregation whose
 /// group keys have a type without scalar comparison.
 ///
@@ -122,6 +127,9 @@ pub(in crate::sql) fn hide_unordered_keys(
     Ok(plan.data)
 }
 
+/// The result of `SELECT k, count(*) FROM (SELECT 'a' AS k FROM t) GROUP BY ROLLUP (k) ORDER BY k
+/// NULLS FIRST` is not sorted without this rule.
+///
 /// Physical optimizer rule, before the rules for joins and sorts: hides from outer joins, GROUPING
 /// SETS, ROLLUP and CUBE which columns of their input are constant or equal.
 ///

@@ -45,38 +45,18 @@ pub(in crate::sql) fn share_rows(plan: &Arc<LogicalPlan>) -> Result<Option<Arc<L
 }
 
 /// Makes all references to a CTE share its rows if its rows may differ from run to run.
-///
-/// The copies of the plan of a CTE, one per reference, are recognized by their shared schema `Arc`, or by that
-/// of the alias from which they were rewritten (see [`keep_copies`]).
 pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     // Only a session of Serrate can plan a `SharedRows` node.
     if !state.analyzer().rules.iter().any(|rule| rule.name() == SHARED_ONCE) {
         return Ok(plan);
     }
-    // The schemas are identified by address. The map keeps them alive, so that no address is reused.
-    let mut seen: HashMap<usize, CteCopies> = HashMap::new();
-    plan.apply_with_subqueries(|node| {
-        let LogicalPlan::SubqueryAlias(alias) = node else {
-            return Ok(TreeNodeRecursion::Continue);
-        };
-        match seen.get_mut(&find_original_address(alias)) {
-            Some(named) => {
-                named.places += 1;
-                named.equal &= is_same_cte(&named.first, alias);
-                Ok(TreeNodeRecursion::Jump)
-            }
-            None => {
-                let named = CteCopies { first: alias.clone(), places: 1, equal: true };
-                seen.insert(find_original_address(alias), named);
-                Ok(TreeNodeRecursion::Continue)
-            }
-        }
-    })?;
-    let mut shared: HashMap<usize, (u64, Arc<LogicalPlan>)> = HashMap::new();
-    for (at, CteCopies { first, places, equal }) in &seen {
-        if *places > 1 && *equal && !is_determined(&first.input)? && is_independent(&first.input)? {
+    // The copies keep the schemas alive until the plan is changed.
+    let ctes = find_ctes(&plan)?;
+    let mut shared: HashMap<AliasId, (u64, Arc<LogicalPlan>)> = HashMap::new();
+    for (alias, copies) in &ctes {
+        if copies.must_share()? {
             let id = IDS.fetch_add(1, Atomic::Relaxed);
-            shared.insert(*at, (id, Arc::clone(&first.input)));
+            shared.insert(*alias, (id, Arc::clone(&copies.first.input)));
         }
     }
     if shared.is_empty() {
@@ -84,7 +64,7 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
     }
     let plan = plan.transform_down_with_subqueries(|node| {
         let LogicalPlan::SubqueryAlias(alias) = &node else { return Ok(Transformed::no(node)) };
-        let Some((id, input)) = shared.get(&find_original_address(alias)) else {
+        let Some((id, input)) = shared.get(&AliasId::find_original(alias)) else {
             return Ok(Transformed::no(node));
         };
         let input = SharedRows::plan(input.as_ref().clone(), *id);
@@ -94,11 +74,34 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
     Ok(plan.data)
 }
 
+/// Finds the copies of each alias, among them those of each CTE. Does not search the plans of further copies.
+fn find_ctes(plan: &LogicalPlan) -> Result<HashMap<AliasId, CteCopies>> {
+    let mut ctes: HashMap<AliasId, CteCopies> = HashMap::new();
+    plan.apply_with_subqueries(|node| {
+        let LogicalPlan::SubqueryAlias(alias) = node else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        match ctes.get_mut(&AliasId::find_original(alias)) {
+            Some(copies) => {
+                copies.places += 1;
+                copies.equal &= is_same_cte(&copies.first, alias);
+                Ok(TreeNodeRecursion::Jump)
+            }
+            None => {
+                let copies = CteCopies { first: alias.clone(), places: 1, equal: true };
+                ctes.insert(AliasId::find_original(alias), copies);
+                Ok(TreeNodeRecursion::Continue)
+            }
+        }
+    })?;
+    Ok(ctes)
+}
+
 /// Returns a copy of the plan of a view for one reference to the view. Nodes of the plan that share rows also share
 /// rows in the copy, but not with other copies.
 pub(in crate::sql) fn copy_shared_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // The schemas are identified by address. The map keeps them alive, so that no address is reused.
-    let mut schemas: HashMap<usize, (DFSchemaRef, DFSchemaRef)> = HashMap::new();
+    // For each alias, its schema, which the map keeps alive, and the schema of its copy.
+    let mut schemas: HashMap<AliasId, (DFSchemaRef, DFSchemaRef)> = HashMap::new();
     let mut ids: HashMap<u64, u64> = HashMap::new();
     let plan = plan.transform_down_with_subqueries(|node| {
         if let Some(shared) = SharedRows::from_plan(&node) {
@@ -106,7 +109,7 @@ pub(in crate::sql) fn copy_shared_rows(plan: LogicalPlan) -> Result<LogicalPlan>
             return Ok(Transformed::yes(SharedRows::plan(shared.input.clone(), id)));
         }
         let LogicalPlan::SubqueryAlias(mut alias) = node else { return Ok(Transformed::no(node)) };
-        let (_, own) = schemas.entry(find_address(&alias)).or_insert_with(|| {
+        let (_, own) = schemas.entry(AliasId::from_alias(&alias)).or_insert_with(|| {
             (Arc::clone(&alias.schema), Arc::new(alias.schema.as_ref().clone()))
         });
         alias.schema = Arc::clone(own);
@@ -123,6 +126,15 @@ struct CteCopies {
     equal: bool,
 }
 
+impl CteCopies {
+    /// Whether the rows of the copies may differ although they are those of one CTE, and can be computed once because
+    /// they depend on no query around the CTE.
+    fn must_share(&self) -> Result<bool> {
+        let input = &self.first.input;
+        Ok(self.places > 1 && self.equal && !is_determined(input)? && is_independent(input)?)
+    }
+}
+
 /// Whether two copies of a CTE have the same rows and columns. Either copy may have been rewritten.
 fn is_same_cte(a: &SubqueryAlias, b: &SubqueryAlias) -> bool {
     if Arc::ptr_eq(&a.schema, &b.schema) {
@@ -136,18 +148,36 @@ fn columns_of(alias: &SubqueryAlias) -> impl Iterator<Item = (&String, &DataType
     alias.schema.fields().iter().map(|field| (field.name(), field.data_type()))
 }
 
-fn find_address(alias: &SubqueryAlias) -> usize {
-    Arc::as_ptr(&alias.schema).addr()
-}
+/// The identity of an alias in a plan: the address of its schema.
+///
+/// DataFusion clones the plan of a CTE for each reference to it, as for `w` in `WITH w AS (SELECT random() AS r) SELECT *
+/// FROM w a, w b`, and a clone shares the `Arc` of the schema. So aliases of equal address are copies of one CTE, but
+/// only while the schema is in memory: the next schema may get the address of one that is dropped. Each map
+/// with such keys therefore has references to the schemas.
+///
+/// Changes of a relation during planning give each copy a schema of its own. [`REWRITTEN`] has the schema that such an
+/// alias had before.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct AliasId(usize);
 
-/// Returns the address of the schema that an alias had before the planner rewrote it.
-fn find_original_address(alias: &SubqueryAlias) -> usize {
-    find_original_schema(alias).as_ptr().addr()
+impl AliasId {
+    fn from_alias(alias: &SubqueryAlias) -> Self {
+        Self(Arc::as_ptr(&alias.schema).addr())
+    }
+
+    fn from_schema(schema: &Weak<DFSchema>) -> Self {
+        Self(schema.as_ptr().addr())
+    }
+
+    /// Returns the identity that an alias had before its relation was changed.
+    fn find_original(alias: &SubqueryAlias) -> Self {
+        Self::from_schema(&find_original_schema(alias))
+    }
 }
 
 fn find_original_schema(alias: &SubqueryAlias) -> Weak<DFSchema> {
     lock_rewritten()
-        .get(&find_address(alias))
+        .get(&AliasId::from_alias(alias))
         .map_or_else(|| Arc::downgrade(&alias.schema), |found| Weak::clone(&found.original))
 }
 
@@ -158,10 +188,10 @@ struct Rewritten {
     original: Weak<DFSchema>,
 }
 
-/// The rewritten aliases of the plans in memory, by the addresses of their schemas.
-static REWRITTEN: LazyLock<Mutex<HashMap<usize, Rewritten>>> = LazyLock::new(Mutex::default);
+/// The rewritten aliases of the plans in memory.
+static REWRITTEN: LazyLock<Mutex<HashMap<AliasId, Rewritten>>> = LazyLock::new(Mutex::default);
 
-fn lock_rewritten() -> MutexGuard<'static, HashMap<usize, Rewritten>> {
+fn lock_rewritten() -> MutexGuard<'static, HashMap<AliasId, Rewritten>> {
     REWRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -190,10 +220,10 @@ pub(in crate::sql) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> R
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::SubqueryAlias(alias) = node
             && let Some(Some(original)) = originals.get(&name_of(alias))
-            && find_address(alias) != original.as_ptr().addr()
+            && AliasId::from_alias(alias) != AliasId::from_schema(original)
         {
             let (schema, original) = (Arc::downgrade(&alias.schema), Weak::clone(original));
-            rewritten.insert(find_address(alias), Rewritten { schema, original });
+            rewritten.insert(AliasId::from_alias(alias), Rewritten { schema, original });
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
@@ -214,6 +244,9 @@ fn name_of(alias: &SubqueryAlias) -> AliasName {
 /// Name of the rule [`share_results`].
 pub(in crate::sql) const SHARED_ONCE: &str = "serrate_shared_once";
 
+/// `WITH x AS (SELECT random() AS r) SELECT count(*) FROM x p, x q WHERE p.r = q.r` is 0 without
+/// this rule and [`share_ctes`].
+///
 /// Analyzer rule, after all rules that create [`SharedRows`]: makes nodes with the same `id` share
 /// one result, and replaces a node by its input if no other node has its `id`.
 pub(in crate::sql) fn share_results(plan: LogicalPlan) -> Result<LogicalPlan> {

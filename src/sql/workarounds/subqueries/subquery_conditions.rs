@@ -22,6 +22,9 @@ const VALUE: &str = "__serrate_in";
 const COUNT: &str = "__serrate_count";
 const ANSWER: &str = "__serrate_exists";
 
+/// `SELECT k FROM t WHERE 7 NOT IN (SELECT id FROM (VALUES (1), (NULL)) n(id))` returns the rows of
+/// `t` without this rule.
+///
 /// Analyzer rule: rewrites conditions with subqueries to forms that DataFusion decorrelates correctly.
 ///
 /// DataFusion 55 converts such conditions to joins:

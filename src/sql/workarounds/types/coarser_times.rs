@@ -21,6 +21,9 @@ static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
         .map(|unit| Arc::new(ScalarUDF::new_from_impl(CountIn { unit })))
 });
 
+/// `SELECT TIMESTAMP '1969-12-31 23:59:59.3'::TIMESTAMP(0)` is 1970-01-01 00:00:00 without this
+/// rule.
+///
 /// Analyzer rule: rounds timestamps down where a cast, or `to_unixtime`, drops digits.
 ///
 /// Arrow rounds times before 1970 up, so that half a second before 1970 and half a second after

@@ -21,6 +21,8 @@ use crate::functions::{
 use crate::sql::base::expression_parts::{find_columns_below, has_part, map_named};
 use crate::sql::workarounds::types::times::take_branch_types;
 
+/// `SELECT 1e30::DOUBLE > CAST(1.2 AS DECIMAL(12, 2))` fails without this rule.
+///
 /// Analyzer rule, before DataFusion's type coercion.
 ///
 /// * Compares an integer with a float32 as doubles. DataFusion converts the integer to float32, which rounds it.

@@ -20,6 +20,9 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
         .map(|function| Arc::new(ScalarUDF::new_from_impl(function)))
 });
 
+/// `SELECT TIMESTAMP '2024-03-10 02:30:00' AT TIME ZONE 'America/New_York'`, a time that the clocks
+/// skip, fails without this rule.
+///
 /// Analyzer rule: converts local times that clocks skip or repeat to instants, as in PostgreSQL and
 /// DuckDB ([`zones`](crate::kernels::zones)).
 ///

@@ -20,6 +20,8 @@ use crate::sql::base::expression_parts::rewrite_node;
 use crate::sql::workarounds::sorting::sorts::has_comparison;
 use serrate_core::internal::to_canonical_floats;
 
+/// `SELECT sum(x) OVER (ORDER BY [[x]]) FROM (VALUES (1), (1), (2)) t(x)` fails without this rule.
+///
 /// Analyzer rule, before DataFusion's type coercion: replaces nested keys of windows and of ordered
 /// aggregates with strings that sort in the same order.
 ///

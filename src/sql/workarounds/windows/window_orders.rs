@@ -8,6 +8,9 @@ use datafusion::logical_expr::{
 use crate::functions::keep_window_order;
 use crate::sql::base::expression_parts::map_named;
 
+/// The result of `SELECT count(1) OVER (PARTITION BY g ORDER BY i ROWS BETWEEN 1 PRECEDING AND
+/// CURRENT ROW) AS n FROM t ORDER BY n` is not sorted without this rule.
+///
 /// Analyzer rule: marks the sliding frames of aggregates as non-causal, that is as dependent on later rows.
 ///
 /// DataFusion 55 assumes that the results of `count(x)` over a causal frame such as `ROWS BETWEEN 1 PRECEDING

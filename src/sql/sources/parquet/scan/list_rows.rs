@@ -17,7 +17,7 @@ use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::bytes::FetchedBytes;
-use super::scan_split::Split;
+use super::scan_split::{ListColumn, Split};
 use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, DecodedParts, ListsFile};
 use crate::sql::exec::cut_batches::BatchSize;
@@ -50,6 +50,89 @@ struct SequentialReader {
     group: usize,
 }
 
+/// The state of reading one column from piece to piece.
+#[derive(Debug, Default)]
+struct ColumnProgress {
+    /// The reader that can continue the last read.
+    open: Option<SequentialReader>,
+    /// The row group and the row in it at which the last read ended.
+    end: Option<(usize, usize)>,
+}
+
+/// Rows of the column with index `column` in the split, whose bytes must be fetched.
+#[derive(Debug)]
+struct ColumnRead {
+    column: usize,
+    rows: Range<usize>,
+    /// Whether a new [`SequentialReader`] reads the rows.
+    is_sequential: bool,
+}
+
+/// The way to read the spans of a piece from one column.
+#[derive(Debug, PartialEq)]
+enum SpanReading {
+    /// The open sequential reader reads on.
+    Continue,
+    /// A new sequential reader reads these rows, which later pieces may continue.
+    Sequential(Range<usize>),
+    /// Each span is read by itself.
+    Separate,
+}
+
+/// The rows to decode for a piece, with the sizes that decide how they are read.
+struct PieceSpans<'a> {
+    /// Ranges of rows in the row group: the rows of the piece, and the small gaps between them.
+    spans: &'a [Range<usize>],
+    /// Number of rows of the row group.
+    group_rows: usize,
+    leaves_per_row: usize,
+    /// Maximum number of leaves in a gap within a span.
+    gap_leaves: usize,
+    /// Maximum number of leaves to decode at once.
+    max_leaves: usize,
+}
+
+impl PieceSpans<'_> {
+    /// Chooses how to read a column. `open` has the rows that its open reader has not read yet, `is_indexed` is whether
+    /// reading can start at any page, and `follows` whether the first span begins where the last read ended.
+    fn choose_reading(
+        &self,
+        open: Option<&Range<usize>>,
+        is_indexed: bool,
+        follows: bool,
+    ) -> SpanReading {
+        let Some(first) = self.spans.first() else { return SpanReading::Separate };
+        if open.is_some_and(|open| self.can_continue(open, is_indexed)) {
+            return SpanReading::Continue;
+        }
+        // Without an offset index, every reader starts at the first page, so one reader reads all spans.
+        if !is_indexed {
+            return SpanReading::Sequential(first.start..self.group_rows);
+        }
+        let is_long = first.len().saturating_mul(self.leaves_per_row) >= self.max_leaves / 2;
+        if self.spans.len() == 1 && (is_long || follows) {
+            // The reader stops after some rows, because later rows may never be required.
+            let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD));
+            return SpanReading::Sequential(first.start..ahead.min(self.group_rows));
+        }
+        SpanReading::Separate
+    }
+
+    /// Whether a sequential reader with the rows `open` left can read the spans. With an offset index, it does so only
+    /// if it skips few leaves, because a new reader starts at the right page.
+    fn can_continue(&self, open: &Range<usize>, is_indexed: bool) -> bool {
+        let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) else {
+            return false;
+        };
+        if first.start < open.start || open.end < last.end {
+            return false;
+        }
+        let skipped = last.end.saturating_sub(open.start) - count_run_rows(self.spans);
+        !is_indexed
+            || skipped.saturating_mul(self.leaves_per_row) <= self.gap_leaves.saturating_mul(4)
+    }
+}
+
 pub(super) struct ListRows {
     split: Split,
     given: BoxStream<'static, Result<RecordBatch>>,
@@ -61,10 +144,8 @@ pub(super) struct ListRows {
     /// Index of the row group to which `fetched` belongs.
     group: usize,
     fetched: Arc<FetchedBytes>,
-    /// For each column, the reader that can continue the last read, or `None` if there is none.
-    going: Vec<Option<SequentialReader>>,
-    /// For each column, the row group and the row in it at which the last read ended.
-    ends: Vec<(usize, usize)>,
+    /// The state of each column of `split`.
+    progress: Vec<ColumnProgress>,
     pieces: VecDeque<RowGroupPiece>,
     ready: VecDeque<RecordBatch>,
     size: BatchSize,
@@ -92,8 +173,7 @@ impl ListRows {
             let rows = usize::try_from(group.num_rows()).unwrap_or(0);
             starts.push(starts.last().copied().unwrap_or(0).saturating_add(rows));
         }
-        let columns = split.columns.len();
-        let going = (0..columns).map(|_| None).collect();
+        let progress = split.columns.iter().map(|_| ColumnProgress::default()).collect();
         Self {
             split,
             given,
@@ -103,8 +183,7 @@ impl ListRows {
             starts,
             group: 0,
             fetched: Arc::new(FetchedBytes::new(bytes)),
-            ends: vec![(usize::MAX, 0); columns],
-            going,
+            progress,
             pieces: VecDeque::new(),
             ready: VecDeque::new(),
             size,
@@ -251,133 +330,134 @@ impl ListRows {
         Ok(())
     }
 
+    /// Decodes the rows `runs` of the columns of `split` with these indices.
     async fn decode_lists(
         &mut self,
         group: usize,
         columns: Range<usize>,
         runs: &[Range<usize>],
     ) -> Result<Vec<ArrayRef>> {
-        let per_row = self.leaves_per_row(group);
-        let gap = self.size.leaves / GAP;
-        let spans = fill_gaps(runs, gap / per_row);
-        let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
-            return Ok(Vec::new());
-        };
-        let all = match (self.starts.get(group), self.starts.get(group + 1)) {
+        let leaves_per_row = self.leaves_per_row(group);
+        let gap_leaves = self.size.leaves / GAP;
+        let spans = fill_gaps(runs, gap_leaves / leaves_per_row);
+        let Some(last) = spans.last() else { return Ok(Vec::new()) };
+        let group_rows = match (self.starts.get(group), self.starts.get(group + 1)) {
             (Some(start), Some(end)) => end - start,
             _ => last.end,
         };
-        let many = first.len().saturating_mul(per_row) >= self.compute_max_leaves() / 2;
-        // A sequential reader stops after some rows, because later rows may never be required.
-        let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
-        let passed = |next: usize| last.end.saturating_sub(next) - count_run_rows(&spans);
-        let mut wanted = Vec::new();
-        for at in columns.clone() {
-            let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
-            else {
-                continue;
-            };
-            let indexed = lists::indexed(&self.metadata, group, column.root);
-            let goes_on = going.as_ref().is_some_and(|going| {
-                let rows = going.reader.rows();
-                going.group == group
-                    && rows.start <= first.start
-                    && last.end <= rows.end
-                    && (!indexed
-                        || passed(rows.start).saturating_mul(per_row) <= gap.saturating_mul(4))
-            });
-            if goes_on {
-                continue;
+        let max_leaves = self.compute_max_leaves();
+        let piece =
+            PieceSpans { spans: &spans, group_rows, leaves_per_row, gap_leaves, max_leaves };
+        let reads = self.choose_reads(group, columns.clone(), &piece);
+        self.fetch_columns(group, &reads).await?;
+        let time = self.time.clone();
+        let timer = time.timer();
+        self.open_readers(group, &reads)?;
+        let decoded = self.decode_spans(group, columns, &spans, runs)?;
+        timer.done();
+        Ok(decoded)
+    }
+
+    /// Chooses how to read the spans of a piece from each column, and returns the rows to fetch. Closes the readers that
+    /// cannot continue.
+    fn choose_reads(
+        &mut self,
+        group: usize,
+        columns: Range<usize>,
+        piece: &PieceSpans<'_>,
+    ) -> Vec<ColumnRead> {
+        let start = piece.spans.first().map(|first| (group, first.start));
+        let mut reads = Vec::new();
+        let all = self.split.columns.iter().zip(&mut self.progress).enumerate();
+        for (at, (column, progress)) in all.take(columns.end).skip(columns.start) {
+            let open = progress.open.as_ref().filter(|open| open.group == group);
+            let open = open.map(|open| open.reader.rows());
+            let is_indexed = lists::indexed(&self.metadata, group, column.root);
+            let follows = progress.end == start;
+            match piece.choose_reading(open.as_ref(), is_indexed, follows) {
+                SpanReading::Continue => {}
+                SpanReading::Sequential(rows) => {
+                    progress.open = None;
+                    reads.push(ColumnRead { column: at, rows, is_sequential: true });
+                }
+                SpanReading::Separate => {
+                    progress.open = None;
+                    reads.extend(piece.spans.iter().map(|span| ColumnRead {
+                        column: at,
+                        rows: span.clone(),
+                        is_sequential: false,
+                    }));
+                }
             }
-            *going = None;
-            // A single range that is long or continues the last read gets a sequential reader.
-            // Without an offset index, one sequential reader reads all ranges.
-            let follows = self.ends.get(at) == Some(&(group, first.start));
-            let parts = match spans.len() == 1 && (many || follows) {
-                _ if !indexed => vec![(first.start..all, true)],
-                true => vec![(first.start..ahead, true)],
-                false => spans.iter().map(|span| (span.clone(), false)).collect(),
-            };
-            wanted.extend(parts.into_iter().map(|(rows, on)| (at, rows, on)));
         }
-        self.fetch_columns(group, &wanted).await?;
-        let timer = self.time.timer();
+        reads
+    }
+
+    /// Opens the sequential readers among `reads`, whose bytes are fetched.
+    fn open_readers(&mut self, group: usize, reads: &[ColumnRead]) -> Result<()> {
         let source =
             ListsFile { name: &self.name, reader: &self.fetched, metadata: &self.metadata };
-        for (at, rows, on) in wanted {
-            if let (Some(column), Some(going), true) =
-                (self.split.columns.get(at), self.going.get_mut(at), on)
-            {
-                let (root, field) = (column.root, column.field.as_ref());
-                let reader = ColumnReader::open(&source, group, root, field, rows, column.parts)?;
-                *going = Some(SequentialReader { reader, group });
-            }
-        }
-        let kept = (count_run_rows(&spans) > count_run_rows(runs)).then(|| mask_runs(&spans, runs));
-        let mut out = Vec::with_capacity(columns.len());
-        for at in columns {
-            let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
+        for read in reads.iter().filter(|read| read.is_sequential) {
+            let (Some(column), Some(progress)) =
+                (self.split.columns.get(read.column), self.progress.get_mut(read.column))
             else {
                 continue;
             };
-            let mut parts = Vec::with_capacity(spans.len());
-            for span in &spans {
-                let (root, field) = (column.root, column.field.as_ref());
-                let part = match going {
-                    Some(SequentialReader { reader, .. }) => {
-                        reader.skip(span.start.saturating_sub(reader.rows().start))?;
-                        reader.read(span.len())?
-                    }
-                    None => {
-                        let rows = span.clone();
-                        lists::read_column(&source, group, root, field, rows, column.parts)?
-                    }
-                };
-                if part.len() != span.len() {
-                    let what = format!(
-                        "the number of decoded rows is {}, but the footer declares {}",
-                        part.len(),
-                        span.len()
-                    );
-                    return Err(make_damage_error(&self.name, group, column.field.name(), &what));
-                }
-                self.decoded.add(part.len());
-                parts.push(part);
-            }
-            let all = match parts.as_slice() {
+            let (field, rows) = (column.field.as_ref(), read.rows.clone());
+            let reader =
+                ColumnReader::open(&source, group, column.root, field, rows, column.parts)?;
+            progress.open = Some(SequentialReader { reader, group });
+        }
+        Ok(())
+    }
+
+    /// Decodes the rows `spans` of each column, and discards those that are not in `runs`.
+    fn decode_spans(
+        &mut self,
+        group: usize,
+        columns: Range<usize>,
+        spans: &[Range<usize>],
+        runs: &[Range<usize>],
+    ) -> Result<Vec<ArrayRef>> {
+        let source =
+            ListsFile { name: &self.name, reader: &self.fetched, metadata: &self.metadata };
+        let rows = count_run_rows(spans);
+        let mask = (rows > count_run_rows(runs)).then(|| mask_runs(spans, runs));
+        let mut decoded = Vec::with_capacity(columns.len());
+        let all = self.split.columns.iter().zip(&mut self.progress);
+        for (column, progress) in all.take(columns.end).skip(columns.start) {
+            let parts = spans
+                .iter()
+                .map(|span| read_span(&source, group, column, progress.open.as_mut(), span));
+            let parts = parts.collect::<Result<Vec<_>>>()?;
+            self.decoded.add(rows);
+            let values = match parts.as_slice() {
                 [one] => Arc::clone(one),
                 parts => {
                     let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
                     concat(&parts)?
                 }
             };
-            out.push(match &kept {
-                Some(mask) => filter(&all, mask)?,
-                None => all,
+            decoded.push(match &mask {
+                Some(mask) => filter(&values, mask)?,
+                None => values,
             });
-            if let Some(end) = self.ends.get_mut(at) {
-                *end = (group, last.end);
-            }
+            progress.end = spans.last().map(|last| (group, last.end));
         }
-        timer.done();
-        Ok(out)
+        Ok(decoded)
     }
 
-    async fn fetch_columns(
-        &mut self,
-        group: usize,
-        wanted: &[(usize, Range<usize>, bool)],
-    ) -> Result<()> {
+    async fn fetch_columns(&mut self, group: usize, reads: &[ColumnRead]) -> Result<()> {
         let size = parquet::file::reader::Length::len(self.fetched.as_ref());
         if self.group != group {
             self.group = group;
             self.fetched = Arc::new(FetchedBytes::new(size));
         }
         let mut ranges = Vec::new();
-        for (at, rows, _) in wanted {
-            let Some(column) = self.split.columns.get(*at) else { continue };
+        for read in reads {
+            let Some(column) = self.split.columns.get(read.column) else { continue };
             let (name, metadata) = (&self.name, &self.metadata);
-            let of = lists::ranges(name, metadata, group, column.root, rows.clone())?;
+            let of = lists::ranges(name, metadata, group, column.root, read.rows.clone())?;
             if let Some(range) = of.iter().find(|r| r.end > size || r.start > r.end) {
                 let what = format!(
                     "the bytes {}..{} are outside the file of {size} bytes",
@@ -402,6 +482,33 @@ impl ListRows {
         Arc::make_mut(&mut self.fetched).add(starts.into_iter().zip(bytes));
         Ok(())
     }
+}
+
+/// Decodes the rows `span` of a column, with its open reader or with one for these rows only.
+fn read_span(
+    source: &ListsFile<'_, FetchedBytes>,
+    group: usize,
+    column: &ListColumn,
+    open: Option<&mut SequentialReader>,
+    span: &Range<usize>,
+) -> Result<ArrayRef> {
+    let field = column.field.as_ref();
+    let values = match open {
+        Some(SequentialReader { reader, .. }) => {
+            reader.skip(span.start.saturating_sub(reader.rows().start))?;
+            reader.read(span.len())?
+        }
+        None => lists::read_column(source, group, column.root, field, span.clone(), column.parts)?,
+    };
+    if values.len() != span.len() {
+        let what = format!(
+            "the number of decoded rows is {}, but the footer declares {}",
+            values.len(),
+            span.len()
+        );
+        return Err(make_damage_error(source.name, group, field.name(), &what));
+    }
+    Ok(values)
 }
 
 fn make_damage_error(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
@@ -484,6 +591,33 @@ mod tests {
         assert_eq!(find_end_of_batch(&[], 1..4, 0), 4);
         let flat: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
         assert_eq!(find_first_leaf(&flat, 1), 1);
+    }
+
+    #[test]
+    fn spans_are_read_in_sequence_if_that_skips_little() {
+        let choose = |spans: &[(usize, usize)], open: Option<Range<usize>>, is_indexed, follows| {
+            let spans: Vec<Range<usize>> = spans.iter().map(|(start, end)| *start..*end).collect();
+            let piece = PieceSpans {
+                spans: &spans,
+                group_rows: 1_000,
+                leaves_per_row: 10,
+                gap_leaves: 50,
+                max_leaves: 1_000,
+            };
+            piece.choose_reading(open.as_ref(), is_indexed, follows)
+        };
+        let (one, two) = ([(100, 110)], [(100, 110), (200, 210)]);
+        assert_eq!(choose(&one, None, true, false), SpanReading::Separate);
+        assert_eq!(choose(&one, None, true, true), SpanReading::Sequential(100..190));
+        assert_eq!(choose(&[(900, 950)], None, true, false), SpanReading::Sequential(900..1_000));
+        assert_eq!(choose(&two, None, true, true), SpanReading::Separate);
+        assert_eq!(choose(&two, None, false, false), SpanReading::Sequential(100..1_000));
+        // An open reader skips at most 20 rows, whose leaves are those of four gaps.
+        assert_eq!(choose(&one, Some(80..110), true, false), SpanReading::Continue);
+        assert_eq!(choose(&one, Some(79..110), true, false), SpanReading::Separate);
+        assert_eq!(choose(&two, Some(0..210), false, false), SpanReading::Continue);
+        assert_eq!(choose(&two, Some(0..209), false, false), SpanReading::Sequential(100..1_000));
+        assert_eq!(choose(&one, Some(101..1_000), true, true), SpanReading::Sequential(100..190));
     }
 
     #[test]

@@ -13,6 +13,9 @@ use super::lists_source::ListsSource;
 use crate::config::SerrateOptions;
 use crate::sql::sources::exact_file_casts::ExactCasts;
 
+/// `SELECT ragged_sum(x) FROM 't.parquet'` decodes the lists three to four times as slowly without
+/// this rule.
+///
 /// Physical optimizer rule, after all others: makes scans of Parquet files decode lists with Serrate's decoder. A
 /// scan stays unchanged if it has virtual columns or an expression adapter other than DataFusion's and
 /// [`ExactCasts`], or if ORDER BY with a limit reorders its row groups. All scans stay unchanged if

@@ -23,7 +23,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     Distinct, Expr, Ident, JoinOperator, OrderBy, Query, ReplaceSelectItem, Select, SelectItem,
-    SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::sql::base::syntax::parse_query;
@@ -175,132 +175,206 @@ fn qualify_merged(
     if !select.from.iter().any(has_using) {
         return Ok(true);
     }
-    let mut unnamed = 0;
-    let mut tables: Vec<MergedTable> = Vec::new();
-    // USING can become ON only if no `*` remains: after ON, it would repeat the merged column.
-    let by_conditions = select.projection.iter().all(|item| match item {
-        SelectItem::Wildcard(options) => has_known_options(options),
-        _ => true,
-    });
-    let mut written = select.from.clone();
-    for from in &mut written {
-        let before = tables.len();
-        if merge_tables(from, by_conditions, relations, &mut unnamed, &mut tables).is_none() {
-            return Ok(false);
-        }
-        // The text of a table in `tables` is the one before this change.
-        replace_in_lateral(&mut from.relation, &tables[..before]);
-    }
-    select.from = written;
+    let Some((from, tables)) = merge_from(select, relations) else { return Ok(false) };
+    select.from = from;
     name_next_to_merged(select, order.as_deref(), &tables);
-    let is_plain = |table: &MergedTable, name: &Ident, expr: &Expr| {
-        *expr == qualify_column(&table.name, name)
-            && !table.repeated.iter().any(|n| is_same_ident(n, name))
-    };
-    // Merged columns whose value is not simply a column of their table, or whose name is ambiguous.
-    let others: Vec<(Ident, Expr)> = tables
-        .iter()
-        .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
-        .filter(|(table, name, expr)| !is_plain(table, name, expr))
-        .map(|(_, name, expr)| (name.clone(), expr.clone()))
-        .collect();
-    let plain: Vec<(Ident, Expr)> = tables
-        .iter()
-        .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
-        .filter(|(table, name, expr)| is_plain(table, name, expr))
-        .map(|(_, name, expr)| (name.clone(), expr.clone()))
-        .collect();
-    let (mut output, mut aliased): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-    // For each `*`, the names that it excludes.
-    let mut stars: Vec<Vec<Ident>> = Vec::new();
-    for item in std::mem::take(&mut select.projection) {
-        match item {
-            SelectItem::Wildcard(mut options) => {
-                let excluded: Vec<Ident> =
-                    list_excluded_names(&options).iter().filter_map(find_last_ident).collect();
-                stars.push(excluded.clone());
-                let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
-                aliased.extend(replaced.map(|item| fold_name(&item.column_name)));
-                if let Some(written) = write_star(&options, &tables, relations)? {
-                    select.projection.extend(written);
-                    continue;
-                }
-                let replaced = options
-                    .opt_replace
-                    .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
-                // `*` in DataFusion may return either column, so `REPLACE` sets the value.
-                let is_merged = |name: &Ident| tables.iter().any(|table| is_merged_in(table, name));
-                let merged = plain.iter().filter(|(name, _)| is_merged(name));
-                for (name, expr) in others.iter().chain(merged) {
-                    let known =
-                        replaced.items.iter().any(|item| is_same_ident(&item.column_name, name));
-                    if !known && !excluded.iter().any(|e| is_same_ident(e, name)) {
-                        replaced.items.push(Box::new(replace_column(name, expr)));
-                    }
-                }
-                if replaced.items.is_empty() {
-                    options.opt_replace = None;
-                }
-                select.projection.push(SelectItem::Wildcard(options));
-            }
-            SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
-                output.push(fold_name(&name));
-                let alias = name.clone();
-                select.projection.push(
-                    match others.iter().find(|(other, _)| is_same_ident(other, &name)) {
-                        Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias },
-                        None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
-                    },
-                );
-            }
-            SelectItem::ExprWithAlias { expr, alias } => {
-                output.push(fold_name(&alias));
-                aliased.push(fold_name(&alias));
-                select.projection.push(SelectItem::ExprWithAlias { expr, alias });
-            }
-            other => select.projection.push(other),
-        }
-    }
+    let merged = MergedColumns::new(tables);
+    let results = merged.write_projection(&mut select.projection, relations)?;
     if let Some(order) = order {
-        // In ORDER BY, the name of a result column already refers to the merged column. Other names of left
-        // columns get qualifiers, because after ON the planner finds them ambiguous.
-        let is_in_star = |name: &Ident| {
-            stars.iter().any(|excluded| !excluded.iter().any(|other| is_same_ident(other, name)))
-        };
-        let others = others
-            .iter()
-            .filter(|(name, _)| !is_in_star(name) && !output.contains(&fold_name(name)));
-        let plain = plain.iter().filter(|(name, _)| !aliased.contains(&fold_name(name)));
-        let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
+        let names = merged.list_names_in_order(&results);
         let _ = order.visit(&mut BareNames::new(&names, columns));
     }
-    // In WHERE, HAVING and QUALIFY, unqualified names of merged columns would be ambiguous, too.
-    let all: Vec<(Ident, Expr)> = others.iter().chain(&plain).cloned().collect();
-    let mut bare = BareNames::new(&all, columns);
+    // In WHERE, HAVING and QUALIFY, the planner would find each unqualified name of a merged column ambiguous.
+    let names: Vec<(Ident, Expr)> = merged.computed.iter().chain(&merged.plain).cloned().collect();
+    let mut bare = BareNames::new(&names, columns);
     let _ = select.selection.visit(&mut bare);
     let _ = select.having.visit(&mut bare);
     let _ = select.qualify.visit(&mut bare);
-    // The planner finds the names of `plain` ambiguous, and then looks them up in the outer query first. Without an
-    // outer query, a name that a further table may also have stays, so that the planner can reject it.
-    let is_certain = |name: &Ident| {
-        let owners = tables.iter().filter(|table| owns_column(table, name)).count();
-        owners == 1
-            && (has_outer || tables.iter().all(|t| owns_column(t, name) || is_merged_in(t, name)))
-    };
-    let certain = plain.iter().filter(|(name, _)| is_certain(name));
-    let names: Vec<(Ident, Expr)> = others.iter().chain(certain).cloned().collect();
+    let names = merged.list_names_in_columns(has_outer);
     let mut bare = BareNames::new(&names, columns);
     let _ = select.projection.visit(&mut bare);
     let _ = select.group_by.visit(&mut bare);
     if let Some(Distinct::On(exprs)) = &mut select.distinct {
         for expr in exprs {
             // The name of a result column refers to that column.
-            let is_result =
-                matches!(&*expr, Expr::Identifier(name) if aliased.contains(&fold_name(name)));
-            replace_names(expr, if is_result { &others } else { &names });
+            let is_result = matches!(&*expr, Expr::Identifier(name) if results.aliases.contains(&fold_name(name)));
+            replace_names(expr, if is_result { &merged.computed } else { &names });
         }
     }
     Ok(true)
+}
+
+/// Returns the FROM of a SELECT with ON in place of the USING that DataFusion cannot plan, and its tables. Returns
+/// `None` if it is unknown which tables have the merged columns.
+fn merge_from(
+    select: &Select,
+    relations: &TableColumns,
+) -> Option<(Vec<TableWithJoins>, Vec<MergedTable>)> {
+    // USING can become ON only if no `*` remains: after ON, it would repeat the merged column.
+    let by_conditions = select.projection.iter().all(|item| match item {
+        SelectItem::Wildcard(options) => has_known_options(options),
+        _ => true,
+    });
+    let mut unnamed = 0;
+    let mut tables: Vec<MergedTable> = Vec::new();
+    let mut from = select.from.clone();
+    for item in &mut from {
+        let before = tables.len();
+        merge_tables(item, by_conditions, relations, &mut unnamed, &mut tables)?;
+        // The text of a table in `tables` is the one before this change.
+        replace_in_lateral(&mut item.relation, &tables[..before]);
+    }
+    Some((from, tables))
+}
+
+/// The merged columns of a SELECT, each with the expression that replaces its unqualified name: `k` in
+/// `SELECT k FROM a FULL JOIN b USING (k)` with `coalesce(a.k, b.k)`.
+struct MergedColumns {
+    tables: Vec<MergedTable>,
+    /// Columns whose unqualified name DataFusion gives another value, as after a FULL JOIN, or rejects as ambiguous,
+    /// as after two joins with USING (k). Their expressions replace the names everywhere.
+    computed: Vec<(Ident, Expr)>,
+    /// Columns that are a column of their table, as `a.k` after an inner join. DataFusion finds most of them itself.
+    plain: Vec<(Ident, Expr)>,
+}
+
+impl MergedColumns {
+    fn new(tables: Vec<MergedTable>) -> Self {
+        let (mut computed, mut plain) = (Vec::new(), Vec::new());
+        for table in &tables {
+            for (name, expr) in &table.own {
+                let is_repeated = table.repeated.iter().any(|other| is_same_ident(other, name));
+                let is_plain = *expr == qualify_column(&table.name, name) && !is_repeated;
+                let columns = if is_plain { &mut plain } else { &mut computed };
+                columns.push((name.clone(), expr.clone()));
+            }
+        }
+        Self { tables, computed, plain }
+    }
+
+    /// Gives the stars and the plain names of a SELECT list the values of merged columns. Returns the result
+    /// columns.
+    fn write_projection(
+        &self,
+        projection: &mut Vec<SelectItem>,
+        relations: &TableColumns,
+    ) -> Result<ResultColumns> {
+        let mut results = ResultColumns::default();
+        for item in std::mem::take(projection) {
+            results.add_item(&item);
+            match item {
+                SelectItem::Wildcard(options) => {
+                    projection.extend(self.write_star_items(options, relations)?);
+                }
+                SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
+                    projection.push(self.write_named_item(name));
+                }
+                other => projection.push(other),
+            }
+        }
+        Ok(results)
+    }
+
+    /// Returns the items of SELECT for a `*`: a star for each table, or else, if DataFusion has to report an error
+    /// in the options, the star with its merged columns in REPLACE.
+    fn write_star_items(
+        &self,
+        mut options: WildcardAdditionalOptions,
+        relations: &TableColumns,
+    ) -> Result<Vec<SelectItem>> {
+        if let Some(items) = write_star(&options, &self.tables, relations)? {
+            return Ok(items);
+        }
+        // `*` in DataFusion may return either of the two columns, so REPLACE sets the value.
+        let excluded = list_excluded_idents(&options);
+        let mut items = options.opt_replace.take().map_or_else(Vec::new, |replace| replace.items);
+        let is_merged = |name: &Ident| self.tables.iter().any(|table| is_merged_in(table, name));
+        let merged = self.plain.iter().filter(|(name, _)| is_merged(name));
+        for (name, expr) in self.computed.iter().chain(merged) {
+            let is_replaced = items.iter().any(|item| is_same_ident(&item.column_name, name));
+            let is_excluded = excluded.iter().any(|other| is_same_ident(other, name));
+            if !is_replaced && !is_excluded {
+                items.push(Box::new(replace_column(name, expr)));
+            }
+        }
+        options.opt_replace = (!items.is_empty()).then_some(ReplaceSelectItem { items });
+        Ok(vec![SelectItem::Wildcard(options)])
+    }
+
+    /// Returns the item of SELECT for an unqualified name. The result column keeps the name.
+    fn write_named_item(&self, name: Ident) -> SelectItem {
+        match self.computed.iter().find(|(other, _)| is_same_ident(other, &name)) {
+            Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias: name },
+            None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
+        }
+    }
+
+    /// Returns the names to replace in ORDER BY, where the name of a result column already refers to the merged
+    /// column. Other names of plain columns are replaced, because after ON the planner finds them ambiguous.
+    fn list_names_in_order(&self, results: &ResultColumns) -> Vec<(Ident, Expr)> {
+        let computed = self.computed.iter().filter(|(name, _)| {
+            !results.has_star_with(name) && !results.names.contains(&fold_name(name))
+        });
+        let plain =
+            self.plain.iter().filter(|(name, _)| !results.aliases.contains(&fold_name(name)));
+        computed.chain(plain).cloned().collect()
+    }
+
+    /// Returns the names to replace in SELECT, GROUP BY and DISTINCT ON.
+    ///
+    /// The planner finds the names of `plain` ambiguous, and then looks them up in the outer query first. Without an
+    /// outer query, a name that a further table may also have stays, so that the planner can reject it.
+    fn list_names_in_columns(&self, has_outer: bool) -> Vec<(Ident, Expr)> {
+        let tables = &self.tables;
+        let is_certain = |name: &Ident| {
+            let owners = tables.iter().filter(|table| owns_column(table, name)).count();
+            owners == 1
+                && (has_outer
+                    || tables.iter().all(|t| owns_column(t, name) || is_merged_in(t, name)))
+        };
+        let certain = self.plain.iter().filter(|(name, _)| is_certain(name));
+        self.computed.iter().chain(certain).cloned().collect()
+    }
+}
+
+/// The names of result columns, to which ORDER BY and DISTINCT ON may refer. They are folded as SQL does.
+#[derive(Default)]
+struct ResultColumns {
+    /// The columns with an alias, and those that are an unqualified name.
+    names: Vec<String>,
+    /// The columns with an alias, and those that REPLACE sets.
+    aliases: Vec<String>,
+    /// For each `*`, the names that it excludes.
+    excluded: Vec<Vec<Ident>>,
+}
+
+impl ResultColumns {
+    fn add_item(&mut self, item: &SelectItem) {
+        match item {
+            SelectItem::Wildcard(options) => {
+                self.excluded.push(list_excluded_idents(options));
+                let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
+                self.aliases.extend(replaced.map(|item| fold_name(&item.column_name)));
+            }
+            SelectItem::UnnamedExpr(Expr::Identifier(name)) => self.names.push(fold_name(name)),
+            SelectItem::ExprWithAlias { alias, .. } => {
+                self.names.push(fold_name(alias));
+                self.aliases.push(fold_name(alias));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the columns of a `*` include a column of FROM.
+    fn has_star_with(&self, name: &Ident) -> bool {
+        self.excluded
+            .iter()
+            .any(|excluded| !excluded.iter().any(|other| is_same_ident(other, name)))
+    }
+}
+
+fn list_excluded_idents(options: &WildcardAdditionalOptions) -> Vec<Ident> {
+    list_excluded_names(options).iter().filter_map(find_last_ident).collect()
 }
 
 /// Renames `t.k` to `k_1` next to the merged column `k`, because the planner gives both one name.

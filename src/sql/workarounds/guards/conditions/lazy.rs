@@ -25,6 +25,9 @@ use super::held::{
 use crate::functions::cannot_fail;
 use crate::sql::base::expression_parts::map_named;
 
+/// `SELECT CASE WHEN x <> 0 THEN 1 / x > 0 ELSE false END FROM t` fails without this rule for an
+/// `x` of 0.
+///
 /// Logical optimizer rule, before all others: makes AND and OR evaluate their right side only for rows that
 /// the left side does not decide, and CASE evaluate a branch only for rows that take it. It moves
 /// conditions of WHERE that can fail to a filter above the others.

@@ -11,6 +11,9 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::held::{HeldConditions, is_free, is_held, join_conditions};
 
+/// `SELECT a.id FROM a JOIN b ON a.id = b.id WHERE 1 / a.x >= 0` fails without this rule because of
+/// a row of `a` that has no match in `b`.
+///
 /// Wraps DataFusion's `PushDownFilter`: moves conditions that cannot fail as usual, and others (held
 /// conditions) only past nodes below which they are evaluated for the same rows.
 ///

@@ -1,5 +1,24 @@
 //! Computes the rows of a correlated query for all distinct outer rows at once, node by node of its
 //! plan. Methods return `None` for a node that is not supported.
+//!
+//! The plan of a query becomes a plan that returns, for each distinct outer row, the rows of the query
+//! for this outer row. It has the columns of the query and the columns `keys`, the values of the outer
+//! columns: rows of the same run of the query are those with equal `keys`. The subquery in
+//! `SELECT (SELECT max(u.b) FROM u WHERE u.a < t.a) FROM t` becomes:
+//!
+//! ```text
+//! Aggregate: max(u.b)           Aggregate: GROUP BY key, max(u.b)
+//!   Filter: u.a < outer(t.a)      Filter: u.a < key
+//!     TableScan: u                  CrossJoin
+//!                                     TableScan: u
+//!                                     SubqueryAlias: SELECT DISTINCT t.a AS key FROM t
+//! ```
+//!
+//! Filters and projections name the columns `keys` in place of the outer columns. Aggregates and
+//! windows add them to GROUP BY and PARTITION BY, joins to the condition, and a LIMIT numbers the rows
+//! of each run. A query within an expression of the query is planned with the bound rows as its outer
+//! rows, which leads back here: `project_values` and `rewrite_filter` expand it with a further
+//! [`BoundOuter`].
 
 use std::sync::Arc;
 
@@ -28,7 +47,7 @@ use crate::sql::workarounds::subqueries::correlated::query_values::{
 
 /// The distinct values, in the outer rows, of the outer columns that a correlated query uses.
 pub(super) struct BoundOuter<'a> {
-    /// The columns of `rows`. They are the last columns of every plan that a method returns.
+    /// The columns of `rows`. Every plan that a method returns has them next to the columns of the query.
     pub(super) keys: Vec<Column>,
     /// The outer columns that the query uses, in the order of `keys`.
     pub(super) outer: Vec<Column>,
@@ -37,7 +56,7 @@ pub(super) struct BoundOuter<'a> {
 }
 
 impl BoundOuter<'_> {
-    /// Returns the rows of a query for each distinct outer row: the query's columns, then `keys`.
+    /// Returns the rows of a query for each distinct outer row.
     pub(super) fn bind_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         if !has_outer(plan)? {
             if matches!(plan, LogicalPlan::EmptyRelation(one) if one.produce_one_row) {
@@ -198,11 +217,12 @@ impl BoundOuter<'_> {
         }
     }
 
-    /// Adds to an aggregate without GROUP BY a row for each outer row for which no rows are read.
+    /// Adds to an aggregate without GROUP BY a row for each outer row for which no rows are read: `count(*)` is 0 for
+    /// these in `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t`.
     fn add_empty_rows(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
         let (results, empty) = (self.names.next("results"), self.names.next("empty"));
         let columns = node.schema.columns();
-        let named: Vec<String> = (0..columns.len()).map(|at| format!("__serrate_{at}")).collect();
+        let named = list_positional_names(columns.len());
         let found_marker = "__serrate_found";
         let keys = self.keys.iter().map(|key| Expr::Column(key.clone()).alias(key.name()));
         let shown = columns.iter().zip(&named).map(|(c, n)| Expr::Column(c.clone()).alias(n));
@@ -210,9 +230,36 @@ impl BoundOuter<'_> {
             .project(keys.chain(shown).chain([lit(true).alias(found_marker)]))?
             .alias(results.as_str())?
             .build()?;
-        let right: Vec<Column> =
+        let found_keys: Vec<Column> =
             self.keys.iter().map(|key| Column::new(Some(results.as_str()), key.name())).collect();
-        let nothing = LogicalPlan::EmptyRelation(EmptyRelation {
+        let all = LogicalPlanBuilder::from(self.rows.clone())
+            .join_detailed(
+                found,
+                JoinType::Left,
+                (self.keys.clone(), found_keys),
+                None,
+                NullEquality::NullEqualsNull,
+            )?
+            .cross_join(self.aggregate_no_rows(node, &named, &empty)?)?
+            .build()?;
+        let of = |table: &str, name: &str| Expr::Column(Column::new(Some(table), name));
+        let values = columns.into_iter().zip(&named).map(|(column, name)| {
+            let is_found = of(&results, found_marker).is_true();
+            let value = when(is_found, of(&results, name)).otherwise(of(&empty, name))?;
+            Ok(value.alias_qualified(column.relation, column.name))
+        });
+        self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Returns one row with the results of aggregates over no rows, as the columns `named` of `table`. Outer columns are
+    /// NULL in it.
+    fn aggregate_no_rows(
+        &self,
+        node: &Aggregate,
+        named: &[String],
+        table: &str,
+    ) -> Result<LogicalPlan> {
+        let no_rows = LogicalPlan::EmptyRelation(EmptyRelation {
             produce_one_row: false,
             schema: Arc::clone(node.input.schema()),
         });
@@ -223,29 +270,11 @@ impl BoundOuter<'_> {
             })
         });
         let aggregates = aggregates.collect::<Result<Vec<_>>>()?;
-        let nothing = Aggregate::try_new(Arc::new(nothing), Vec::new(), aggregates)?;
-        let nothing = LogicalPlan::Aggregate(nothing);
-        let shown = nothing.schema().columns().into_iter().zip(&named);
+        let row = Aggregate::try_new(Arc::new(no_rows), Vec::new(), aggregates)?;
+        let row = LogicalPlan::Aggregate(row);
+        let shown = row.schema().columns().into_iter().zip(named);
         let shown: Vec<Expr> = shown.map(|(c, n)| Expr::Column(c).alias(n)).collect();
-        let nothing =
-            LogicalPlanBuilder::from(nothing).project(shown)?.alias(empty.as_str())?.build()?;
-        let all = LogicalPlanBuilder::from(self.rows.clone())
-            .join_detailed(
-                found,
-                JoinType::Left,
-                (self.keys.clone(), right),
-                None,
-                NullEquality::NullEqualsNull,
-            )?
-            .cross_join(nothing)?
-            .build()?;
-        let of = |table: &str, name: &str| Expr::Column(Column::new(Some(table), name));
-        let values = columns.into_iter().zip(&named).map(|(column, name)| {
-            let is_found = of(&results, found_marker).is_true();
-            let value = when(is_found, of(&results, name)).otherwise(of(&empty, name))?;
-            Ok(value.alias_qualified(column.relation, column.name))
-        });
-        self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
+        LogicalPlanBuilder::from(row).project(shown)?.alias(table)?.build()
     }
 
     /// Applies OFFSET and LIMIT separately to the rows of a query for each distinct outer row.
@@ -326,63 +355,61 @@ impl BoundOuter<'_> {
         {
             return self.expand_lateral(node, query);
         }
-        let (left, right) = (has_outer(&node.left)?, has_outer(&node.right)?);
-        let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
-        // The result takes the columns `keys` from an input whose columns the join never fills with NULL. If
-        // both inputs depend on outer columns, the join also requires equal `keys` in both.
-        let mut equal = None;
-        let (l, r) = match (node.join_type, left, right) {
-            (
-                JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti,
-                _,
-                false,
-            ) => {
-                let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
-                (left, node.right.as_ref().clone())
-            }
-            (JoinType::Inner | JoinType::Right, false, true) => {
-                let Some(right) = self.bind_outer(&node.right)? else { return Ok(None) };
-                (node.left.as_ref().clone(), right)
-            }
-            (
-                JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti,
-                _,
-                true,
-            ) => {
-                let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
-                let Some((right, keys)) = self.bind_second_input(&node.right)? else {
-                    return Ok(None);
-                };
-                equal = keys;
-                (left, right)
-            }
-            (JoinType::Right, true, _) => {
-                let Some(right) = self.bind_outer(&node.right)? else { return Ok(None) };
-                let Some((left, keys)) = self.bind_second_input(&node.left)? else {
-                    return Ok(None);
-                };
-                equal = keys;
-                (left, right)
-            }
-            _ => return Ok(None),
-        };
+        let Some(inputs) = self.bind_join_inputs(node)? else { return Ok(None) };
         let filter =
             node.filter.clone().map(|e| self.rewrite_inner(e).map(Expr::unalias)).transpose()?;
-        let filter = conjunction(filter.into_iter().chain(equal));
         if node.on.iter().any(|(l, r)| l.contains_outer() || r.contains_outer()) {
             return Ok(None);
         }
         let joined = Join::try_new(
-            Arc::new(l),
-            Arc::new(r),
+            Arc::new(inputs.left),
+            Arc::new(inputs.right),
             node.on.clone(),
-            filter,
+            conjunction(filter.into_iter().chain(inputs.equal_keys)),
             node.join_type,
             node.join_constraint,
             node.null_equality,
             false,
         )?;
+        let columns = node.schema.columns().into_iter().map(Expr::Column).collect();
         self.project_with_keys(LogicalPlan::Join(joined), columns).map(Some)
+    }
+
+    /// Binds the inputs of a join. The result of the join takes the columns `keys` from an input whose columns the join
+    /// never fills with NULL. If both inputs are bound, the join also requires equal `keys` in both.
+    fn bind_join_inputs(&mut self, node: &Join) -> Result<Option<JoinInputs>> {
+        let (binds_left, binds_right) = (has_outer(&node.left)?, has_outer(&node.right)?);
+        let keeps_left = matches!(
+            node.join_type,
+            JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti
+        );
+        let keeps_right = matches!(node.join_type, JoinType::Inner | JoinType::Right);
+        // If only the condition of the join has outer columns, the left input is bound.
+        if keeps_left && !binds_right {
+            let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
+            let right = node.right.as_ref().clone();
+            return Ok(Some(JoinInputs { left, right, equal_keys: None }));
+        }
+        if keeps_right && binds_right && !binds_left {
+            let Some(right) = self.bind_outer(&node.right)? else { return Ok(None) };
+            let left = node.left.as_ref().clone();
+            return Ok(Some(JoinInputs { left, right, equal_keys: None }));
+        }
+        if keeps_left {
+            let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
+            let Some((right, equal_keys)) = self.bind_second_input(&node.right)? else {
+                return Ok(None);
+            };
+            return Ok(Some(JoinInputs { left, right, equal_keys }));
+        }
+        if keeps_right && binds_left {
+            let Some(right) = self.bind_outer(&node.right)? else { return Ok(None) };
+            let Some((left, equal_keys)) = self.bind_second_input(&node.left)? else {
+                return Ok(None);
+            };
+            return Ok(Some(JoinInputs { left, right, equal_keys }));
+        }
+        Ok(None)
     }
 
     /// Returns the rows of a join's second input with a renamed copy of the columns `keys`, and the
@@ -428,8 +455,7 @@ impl BoundOuter<'_> {
     }
 
     fn expand_union(&mut self, node: &Union) -> Result<Option<LogicalPlan>> {
-        let named: Vec<String> =
-            (0..node.schema.fields().len()).map(|at| format!("__serrate_{at}")).collect();
+        let named = list_positional_names(node.schema.fields().len());
         let mut all: Option<LogicalPlanBuilder> = None;
         for input in &node.inputs {
             let Some(rows) = self.bind_outer(input)? else { return Ok(None) };
@@ -452,6 +478,19 @@ impl BoundOuter<'_> {
             .map(|key| column(&key.name).alias_qualified(key.relation.clone(), key.name.clone()));
         all.project(shown.chain(keys))?.build().map(Some)
     }
+}
+
+/// The inputs of a join for all outer rows.
+struct JoinInputs {
+    left: LogicalPlan,
+    right: LogicalPlan,
+    /// The condition that the columns `keys` of both inputs are equal, if both have them.
+    equal_keys: Option<Expr>,
+}
+
+/// Returns names for the columns of a plan in which several plans have the same columns.
+fn list_positional_names(columns: usize) -> Vec<String> {
+    (0..columns).map(|at| format!("__serrate_{at}")).collect()
 }
 
 /// An outer column of a query, and the outer column that replaces it.

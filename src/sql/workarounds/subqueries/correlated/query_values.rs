@@ -26,6 +26,8 @@ use crate::sql::workarounds::subqueries::subquery_conditions::{
     as_tests, as_value, is_correlated, reject_subquery,
 };
 
+/// `SELECT k IN (SELECT 1) FROM t` fails without this rule.
+///
 /// Analyzer rule, after type coercion: plans IN, EXISTS and correlated scalar subqueries as values.
 ///
 /// DataFusion 55 plans IN and EXISTS only as conditions of WHERE, and correlated scalar subqueries only if
@@ -301,7 +303,7 @@ fn project_operands(
     mut conditions: Vec<Expr>,
     names: &mut NewNames,
 ) -> Result<(Arc<LogicalPlan>, Vec<Expr>)> {
-    let mut columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    let mut columns = list_column_exprs(&input);
     let known = columns.len();
     for condition in &mut conditions {
         if has_query_as_operand(condition)? {
@@ -346,60 +348,20 @@ fn needs_values(condition: &Expr, schema: &DFSchema) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns a join whose condition has no subqueries. Conditions with subqueries move to a filter
-/// above an inner join; for other joins, each of these conditions becomes a column of the input
-/// whose columns it uses.
+/// Returns a join whose condition has no subqueries, as that of
+/// `a JOIN b ON a.i = b.i AND EXISTS (SELECT 1 FROM c WHERE c.i = b.j)` has.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
-    let sides = [&join.left, &join.right];
-    let mut below =
-        sides.map(|side| side.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>());
-    let (mut above, mut within) = (Vec::new(), Vec::new());
-    let conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
-    for condition in conditions {
-        let named = match condition.exists(|e| Ok(find_query(e).is_some()))? {
-            true if !condition.contains_outer() => find_named_columns(&condition)?,
-            _ => {
-                within.push(condition);
-                continue;
-            }
-        };
-        let is_of = |side: &&Arc<LogicalPlan>| {
-            named.iter().all(|column| side.schema().maybe_index_of_column(column).is_some())
-        };
-        match sides.iter().position(is_of) {
-            _ if join.join_type == JoinType::Inner => above.push(condition),
-            Some(side) => {
-                let name = names.next("value");
-                within.push(Expr::Column(Column::new_unqualified(name.clone())));
-                below[side].push(condition.alias(name));
-            }
-            None => {
-                return not_impl_err!(
-                    "a subquery in the ON clause of an outer join uses columns of both tables, which is not supported; compute the matching pairs of rows in a WITH query, and join its result"
-                );
-            }
-        }
-    }
-    let [left_below, right_below] = below;
-    let with_values = |side: Arc<LogicalPlan>, exprs: Vec<Expr>, names: &mut NewNames| match exprs
-        .len()
-        == side.schema().fields().len()
-    {
-        true => Ok(side),
-        false => project_values(exprs, side, names).map(Arc::new),
-    };
+    let JoinConditions { above, within, below: [left_below, right_below] } =
+        divide_conditions(&join, names)?;
     let Join { left, right, on, join_type, join_constraint, null_equality, null_aware, .. } = join;
-    let left = with_values(left, left_below, names)?;
-    let right = with_values(right, right_below, names)?;
-    let filter = conjunction(within);
     let joined = Join::try_new(
-        left,
-        right,
+        project_side(left, left_below, names)?,
+        project_side(right, right_below, names)?,
         on,
-        filter,
+        conjunction(within),
         join_type,
         join_constraint,
         null_equality,
@@ -413,6 +375,64 @@ fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalP
         plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
     }
     Ok(Transformed::yes(plan))
+}
+
+/// The conditions of a join, by the node that evaluates them.
+struct JoinConditions {
+    /// Conditions with subqueries for a filter above an inner join.
+    above: Vec<Expr>,
+    /// Conditions for the join itself: those without subqueries, and those with columns of an outer query.
+    within: Vec<Expr>,
+    /// For each input, its columns, and the conditions with subqueries that become columns of it.
+    below: [Vec<Expr>; 2],
+}
+
+/// Divides the conditions of a join. A condition with subqueries moves above an inner join. For another join, which
+/// returns rows for which the condition is false, too, the condition becomes a column of the input whose columns it
+/// uses.
+fn divide_conditions(join: &Join, names: &mut NewNames) -> Result<JoinConditions> {
+    let sides = [&join.left, &join.right];
+    let mut divided = JoinConditions {
+        above: Vec::new(),
+        within: Vec::new(),
+        below: sides.map(|side| list_column_exprs(side)),
+    };
+    for condition in join.filter.clone().map(split_conjunction_owned).unwrap_or_default() {
+        let has_queries = condition.exists(|e| Ok(find_query(e).is_some()))?;
+        if !has_queries || condition.contains_outer() {
+            divided.within.push(condition);
+            continue;
+        }
+        if join.join_type == JoinType::Inner {
+            divided.above.push(condition);
+            continue;
+        }
+        let named = find_named_columns(&condition)?;
+        let has_all = |side: &&Arc<LogicalPlan>| {
+            named.iter().all(|column| side.schema().maybe_index_of_column(column).is_some())
+        };
+        let Some(side) = sides.iter().position(has_all) else {
+            return not_impl_err!(
+                "a subquery in the ON clause of an outer join uses columns of both tables, which is not supported; compute the matching pairs of rows in a WITH query, and join its result"
+            );
+        };
+        let name = names.next("value");
+        divided.within.push(Expr::Column(Column::new_unqualified(name.clone())));
+        divided.below[side].push(condition.alias(name));
+    }
+    Ok(divided)
+}
+
+/// Computes `exprs`, the columns of an input and further expressions, unless there are only the columns.
+fn project_side(
+    side: Arc<LogicalPlan>,
+    exprs: Vec<Expr>,
+    names: &mut NewNames,
+) -> Result<Arc<LogicalPlan>> {
+    match exprs.len() == side.schema().fields().len() {
+        true => Ok(side),
+        false => project_values(exprs, side, names).map(Arc::new),
+    }
 }
 
 /// Returns the columns that an expression uses, also in its subqueries.
@@ -657,77 +677,144 @@ fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
     Ok(is_of_rows && !guard.is_volatile() && !guard.exists(|e| Ok(find_query(e).is_some()))?)
 }
 
-/// Moves subqueries of a node, and keys with constants such as lists of lists, into a projection below it.
+/// The projection below a node in which expressions of the node are computed, each as a column with a new name.
+struct ColumnsBelow<'a> {
+    /// The columns that the node itself needs, and then the hoisted expressions.
+    exprs: Vec<Expr>,
+    /// The number of columns that the node itself needs.
+    given: usize,
+    /// Hoisted expressions with the names of their columns.
+    shared: Vec<(Expr, String)>,
+    names: &'a mut NewNames,
+}
+
+impl<'a> ColumnsBelow<'a> {
+    fn new(given: Vec<Expr>, names: &'a mut NewNames) -> Self {
+        Self { given: given.len(), exprs: given, shared: Vec::new(), names }
+    }
+
+    fn has_hoisted(&self) -> bool {
+        self.exprs.len() > self.given
+    }
+
+    /// Computes an expression in a column of its own, and returns the column.
+    fn add_column(&mut self, e: Expr) -> Expr {
+        let name = self.names.next("value");
+        self.exprs.push(e.alias(name.clone()));
+        Expr::Column(Column::new_unqualified(name))
+    }
+
+    /// Computes an expression in the same column as equal expressions, and returns the column.
+    ///
+    /// Expressions that are equal in a node must stay equal: the sort keys of the calls of a window node, and the
+    /// expressions of DISTINCT ON with which ORDER BY begins.
+    fn share_column(&mut self, e: Expr) -> Expr {
+        if let Some((_, name)) = self.shared.iter().find(|(other, _)| *other == e) {
+            return Expr::Column(Column::new_unqualified(name.clone()));
+        }
+        let name = self.names.next("value");
+        self.exprs.push(e.clone().alias(name.clone()));
+        self.shared.push((e, name.clone()));
+        Expr::Column(Column::new_unqualified(name))
+    }
+
+    /// Computes an expression in the same column as equal expressions, unless it is volatile.
+    fn hoist_expr(&mut self, e: Expr) -> Result<Expr> {
+        Ok(match is_stable(&e)? {
+            true => self.share_column(e),
+            false => self.add_column(e),
+        })
+    }
+
+    /// Returns the projection over the input of the node.
+    fn build_projection(self, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
+        project_values(self.exprs, input, self.names)
+    }
+}
+
+fn list_column_exprs(plan: &LogicalPlan) -> Vec<Expr> {
+    plan.schema().columns().into_iter().map(Expr::Column).collect()
+}
+
+/// Moves subqueries of a node, and keys with constants such as lists of lists, into a projection below it:
+/// the subquery in `SELECT count(*) FROM t GROUP BY (SELECT max(u.b) FROM u WHERE u.a < t.a)`.
 fn hoist_queries(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
-    let with_lambdas = matches!(node, LogicalPlan::Window(_));
     let inputs = node.inputs();
     let [input] = inputs[..] else { return Ok(Transformed::no(node)) };
-    let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
     let input = Arc::new(input.clone());
     let schema = Arc::clone(input.schema());
-    let mut below = columns.clone();
+    let mut below = ColumnsBelow::new(list_column_exprs(&input), names);
     let is_sort = matches!(node, LogicalPlan::Sort(_));
-    // The calls of a window node must have the same sort keys, so equal expressions become one column.
-    let mut known: Vec<(Expr, String)> = Vec::new();
+    let is_window = matches!(node, LogicalPlan::Window(_));
     let exprs = node.expressions().into_iter().map(|e| {
-        let mut hoist = |e: Expr| -> Result<Expr> {
-            let same = known.iter().find(|(other, _)| *other == e);
-            let name = match same {
-                Some((_, name)) => name.clone(),
-                None => {
-                    let name = names.next("value");
-                    if is_stable(&e)? {
-                        known.push((e.clone(), name.clone()));
-                    }
-                    below.push(e.alias(name.clone()));
-                    name
-                }
-            };
-            Ok(Expr::Column(Column::new_unqualified(name)))
-        };
         if is_sort && has_unordered_constant(&e, &schema) {
-            return hoist(e);
+            return below.hoist_expr(e);
         }
-        keep_name(e, |e| {
-            let done = e.transform_down(|mut e| match &mut e {
-                Expr::WindowFunction(call) => {
-                    let params = &mut call.params;
-                    let order = params.order_by.iter_mut().map(|by| &mut by.expr);
-                    let mut changed = false;
-                    for key in order.chain(&mut params.partition_by) {
-                        if has_unordered_constant(key, &schema) {
-                            *key = hoist(std::mem::take(key))?;
-                            changed = true;
-                        }
-                    }
-                    Ok(Transformed::new(e, changed, TreeNodeRecursion::Continue))
-                }
-                // An uncorrelated scalar subquery is kept: it is computed only once in any place.
-                Expr::ScalarSubquery(query) if !is_correlated(query) => Ok(Transformed::no(e)),
-                Expr::HigherOrderFunction(_) if !with_lambdas => Ok(Transformed::no(e)),
-                Expr::ScalarSubquery(_)
-                | Expr::InSubquery(_)
-                | Expr::Exists(_)
-                | Expr::SetComparison(_)
-                | Expr::HigherOrderFunction(_) => {
-                    Ok(Transformed::new(hoist(e)?, true, TreeNodeRecursion::Jump))
-                }
-                _ => Ok(Transformed::no(e)),
-            })?;
-            Ok(done.data)
-        })
+        hoist_parts(e, is_window, &schema, &mut below)
     });
     let exprs = exprs.collect::<Result<Vec<_>>>()?;
-    if below.len() == columns.len() {
+    if !below.has_hoisted() {
         return Ok(Transformed::no(node));
     }
-    let passes_columns = !matches!(node, LogicalPlan::Aggregate(_));
-    let output: Vec<Expr> = node.schema().columns().into_iter().map(Expr::Column).collect();
-    let below = project_values(below, input, names)?;
-    let above = node.with_new_exprs(exprs, vec![below])?;
-    match passes_columns {
-        true => LogicalPlanBuilder::from(above).project(output)?.build().map(Transformed::yes),
-        false => Ok(Transformed::yes(above)),
+    let above = node.with_new_exprs(exprs, vec![below.build_projection(input)?])?;
+    if matches!(node, LogicalPlan::Aggregate(_)) {
+        return Ok(Transformed::yes(above));
+    }
+    // Other nodes also return the columns of their input, and so the hoisted ones.
+    let shown = list_column_exprs(&node);
+    LogicalPlanBuilder::from(above).project(shown)?.build().map(Transformed::yes)
+}
+
+/// Replaces those parts of an expression that a node cannot compute with columns below the node.
+fn hoist_parts(
+    e: Expr,
+    is_window: bool,
+    schema: &DFSchema,
+    below: &mut ColumnsBelow<'_>,
+) -> Result<Expr> {
+    keep_name(e, |e| {
+        let done = e.transform_down(|e| match e {
+            Expr::WindowFunction(mut call) => {
+                let is_changed = hoist_window_keys(&mut call, schema, below)?;
+                let call = Expr::WindowFunction(call);
+                Ok(Transformed::new(call, is_changed, TreeNodeRecursion::Continue))
+            }
+            e if needs_hoisting(&e, is_window) => {
+                Ok(Transformed::new(below.hoist_expr(e)?, true, TreeNodeRecursion::Jump))
+            }
+            e => Ok(Transformed::no(e)),
+        })?;
+        Ok(done.data)
+    })
+}
+
+/// Hoists the keys of a window function with constants that have no order. Returns whether there are any.
+fn hoist_window_keys(
+    call: &mut WindowFunction,
+    schema: &DFSchema,
+    below: &mut ColumnsBelow<'_>,
+) -> Result<bool> {
+    let params = &mut call.params;
+    let order = params.order_by.iter_mut().map(|by| &mut by.expr);
+    let mut is_changed = false;
+    for key in order.chain(&mut params.partition_by) {
+        if has_unordered_constant(key, schema) {
+            *key = below.hoist_expr(std::mem::take(key))?;
+            is_changed = true;
+        }
+    }
+    Ok(is_changed)
+}
+
+/// Whether a node cannot compute a part of an expression.
+fn needs_hoisting(e: &Expr, is_window: bool) -> bool {
+    match e {
+        // An uncorrelated scalar subquery is kept: it is computed only once in any place.
+        Expr::ScalarSubquery(query) => is_correlated(query),
+        Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => true,
+        // A window key with a lambda would differ from the key of the sort below it (see `may_rewrite_node`).
+        Expr::HigherOrderFunction(_) => is_window,
+        _ => false,
     }
 }
 
@@ -743,60 +830,51 @@ fn is_stable(e: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Moves subqueries of ORDER BY that use columns which SELECT lacks into the projection of SELECT.
+/// Moves subqueries of ORDER BY that use columns which SELECT lacks into the projection of SELECT, as in
+/// `SELECT a FROM t ORDER BY (SELECT max(u.b) FROM u WHERE u.c > t.c)`.
 fn hoist_below_select(sort: &Sort, names: &mut NewNames) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Projection(select) = sort.input.as_ref() else { return Ok(None) };
-    let has_all = |schema: &DFSchema, named: &[Column]| named.iter().all(|c| schema.has_column(c));
-    let mut below = select.expr.clone();
+    let is_below_select = |e: &Expr| -> Result<bool> {
+        if find_query(e).is_none() {
+            return Ok(false);
+        }
+        let named = find_named_columns(e)?;
+        let has_all = |schema: &DFSchema| named.iter().all(|column| schema.has_column(column));
+        Ok(!has_all(&select.schema) && has_all(select.input.schema()))
+    };
+    let mut below = ColumnsBelow::new(select.expr.clone(), names);
     let by = sort.expr.iter().map(|by| {
         let expr = by.expr.clone().transform_down(|e| {
-            if find_query(&e).is_none() {
-                return Ok(Transformed::no(e));
-            }
-            let named = find_named_columns(&e)?;
-            if has_all(&select.schema, &named) || !has_all(select.input.schema(), &named) {
-                return Ok(Transformed::no(e));
-            }
-            let name = names.next("value");
-            below.push(e.alias(name.clone()));
-            let value = Expr::Column(Column::new_unqualified(name));
-            Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
+            Ok(match is_below_select(&e)? {
+                true => Transformed::new(below.add_column(e), true, TreeNodeRecursion::Jump),
+                false => Transformed::no(e),
+            })
         })?;
         Ok(by.with_expr(expr.data))
     });
     let expr = by.collect::<Result<Vec<_>>>()?;
-    if below.len() == select.expr.len() {
+    if !below.has_hoisted() {
         return Ok(None);
     }
-    let input = Arc::new(project_values(below, Arc::clone(&select.input), names)?);
+    let input = Arc::new(below.build_projection(Arc::clone(&select.input))?);
     let sorted = LogicalPlan::Sort(Sort { expr, input, fetch: sort.fetch });
     let sorted = hoist_queries(sorted, names)?.data;
-    let shown = select.schema.columns().into_iter().map(Expr::Column);
+    let shown = list_column_exprs(&sort.input);
     LogicalPlanBuilder::from(sorted).project(shown)?.build().map(Some)
 }
 
+/// Moves the subqueries of DISTINCT ON into a projection below it, as in
+/// `SELECT DISTINCT ON (a IN (SELECT b FROM u)) a FROM t ORDER BY a IN (SELECT b FROM u)`.
 fn hoist_distinct(node: DistinctOn, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = node;
-    let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
-    // ORDER BY begins with the expressions of ON, so equal subqueries become one column.
-    let mut known: Vec<(Expr, String)> = Vec::new();
+    let mut below = ColumnsBelow::new(list_column_exprs(&input), names);
     let mut hoist = |e: Expr| {
         keep_name(e, |e| {
             let done = e.transform_down(|e| {
-                if find_query(&e).is_none() {
-                    return Ok(Transformed::no(e));
-                }
-                let name = match known.iter().find(|(query, _)| *query == e) {
-                    Some((_, name)) => name.clone(),
-                    None => {
-                        let name = names.next("value");
-                        below.push(e.clone().alias(name.clone()));
-                        known.push((e, name.clone()));
-                        name
-                    }
-                };
-                let value = Expr::Column(Column::new_unqualified(name));
-                Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
+                Ok(match find_query(&e).is_some() {
+                    true => Transformed::new(below.share_column(e), true, TreeNodeRecursion::Jump),
+                    false => Transformed::no(e),
+                })
             })?;
             Ok(done.data)
         })
@@ -810,7 +888,7 @@ fn hoist_distinct(node: DistinctOn, names: &mut NewNames) -> Result<Transformed<
             .collect::<Result<Vec<_>>>()
     });
     let sort = sort.transpose()?;
-    let input = Arc::new(project_values(below, input, names)?);
+    let input = Arc::new(below.build_projection(input)?);
     let distinct = DistinctOn::try_new(on, select, sort, input)?;
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(distinct))))
 }

@@ -26,6 +26,9 @@ use unify::{make_interval_key, unify_compared_pairs};
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{cast_in_microseconds, columns_in_microseconds};
 
+/// `SELECT TIMESTAMP '2020-03-01' - TIMESTAMP '2020-01-01' > INTERVAL '30 days'`, in which the
+/// difference is 60 days, is false without this rule.
+///
 /// Analyzer rule, before DataFusion's type coercion: compares times, durations and intervals exactly.
 ///
 /// Type coercion converts durations to intervals and compares those field by field, so that 60 days in
