@@ -36,7 +36,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use format::{Case, Outcome, only};
+use format::{Case, Outcome, check_only};
 use json::Json;
 
 /// Systems whose cases are counted and not run.
@@ -97,7 +97,7 @@ fn cases(
 ) -> Result<Vec<Result<Case, String>>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
     let file = Json::parse(&text)?;
-    only(&file, "the file", &["system", "op", "doc", "cases"])?;
+    check_only(&file, "the file", &["system", "op", "doc", "cases"])?;
     for (member, expected) in [("system", system), ("op", op)] {
         if file.get(member).ok_or_else(|| format!("no {member}"))?.text()? != expected {
             return Err(format!("the {member} is not {expected:?}"));

@@ -80,14 +80,14 @@ type Edges = BTreeMap<(String, String), String>;
 fn the_core_points_one_way() {
     let sources = read_sources(Path::new("core/src"));
     let below: BTreeSet<&str> = BTreeSet::new();
-    assert_eq!(check(&sources, CORE, &below, &["crate"]), Vec::<String>::new());
+    assert_eq!(check_layers(&sources, CORE, &below, &["crate"]), Vec::<String>::new());
 }
 
 #[test]
 fn the_root_points_one_way() {
     let sources = read_sources(Path::new("src"));
     let below = CORE.iter().map(|(module, _)| *module).collect();
-    assert_eq!(check(&sources, ROOT, &below, &["crate", "serrate"]), Vec::<String>::new());
+    assert_eq!(check_layers(&sources, ROOT, &below, &["crate", "serrate"]), Vec::<String>::new());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn files_of_a_module_point_one_way() {
 }
 
 /// Returns a line for each fault in the edges between the top modules.
-fn check(
+fn check_layers(
     sources: &[Source],
     layers: &[Layer],
     below: &BTreeSet<&str>,
@@ -269,7 +269,7 @@ fn an_edge_that_is_not_declared_fails() {
     let rest = [("table/mod", "use crate::array::A;"), ("kernels/mod", "use crate::array::A;")];
     let checked = |array: &str| {
         let all = [&[("array/ragged", array)], &rest[..]].concat();
-        check(&sources(&all), layers, &BTreeSet::new(), &["crate"])
+        check_layers(&sources(&all), layers, &BTreeSet::new(), &["crate"])
     };
     assert_eq!(checked("use std::fmt;\nuse super::offsets::Offsets;"), Vec::<String>::new());
     for upwards in [
@@ -307,7 +307,7 @@ fn an_edge_that_is_not_declared_fails() {
 #[test]
 fn lists_that_are_wrong_fail() {
     let all = sources(&[("a/mod", "use crate::b::B;"), ("b/mod", "use crate::a::A;")]);
-    let check = |layers| check(&all, layers, &BTreeSet::new(), &["crate"]);
+    let check = |layers| check_layers(&all, layers, &BTreeSet::new(), &["crate"]);
     // A circle cannot be declared.
     let wrong = check(&[("a", &["b"]), ("b", &["a"])]);
     assert_eq!(wrong, ["tests/layers.rs: a uses b, which does not stand before it"]);

@@ -4,7 +4,7 @@ use serrate::Error;
 use serrate::dense::{DType, DenseTensor, Fill};
 use serrate::dok::{Fallback, MapOptions, RowMap};
 
-use crate::format::{Case, Expected, Outcome, only, same_tensor, tensor};
+use crate::format::{Case, Expected, Outcome, check_only, parse_tensor, same_tensor};
 use crate::json::Json;
 
 type Checked<T> = Result<T, String>;
@@ -51,7 +51,7 @@ fn fallback(json: Option<&Json>, value: Option<&[usize]>) -> Checked<Fallback> {
             Fallback::Value(made.map_err(text)?)
         }
         Some(Json::Bool(b)) => Fallback::Scalar(Fill::Bool(*b)),
-        Some(object @ Json::Object(_)) => Fallback::Value(tensor(object)?),
+        Some(object @ Json::Object(_)) => Fallback::Value(parse_tensor(object)?),
         Some(number) => Fallback::Scalar(match number.int::<i64>() {
             Ok(v) => Fill::Int(v),
             Err(_) => Fill::Float(number.float()?),
@@ -66,7 +66,7 @@ fn flags(name: &str, found: &[bool], expected: &Json) -> Checked<()> {
 
 fn program(case: &Case, expected: &Json) -> Checked<()> {
     case.takes(&["n_buckets", "steps"], &[])?;
-    only(expected, "the result", &["steps", "final"])?;
+    check_only(expected, "the result", &["steps", "final"])?;
     let buckets = match case.input.get("n_buckets") {
         None | Some(Json::Null) => 0,
         Some(n) => n.int()?,
@@ -78,8 +78,8 @@ fn program(case: &Case, expected: &Json) -> Checked<()> {
         return Err("not as many answers as steps".into());
     }
     for (step, answer) in steps.iter().zip(answers) {
-        only(step, "a step", &["op", "keys", "values", "fallback", "n_buckets"])?;
-        let part = |name: &str| tensor(step.get(name).ok_or_else(|| format!("no {name}"))?);
+        check_only(step, "a step", &["op", "keys", "values", "fallback", "n_buckets"])?;
+        let part = |name: &str| parse_tensor(step.get(name).ok_or_else(|| format!("no {name}"))?);
         match step.get("op").ok_or("no op")?.text()? {
             "set" => {
                 map.set(&part("keys")?, &part("values")?).map_err(text)?;
@@ -88,7 +88,7 @@ fn program(case: &Case, expected: &Json) -> Checked<()> {
                 }
             }
             "get" => {
-                only(answer, "an answer", &["values", "found"])?;
+                check_only(answer, "an answer", &["values", "found"])?;
                 let fallback = fallback(step.get("fallback"), map.value_type().map(|t| t.shape()))?;
                 let keys = part("keys")?;
                 let fetched = map.get(&keys, &fallback).map_err(text)?;
@@ -97,7 +97,7 @@ fn program(case: &Case, expected: &Json) -> Checked<()> {
                 assert_eq!(map.contains(&keys).map_err(text)?, fetched.found);
             }
             "remove" => {
-                only(answer, "an answer", &["removed", "removed_unique_sorted"])?;
+                check_only(answer, "an answer", &["removed", "removed_unique_sorted"])?;
                 let keys = part("keys")?;
                 let removed = map.remove(&keys).map_err(text)?;
                 flags("removed", &removed, answer.get("removed").ok_or("no removed")?)?;
@@ -112,7 +112,7 @@ fn program(case: &Case, expected: &Json) -> Checked<()> {
                 }
             }
             "len" => {
-                only(answer, "an answer", &["len"])?;
+                check_only(answer, "an answer", &["len"])?;
                 if map.len() != answer.get("len").ok_or("no len")?.int::<usize>()? {
                     return Err(format!("{} keys, not {answer:?}", map.len()));
                 }
@@ -125,7 +125,7 @@ fn program(case: &Case, expected: &Json) -> Checked<()> {
         }
     }
     let last = expected.get("final").ok_or("no end")?;
-    only(last, "the end", &["len", "keys", "values"])?;
+    check_only(last, "the end", &["len", "keys", "values"])?;
     if map.len() != last.get("len").ok_or("no len")?.int::<usize>()? {
         return Err(format!("{} keys in the end", map.len()));
     }

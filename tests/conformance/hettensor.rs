@@ -15,7 +15,7 @@ use serrate::kernels::reduce::Reduction;
 use serrate::kernels::unary::Unary;
 use serrate::{Error, Result};
 
-use crate::format::{Asked, Case, Expected, Outcome, index, only, tensor};
+use crate::format::{Asked, Case, Expected, Outcome, check_only, index, parse_tensor};
 use crate::json::Json;
 
 type Checked<T> = std::result::Result<T, String>;
@@ -62,7 +62,7 @@ fn refused_there(case: &Case, found: &Found) -> Option<Outcome> {
     let Found::Value(found) = found else { return None };
     if let Some(how) = reduction(&case.op) {
         let dim: i64 = case.args.get("dim")?.int().ok()?;
-        let het = het(case.input.get("het")?).ok()?.ok()?;
+        let het = parse_het(case.input.get("het")?).ok()?.ok()?;
         let same = dim.checked_add_unsigned(het.ndim() as u64).filter(|_| dim < 0)?;
         let again = het.reduce(how, Some(same)).ok()?;
         return (again == *found).then_some(Outcome::Differs(NEGATIVE));
@@ -70,12 +70,12 @@ fn refused_there(case: &Case, found: &Found) -> Option<Outcome> {
     if case.op != "elementwise" {
         return None;
     }
-    let het = het(case.input.get("het")?).ok()?.ok()?;
-    let other = tensor(case.input.get("other")?.get("tensor")?).ok()?;
+    let het = parse_het(case.input.get("het")?).ok()?.ok()?;
+    let other = parse_tensor(case.input.get("other")?.get("tensor")?).ok()?;
     let missing = het.ndim().checked_sub(other.ndim()).filter(|n| *n > 0 && other.ndim() > 0)?;
     let shape: Vec<usize> = std::iter::repeat_n(1, missing).chain(other.shape().to_vec()).collect();
     let other = other.reshape(shape).ok()?;
-    let again = operate(case, &het, (&other).into()).ok()?.ok()?;
+    let again = apply_operator(case, &het, (&other).into()).ok()?.ok()?;
     (again == *found).then_some(Outcome::Differs(LEADING))
 }
 
@@ -98,7 +98,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
     let dim = || case.args.get("dim").map(Json::int::<i64>).transpose();
     let one = |args: &[&str], run: &dyn Fn(HetTensor) -> Result<Found>| {
         case.takes(&["het"], args)?;
-        Ok(het(case.input.get("het").ok_or("no het")?)?.and_then(run))
+        Ok(parse_het(case.input.get("het").ok_or("no het")?)?.and_then(run))
     };
     let value = |v: Result<HetValue>| v.map(Found::Value);
     match case.op.as_str() {
@@ -126,7 +126,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
             case.takes(&["items"], &["dim"])?;
             let mut all = Ok(Vec::new());
             for item in case.input.get("items").ok_or("no items")?.list()? {
-                let x = het(item)?;
+                let x = parse_het(item)?;
                 all = all.and_then(|mut all: Vec<HetTensor>| {
                     all.push(x?);
                     Ok(all)
@@ -141,7 +141,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
         }
         "elementwise" => {
             case.takes(&["het", "other"], &["op", "reverse"])?;
-            let x = het(case.input.get("het").ok_or("no het")?)?;
+            let x = parse_het(case.input.get("het").ok_or("no het")?)?;
             let other = case.input.get("other").ok_or("no other")?;
             let [(kind, given)] = other.members()? else {
                 return Err("the other side is one of scalar, tensor and het".into());
@@ -159,11 +159,11 @@ fn found(case: &Case) -> Checked<Result<Found>> {
                             Err(_) => Number::Float(given.float()?),
                         },
                     };
-                    operate(case, &x, scalar.into())?
+                    apply_operator(case, &x, scalar.into())?
                 }
-                "tensor" => operate(case, &x, (&tensor(given)?).into())?,
-                "het" => match het(given)? {
-                    Ok(other) => operate(case, &x, (&other).into())?,
+                "tensor" => apply_operator(case, &x, (&parse_tensor(given)?).into())?,
+                "het" => match parse_het(given)? {
+                    Ok(other) => apply_operator(case, &x, (&other).into())?,
                     Err(e) => Err(e),
                 },
                 other => return Err(format!("the operand {other:?} is unknown")),
@@ -189,7 +189,7 @@ fn reduction(op: &str) -> Option<Reduction> {
     })
 }
 
-fn operate(case: &Case, x: &HetTensor, other: HetOperand<'_>) -> Checked<Result<HetValue>> {
+fn apply_operator(case: &Case, x: &HetTensor, other: HetOperand<'_>) -> Checked<Result<HetValue>> {
     let op = match case.args.get("op").ok_or("no op")?.text()? {
         "add" => Op::Add,
         "sub" => Op::Sub,
@@ -233,7 +233,7 @@ fn items(json: &Json) -> Checked<Option<Vec<Index>>> {
             return Err("an index object has one member".into());
         };
         if kind == "mask" {
-            let mask = tensor(value)?;
+            let mask = parse_tensor(value)?;
             let values = mask.as_bytes().iter().map(|b| *b == 1).collect();
             let mask = IndexArray::try_new(mask.shape(), values).map_err(|e| e.to_string())?;
             out.push(Index::Mask(mask));
@@ -248,10 +248,10 @@ fn items(json: &Json) -> Checked<Option<Vec<Index>>> {
 }
 
 /// A nested list of tensors. What is no tensor is as wrong there as it is unthinkable here.
-fn het(json: &Json) -> Checked<Result<HetTensor>> {
+fn parse_het(json: &Json) -> Checked<Result<HetTensor>> {
     fn nested(json: &Json) -> Checked<Option<Nested>> {
         Ok(match json {
-            Json::Object(_) => Some(Nested::Tensor(tensor(json)?)),
+            Json::Object(_) => Some(Nested::Tensor(parse_tensor(json)?)),
             Json::List(list) => {
                 let parts = list.iter().map(nested).collect::<Checked<Option<Vec<_>>>>()?;
                 parts.map(Nested::List)
@@ -316,7 +316,7 @@ fn alike(case: &Case, a: f64, b: f64) -> bool {
 }
 
 fn close_tensor(case: &Case, found: &DenseTensor, expected: &Json) -> Checked<()> {
-    let expected = tensor(expected)?;
+    let expected = parse_tensor(expected)?;
     let wide = |t: &DenseTensor| Ok::<_, String>(numbers(&t.to_flat().map_err(|e| e.to_string())?));
     let (a, b) = (wide(found)?, wide(&expected)?);
     let same = found.dtype() == expected.dtype()
@@ -360,7 +360,7 @@ fn same_nested(case: &Case, a: &Json, b: &Json) -> bool {
 }
 
 fn unbound(case: &Case, het: &HetTensor, expected: &Json) -> Checked<Outcome> {
-    only(expected, "the result", &["dtype", "ragged"])?;
+    check_only(expected, "the result", &["dtype", "ragged"])?;
     if expected.get("dtype").ok_or("no dtype")?.text()? != het.dtype().name() {
         return Err(format!("found {} values", het.dtype()));
     }
@@ -389,9 +389,9 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
     let part = |name: &str| expected.get(name).ok_or_else(|| format!("a result without {name}"));
     let (wanted, dtype) = match part("kind")?.text()? {
         "tensor" => {
-            only(expected, "the result", &["kind", "tensor"])?;
+            check_only(expected, "the result", &["kind", "tensor"])?;
             let json = part("tensor")?;
-            let tensor = tensor(json)?;
+            let tensor = parse_tensor(json)?;
             if let HetValue::Dense(found) = &value
                 && close_tensor(case, found, json).is_ok()
             {
@@ -403,7 +403,7 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
         "het" => {
             let known =
                 ["kind", "dim_type", "shape", "max_shape", "dtype", "coords", "values", "ragged"];
-            only(expected, "the result", &known)?;
+            check_only(expected, "the result", &known)?;
             let (at, values) = (part("coords")?.list()?, part("values")?.list()?);
             let mut wanted = Cells::new();
             for (at, value) in at.iter().zip(values) {
@@ -411,7 +411,7 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
                     Json::Bool(b) => f64::from(u8::from(*b)),
                     value => value.float()?,
                 };
-                wanted.insert(crate::format::ints(at)?, value);
+                wanted.insert(crate::format::parse_ints(at)?, value);
             }
             if at.len() != values.len() || wanted.len() != at.len() {
                 return Err("as many coordinates as values are needed, each once".into());
@@ -448,8 +448,8 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
     };
     let types: Vec<&str> = types.list()?.iter().map(Json::text).collect::<Checked<_>>()?;
     let kinds: Vec<String> = het.dim_types().iter().map(ToString::to_string).collect();
-    let shape: Vec<i64> = crate::format::ints(part("shape")?)?;
-    let max_shape: Vec<usize> = crate::format::ints(part("max_shape")?)?;
+    let shape: Vec<i64> = crate::format::parse_ints(part("shape")?)?;
+    let max_shape: Vec<usize> = crate::format::parse_ints(part("max_shape")?)?;
     // The library has -1 where a size varies.
     let size = |n: Option<usize>| n.map_or(-1, |n| i64::try_from(n).unwrap());
     let own: Vec<i64> = het.shape().into_iter().map(size).collect();
@@ -473,7 +473,7 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
 }
 
 /// A case written as in a file, but for its name.
-fn unseen(op: &str, case: &str) -> Checked<Outcome> {
+fn check_unseen(op: &str, case: &str) -> Checked<Outcome> {
     let case = Json::parse(&format!("{{\"name\": \"unseen\", {case}}}")).unwrap();
     run(&Case::new(std::path::Path::new("."), op, &case)?)
 }
@@ -486,7 +486,7 @@ const Y: &str = r#""het": [[{"dtype": "int64", "shape": [2], "data": [1, 2]}, {"
 fn forms_that_the_folder_does_not_have() {
     let passes = |op: &str, args: &str, expect: &str| {
         let case = format!(r#""input": {{{Y}}}, "args": {args}, "expect": {expect}"#);
-        assert_eq!(unseen(op, &case), Ok(Outcome::Passed), "{op} {args}");
+        assert_eq!(check_unseen(op, &case), Ok(Outcome::Passed), "{op} {args}");
     };
     let het = |types: &str, shape: &str, max: &str, coords: &str, values: &str| {
         format!(
@@ -529,7 +529,7 @@ fn forms_that_the_folder_does_not_have() {
     passes("getitem", &format!(r#"{{"index": [{all}, {all}, {{"int": -1}}]}}"#), &last);
     let error = |op: &str, args: &str, kind: &str| {
         let error = format!(r#""error": {{"kind": "{kind}", "gist": "no"}}"#);
-        unseen(op, &format!(r#""input": {{{Y}}}, "args": {args}, {error}"#))
+        check_unseen(op, &format!(r#""input": {{{Y}}}, "args": {args}, {error}"#))
     };
     let far = format!(r#"{{"index": [{all}, {{"int": 3}}]}}"#);
     assert_eq!(error("getitem", &far, "IndexError"), Ok(Outcome::Passed));
@@ -543,10 +543,10 @@ fn forms_that_the_folder_does_not_have() {
     assert!(error("getitem", r#"{"index": [{"set": 1}]}"#, "ValueError").is_err());
     let wrong = sums.replace("[3, 0, 3, 9]", "[3, 0, 3, 8]");
     let case = format!(r#""input": {{{Y}}}, "args": {{"dim": 2}}, "expect": {wrong}"#);
-    assert!(unseen("reduce_sum", &case).is_err());
+    assert!(check_unseen("reduce_sum", &case).is_err());
     let case = format!(
         r#""input": {{{Y}}}, "args": {{"dim": 2}}, "expect": {}"#,
         sums.replace("int64", "int32")
     );
-    assert!(unseen("reduce_sum", &case).is_err());
+    assert!(check_unseen("reduce_sum", &case).is_err());
 }

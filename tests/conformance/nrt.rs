@@ -15,8 +15,10 @@ use serrate::table::RaggedTable;
 
 pub(crate) use self::differences::as_given;
 pub(crate) use self::differences::{DIFFERENCES, Rule};
-use self::differences::{any, declared_otherwise, meant, numpy_answer, outer_lengths_differ};
-use crate::format::{Asked, Case, Expected, fits, index, only};
+use self::differences::{
+    declared_otherwise, find_rule, has_any, numpy_answer, outer_lengths_differ,
+};
+use crate::format::{Asked, Case, Expected, check_only, fits, index};
 use crate::json::Json;
 
 /// How a case went; failures are errors.
@@ -58,13 +60,13 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
     let found = match case.op.as_str() {
         "construct" => {
             case.takes(whole, &[])?;
-            table(construct(&case.input)?)
+            table(construct_table(&case.input)?)
         }
         "infer_dtype" => {
             case.takes(&["values"], &[])?;
             let values = case.input.get("values").ok_or("no values")?;
             let data = Json::Object(vec![("x".into(), values.clone())]);
-            construct(&Json::Object(vec![("data".into(), data)]))?.map(Found::Inferred)
+            construct_table(&Json::Object(vec![("data".into(), data)]))?.map(Found::Inferred)
         }
         "getitem_int"
         | "getitem_slice"
@@ -73,12 +75,14 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
         | "getitem_unsupported" => {
             case.takes(whole, &["index"])?;
             let asked = index(case.args.get("index").ok_or("no index")?)?;
-            one(&mut from, construct(&case.input)?, |t| take(t, &asked).map(Found::Table))
+            record_table(&mut from, construct_table(&case.input)?, |t| {
+                take(t, &asked).map(Found::Table)
+            })
         }
         "to_dense" => {
             case.takes(whole, &["padding_side"])?;
             let side = case.args.get("padding_side").map_or(Ok("right"), Json::text)?;
-            one(&mut from, construct(&case.input)?, |t| {
+            record_table(&mut from, construct_table(&case.input)?, |t| {
                 let options = DenseOptions { side: side.parse()?, ..DenseOptions::default() };
                 Ok(Found::Dense(t.clone(), t.to_dense(&options)?))
             })
@@ -86,7 +90,7 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
         "squeeze" | "unsqueeze" | "flatten" => {
             case.takes(whole, &["dim"])?;
             let dim = case.args.get("dim").map(Json::int::<i64>).transpose()?;
-            one(&mut from, construct(&case.input)?, |t| match case.op.as_str() {
+            record_table(&mut from, construct_table(&case.input)?, |t| match case.op.as_str() {
                 "squeeze" => t.squeeze(dim.unwrap_or(0)).map(Found::Table),
                 "unsqueeze" => t.unsqueeze(dim.unwrap_or(0)).map(Found::Table),
                 _ => t.flatten(dim.unwrap_or(-1)).map(Found::Table),
@@ -96,8 +100,8 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
             case.takes(&["items"], &[])?;
             let mut items = Ok(Vec::new());
             for item in case.input.get("items").ok_or("no items")?.list()? {
-                only(item, "an item", whole)?;
-                let table = construct(item)?;
+                check_only(item, "an item", whole)?;
+                let table = construct_table(item)?;
                 items = items.and_then(|mut all: Vec<RaggedTable>| {
                     all.push(table?);
                     Ok(all)
@@ -111,8 +115,9 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
         }
         "collate_roundtrip" => {
             case.takes(whole, &["order"])?;
-            let order: Vec<i64> = crate::format::ints(case.args.get("order").ok_or("no order")?)?;
-            one(&mut from, construct(&case.input)?, |t| {
+            let order: Vec<i64> =
+                crate::format::parse_ints(case.args.get("order").ok_or("no order")?)?;
+            record_table(&mut from, construct_table(&case.input)?, |t| {
                 let rows =
                     order.iter().map(|i| t.index(&[(*i).into()])).collect::<Result<Vec<_>, _>>()?;
                 table(RaggedTable::vstack(&rows))
@@ -123,8 +128,8 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
             let nan = case.args.get("equal_nan").map_or(Ok(false), Json::bool)?;
             let side = |name: &str| -> Checked<serrate::Result<RaggedTable>> {
                 let input = case.input.get(name).ok_or("a side is missing")?;
-                only(input, "a side", whole)?;
-                construct(input)
+                check_only(input, "a side", whole)?;
+                construct_table(input)
             };
             let (a, b) = (side("a")?, side("b")?);
             a.and_then(|a| Ok(Found::Flag("equal", a.equals(&b?, nan)?)))
@@ -163,7 +168,7 @@ fn is_ndim_list(value: &Value, ndim: usize) -> serrate::Result<bool> {
     Ok(is_nested(value, ndim))
 }
 
-fn one(
+fn record_table(
     from: &mut Vec<RaggedTable>,
     table: serrate::Result<RaggedTable>,
     then: impl FnOnce(&RaggedTable) -> serrate::Result<Found>,
@@ -199,7 +204,7 @@ fn to_value(json: &Json) -> Checked<Value> {
     serde_json::from_str(&raw(json)?).map_err(|e| e.to_string())
 }
 
-fn construct(input: &Json) -> Checked<serrate::Result<RaggedTable>> {
+fn construct_table(input: &Json) -> Checked<serrate::Result<RaggedTable>> {
     let mut options = JsonOptions::default();
     if let Some(schema) = input.get("schema") {
         for (key, dtype) in schema.members()? {
@@ -213,7 +218,7 @@ fn construct(input: &Json) -> Checked<serrate::Result<RaggedTable>> {
         text.is_some_and(|t| matches!(t, "NaN" | "Infinity" | "-Infinity"))
     };
     for (key, values) in input.get("data").ok_or("no data")?.members()? {
-        if any(values, &reads_as_float) {
+        if has_any(values, &reads_as_float) {
             if options.schema.iter().any(|(name, _)| name == key) {
                 return Err(format!("{key}: a text that reads as a float, and a declared type"));
             }
@@ -246,7 +251,7 @@ fn save(case: &Case) -> Checked<serrate::Result<Found>> {
         std::fs::copy(&from, &path).map_err(|e| format!("{}: {e}", from.display()))?;
         NrtFile::open(&path, &ReadOptions::default()).and_then(|f| f.table())
     } else {
-        construct(&case.input)?
+        construct_table(&case.input)?
     };
     Ok(table
         .and_then(|t| nrt::write(&path, &t, &WriteOptions::default()))
@@ -277,7 +282,7 @@ fn load(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Result<Fou
         let file = NrtFile::open(&path, &ReadOptions::default())?;
         file.read(0..file.num_rows(), keys.as_deref())
     };
-    Ok(one(from, read(), |t| {
+    Ok(record_table(from, read(), |t| {
         Ok(Found::Table(asked.as_ref().map_or_else(|| Ok(t.clone()), |asked| take(t, asked))?))
     }))
 }
@@ -317,7 +322,7 @@ fn settle(case: &Case, from: &[RaggedTable], found: serrate::Result<Found>) -> C
                 numpy_answer(&from[0], &items, table)?;
                 return Ok(if tagged { Verdict::Passed } else { Verdict::Differs(Rule::Indices) });
             }
-            meant(case, from, &found, kind, gist)?
+            find_rule(case, from, &found, kind, gist)?
                 .map(|rule| if tagged { Verdict::Passed } else { Verdict::Differs(rule) })
                 .ok_or_else(|| format!("expected a {kind} ({gist}), found {}", found.shown()))
         }

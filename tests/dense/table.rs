@@ -104,7 +104,7 @@ fn vectors() {
 }
 
 /// Builds two patients with 3 and 1 events, which have 2, 4, 1 and 3 codes.
-fn patients() -> RaggedTable {
+fn make_patients() -> RaggedTable {
     RaggedTable::builder()
         .lengths([3, 1])
         .unwrap()
@@ -117,15 +117,15 @@ fn patients() -> RaggedTable {
         .unwrap()
 }
 
-fn named(tensors: &[(String, DenseTensor)]) -> Vec<(&str, DType, &[usize])> {
+fn name_tensors(tensors: &[(String, DenseTensor)]) -> Vec<(&str, DType, &[usize])> {
     tensors.iter().map(|(n, t)| (n.as_str(), t.dtype(), t.shape())).collect()
 }
 
 #[test]
 fn columns_and_masks_in_order() {
-    let dense = patients().to_dense(&DenseOptions::default()).unwrap();
+    let dense = make_patients().to_dense(&DenseOptions::default()).unwrap();
     assert_eq!(
-        named(&dense),
+        name_tensors(&dense),
         [
             ("age", DType::U8, &[2][..]),
             ("T", DType::F32, &[2, 3]),
@@ -150,9 +150,9 @@ fn rows_columns_sizes_and_tokens() {
         },
         ..Default::default()
     };
-    let dense = patients().to_dense_with(&options).unwrap();
+    let dense = make_patients().to_dense_with(&options).unwrap();
     assert_eq!(
-        named(&dense),
+        name_tensors(&dense),
         [
             ("code", DType::I64, &[1, 2, 5][..]),
             ("age", DType::I64, &[1]),
@@ -164,12 +164,12 @@ fn rows_columns_sizes_and_tokens() {
     // The second row's longest lists are shorter than the table's.
     let options =
         TableDenseOptions { rows: Some(1..2), masks: false, ..TableDenseOptions::default() };
-    let dense = patients().to_dense_with(&options).unwrap();
-    assert_eq!(named(&dense)[2], ("code", DType::U16, &[1, 1, 3][..]));
+    let dense = make_patients().to_dense_with(&options).unwrap();
+    assert_eq!(name_tensors(&dense)[2], ("code", DType::U16, &[1, 1, 3][..]));
     assert_eq!(dense.len(), 3);
     let none = TableDenseOptions { rows: Some(2..2), ..TableDenseOptions::default() };
-    let dense = patients().to_dense_with(&none).unwrap();
-    assert_eq!(named(&dense)[2], ("code", DType::U16, &[0, 0, 0][..]));
+    let dense = make_patients().to_dense_with(&none).unwrap();
+    assert_eq!(name_tensors(&dense)[2], ("code", DType::U16, &[0, 0, 0][..]));
 }
 
 #[test]
@@ -297,19 +297,19 @@ fn refusals_name_the_column() {
     let o = TableDenseOptions { columns: only("x"), ..Default::default() };
     assert!(matches!(table.to_dense_with(&o), Err(Error::NoSuchColumn { .. })));
     let o = TableDenseOptions { rows: Some(0..2), ..Default::default() };
-    assert!(patients().to_dense_with(&o).is_ok());
+    assert!(make_patients().to_dense_with(&o).is_ok());
     let o = TableDenseOptions { rows: Some(1..3), ..Default::default() };
-    assert!(patients().to_dense_with(&o).is_err());
+    assert!(make_patients().to_dense_with(&o).is_err());
     let o = TableDenseOptions { sizes: vec![Size::Longest; 3], ..Default::default() };
-    assert!(patients().to_dense_with(&o).is_err());
+    assert!(make_patients().to_dense_with(&o).is_err());
 }
 
 #[test]
 fn the_limit_counts_everything() {
     // age 2, T 24, code 48, masks 6 and 24.
     let limit = |n| DenseOptions { limit: Some(n), ..Default::default() };
-    assert!(patients().to_dense(&limit(104)).is_ok());
-    match patients().to_dense(&limit(103)) {
+    assert!(make_patients().to_dense(&limit(104)).is_ok());
+    match make_patients().to_dense(&limit(103)) {
         Err(Error::TooLarge { bytes: 104, limit: 103, hint, .. }) => {
             assert!(hint.contains("\"code\" is uint16 [2, 3, 4]"), "{hint}");
         }
@@ -327,7 +327,7 @@ fn empty_levels_and_tables() {
         .unwrap();
     let dense = table.to_dense(&DenseOptions::default()).unwrap();
     assert_eq!(
-        named(&dense),
+        name_tensors(&dense),
         [("T", DType::F32, &[2, 0][..]), ("dim1/mask", DType::Bool, &[2, 0])]
     );
     let table = RaggedTable::builder().rows(3).build().unwrap();

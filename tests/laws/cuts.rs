@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use crate::foreign::{Foreign, Writers};
-use crate::sources::{run, split};
+use crate::sources::{run_query, split};
 use crate::tables::Table;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -208,7 +208,7 @@ impl Switches {
     pub async fn listed() -> Self {
         let ctx = serrate::sql::session();
         let sql = "SELECT name, value FROM information_schema.df_settings ORDER BY name";
-        let rows = run(&ctx, sql).await.unwrap().rows;
+        let rows = run_query(&ctx, sql).await.unwrap().rows;
         let all: Vec<(String, String)> = rows
             .iter()
             .map(|row| (row[0].trim_matches('"').into(), row[1].trim_matches('"').into()))

@@ -13,7 +13,7 @@ use serrate::datafusion;
 use crate::ROWS;
 use crate::cuts::{Setup, Source};
 use crate::expressions::Calls;
-use crate::sources::{Sessions, Stored, run};
+use crate::sources::{Sessions, Stored, run_query};
 use crate::statements::{Statements, Steps};
 use crate::tables::World;
 
@@ -42,7 +42,7 @@ pub async fn write(folder: &Path, seed: u64, statements: usize) -> u64 {
         let mut lines = std::fs::File::create(here.join("statements.jsonl")).unwrap();
         for _ in 0..PER_WORLD {
             let sql = made.statement().unordered().text(Steps::With, true);
-            if let Ok(rows) = run(ctx, &sql).await {
+            if let Ok(rows) = run_query(ctx, &sql).await {
                 let cells = rows.batches.iter().flat_map(|batch| {
                     (0..batch.num_rows()).map(|row| -> Vec<Value> {
                         batch.columns().iter().map(|c| cell(c, row)).collect()

@@ -13,7 +13,7 @@ use crate::explained::{is_failure, refusal};
 use crate::expressions::{Calls, Leaf, Maker, Type};
 use crate::forms::Form;
 use crate::report::{Difference, fewer, smaller};
-use crate::sources::{Rows, Sessions, Stored, run, run_wrapped};
+use crate::sources::{Rows, Sessions, Stored, run_query, run_wrapped};
 use crate::statements::{Kind, Query, Statement, Statements, Steps};
 use crate::tables::World;
 
@@ -49,7 +49,7 @@ impl Asked {
     pub async fn expected(&self, sessions: &Sessions) -> Answer {
         match self {
             Self::Steps(statement, _) => answer(&sessions.plain, statement).await,
-            Self::Form(form) => run(&sessions.own, &form.root.sql(false)).await,
+            Self::Form(form) => run_query(&sessions.own, &form.root.sql(false)).await,
         }
     }
 
@@ -100,7 +100,7 @@ async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     let mut made = Vec::new();
     let mut out = None;
     for (name, sql) in statement.step_texts() {
-        match run(ctx, &sql).await {
+        match run_query(ctx, &sql).await {
             Ok(rows) => {
                 let batches: Vec<RecordBatch> = rows.batches;
                 let schema = batches.first().map_or(rows.schema, RecordBatch::schema);
@@ -117,7 +117,7 @@ async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     }
     let out = match out {
         Some(failed) => failed,
-        None => run(ctx, &statement.text(Steps::Tables, true)).await,
+        None => run_query(ctx, &statement.text(Steps::Tables, true)).await,
     };
     for name in made {
         ctx.deregister_table(name.as_str()).unwrap();
@@ -258,21 +258,21 @@ pub async fn together(
     match law {
         Law::Counted => {
             let text = statement.text(steps, false);
-            let counted = run(ctx, &format!("SELECT count(*) AS n FROM ({text}) AS z")).await;
+            let counted = run_query(ctx, &format!("SELECT count(*) AS n FROM ({text}) AS z")).await;
             let found = counted.ok()?.rows[0][0].clone();
             (found != n.to_string()).then(|| (statement.clone(), n.to_string(), found))
         }
         Law::Projected => {
             let mut one = statement.clone();
             one.last.items.truncate(1);
-            let found = run(ctx, &one.text(steps, false)).await.ok()?.rows.len();
+            let found = run_query(ctx, &one.text(steps, false)).await.ok()?.rows.len();
             (found != n).then(|| (one, format!("{n} rows"), format!("{found} rows")))
         }
         Law::Limited => {
             let (limit, skip) = statement.last.limit?;
             let mut all = statement.clone();
             all.last.limit = None;
-            let mut all = run(ctx, &all.text(steps, false)).await.ok()?;
+            let mut all = run_query(ctx, &all.text(steps, false)).await.ok()?;
             let end = (skip + limit).min(all.rows.len());
             all.rows = all.rows.get(skip..end).unwrap_or_default().to_vec();
             let (expected, found) = compare(&Ok(all), &whole, true, false)?;
@@ -285,7 +285,7 @@ pub async fn together(
             let names = names.join(", ");
             let text = all.text(steps, false);
             let sql = format!("SELECT {names} FROM ({text}) AS z GROUP BY {names}");
-            let grouped = run(ctx, &sql).await;
+            let grouped = run_query(ctx, &sql).await;
             grouped.as_ref().ok()?;
             let (expected, found) = compare(&grouped, &whole, false, false)?;
             Some((statement.clone(), expected, found))
@@ -299,7 +299,7 @@ pub async fn together(
             for filter in [p.clone(), format!("NOT {p}"), format!("{p} IS NULL")] {
                 let mut part = statement.clone();
                 part.last.filters.push(filter);
-                let found = run(ctx, &part.text(steps, false)).await.ok()?;
+                let found = run_query(ctx, &part.text(steps, false)).await.ok()?;
                 match &mut sum {
                     Some((_, all)) => all.rows.extend(found.rows),
                     None => sum = Some((part, found)),
@@ -429,12 +429,14 @@ pub async fn written_in_order(
     let reader = serrate::sql::session_with(one);
     for filter in ["", " WHERE a.k < 3", " WHERE ragged_count(a.x) > 1 LIMIT 9 OFFSET 2"] {
         let query = format!("SELECT a.id, a.f, a.x + 1 AS y, a.xx FROM {table} AS a{filter}");
-        let expected = run(plain, &query).await;
+        let expected = run_query(plain, &query).await;
         let file = folder.join("written.nrt");
         let copy = format!("COPY ({query}) TO '{}' OPTIONS (overwrite true)", file.display());
-        let copied = run(ctx, &copy).await;
+        let copied = run_query(ctx, &copy).await;
         let found = match copied {
-            Ok(_) => run(&reader, &format!("SELECT id, f, y, xx FROM '{}'", file.display())).await,
+            Ok(_) => {
+                run_query(&reader, &format!("SELECT id, f, y, xx FROM '{}'", file.display())).await
+            }
             Err(e) => Err(e),
         };
         if let Some((expected, found)) = compare(&expected, &found, true, false) {

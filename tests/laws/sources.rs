@@ -249,7 +249,7 @@ async fn stored(
         at.display()
     );
     ctx.deregister_table(table.name.as_str()).unwrap();
-    run(ctx, &create).await.unwrap_or_else(|e| panic!("{create}: {e}"));
+    run_query(ctx, &create).await.unwrap_or_else(|e| panic!("{create}: {e}"));
     ctx.table_provider(table.name.as_str()).await.unwrap()
 }
 
@@ -312,7 +312,7 @@ pub struct Rows {
 }
 
 /// Runs a statement and returns its rows, or its error or panic as text.
-pub async fn run(ctx: &SessionContext, sql: &str) -> Result<Rows, String> {
+pub async fn run_query(ctx: &SessionContext, sql: &str) -> Result<Rows, String> {
     let (ctx, text) = (ctx.clone(), sql.to_string());
     let task = tokio::spawn(async move {
         let frame = serrate::sql::sql(&ctx, &text).await.map_err(|e| e.strip_backtrace())?;
@@ -344,13 +344,13 @@ pub async fn run_wrapped(
     sql: &str,
 ) -> Result<Rows, String> {
     let (kind, name) = match wrapping {
-        Wrapping::Query => return run(ctx, sql).await,
+        Wrapping::Query => return run_query(ctx, sql).await,
         Wrapping::Table => ("TABLE", "stored_rows"),
         Wrapping::View => ("VIEW", "stored_query"),
     };
-    run(ctx, &format!("CREATE OR REPLACE {kind} {name} AS {sql}")).await?;
+    run_query(ctx, &format!("CREATE OR REPLACE {kind} {name} AS {sql}")).await?;
     let all = format!("SELECT * FROM {name}");
-    let rows = run(ctx, &all).await?;
+    let rows = run_query(ctx, &all).await?;
     let (own, stored) = (types_of(ctx, sql).await?, types_of(ctx, &all).await?);
     match own == stored {
         true => Ok(rows),

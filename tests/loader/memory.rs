@@ -6,7 +6,7 @@ use serrate::dense::DenseTensor;
 use serrate::generate::mimic_table;
 use serrate::loader::{Batch, Loader, LoaderOptions, Sampling};
 
-use super::support::packed;
+use super::support::pack_options;
 
 fn options() -> LoaderOptions {
     LoaderOptions::new(8).window(64, Sampling::Random).shuffle(3).columns([
@@ -29,7 +29,7 @@ fn places(loader: &Loader) -> HashSet<*const u8> {
 #[test]
 fn a_dropped_batch_lends_its_memory_to_the_next() {
     let table = mimic_table(120, 5).unwrap();
-    for options in [options(), packed(&options())] {
+    for options in [options(), pack_options(&options())] {
         let loader = Loader::try_new([table.clone()], options).unwrap();
         let mut epoch = loader.epoch(0).unwrap();
         let first = epoch.next().unwrap().unwrap();

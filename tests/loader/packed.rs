@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use serrate::dense::{DType, DenseTensor};
 use serrate::loader::{Batch, Form, Loader, LoaderOptions};
 
-use super::support::{gathered, named, options, packed, shards, table, wide};
+use super::support::{
+    draw_options, gather_items, make_shards, make_table, make_wide, name_tensors, pack_options,
+};
 
 /// Returns the elements of a tensor at which a mask is true, as one axis.
 fn under(mask: &DenseTensor, tensor: &DenseTensor) -> DenseTensor {
@@ -26,11 +28,11 @@ proptest! {
     fn packed_is_padded_under_the_mask(
         seed in 0u64..60,
         mixed in any::<bool>(),
-        options in options(),
+        options in draw_options(),
     ) {
-        let shards = shards(seed, mixed);
+        let shards = make_shards(seed, mixed);
         let padded = Loader::try_new(shards.clone(), options.clone()).unwrap();
-        let flat = Loader::try_new(shards.clone(), packed(&options)).unwrap();
+        let flat = Loader::try_new(shards.clone(), pack_options(&options)).unwrap();
         for epoch in 0..2 {
             let both = padded.epoch(epoch).unwrap().zip(flat.epoch(epoch).unwrap());
             for (padded, flat) in both {
@@ -43,8 +45,8 @@ proptest! {
                 assert_eq!(padded.occupied_bytes(), occupied.sum::<usize>());
                 let bytes = flat.tensors().iter().map(|(_, tensor)| tensor.nbytes());
                 assert_eq!(flat.occupied_bytes(), bytes.sum::<usize>());
-                let table = gathered(&shards, flat.items());
-                for (name, tensor) in named(&padded) {
+                let table = gather_items(&shards, flat.items());
+                for (name, tensor) in name_tensors(&padded) {
                     let column = name.trim_end_matches("/valid");
                     let Ok(column) = table.column(column) else { continue };
                     let expected = match column.axis() {
@@ -91,7 +93,7 @@ fn check_lists(batch: &Batch, table: &serrate::table::RaggedTable) {
 fn positions_are_of_the_type_asked_for() {
     let flat = |options: LoaderOptions| {
         let options = options.form(Form::Packed).columns(["code", "id"]);
-        let loader = Loader::try_new([table(4, 6, wide)], options).unwrap();
+        let loader = Loader::try_new([make_table(4, 6, wide)], options).unwrap();
         let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
         assert_eq!(batch.nbytes(), batch.occupied_bytes());
         batch

@@ -7,7 +7,7 @@ use serrate::Error;
 use serrate::io::nrt::{self, NrtFile, NrtSchema, NrtWriter, ReadOptions, WriteOptions};
 use serrate::table::RaggedTable;
 
-use crate::support::{cases, names_in, shifted, table_of, tensors_of, vectors};
+use crate::support::{names_in, read_cases, shift_tensors, table_of, tensors_of, vectors};
 
 #[test]
 fn files_of_the_python_library_round_trip_byte_for_byte() {
@@ -31,7 +31,7 @@ fn files_of_the_python_library_round_trip_byte_for_byte() {
 fn saving_gives_the_bytes_of_the_python_library() {
     let dir = tempfile::tempdir().unwrap();
     let mut saved = 0;
-    for case in cases("nrt/save.json") {
+    for case in read_cases("nrt/save.json") {
         let Some(expect) = case.get("expect") else { continue };
         let path = dir.path().join("saved.nrt");
         let table = table_of(&expect["tensors"]);
@@ -50,7 +50,7 @@ fn saving_gives_the_bytes_of_the_python_library() {
 fn constructed_tables_come_back_from_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let mut built = 0;
-    for case in cases("nrt/construct.json") {
+    for case in read_cases("nrt/construct.json") {
         let Some(expect) = case.get("expect") else { continue };
         let path = dir.path().join("c.nrt");
         let table = table_of(&expect["tensors"]);
@@ -104,7 +104,7 @@ fn load(case: &Value) -> serrate::Result<Map<String, Value>> {
     }
     if let Some(i) = index.get("int") {
         let i = row(i);
-        return Ok(shifted(tensors_of(&file.read(i..i + 1, keys)?)));
+        return Ok(shift_tensors(tensors_of(&file.read(i..i + 1, keys)?)));
     }
     if let Some(array) = index.get("array") {
         let rows: Vec<_> = array["data"].as_array().unwrap().iter().map(row).collect();
@@ -117,7 +117,7 @@ fn load(case: &Value) -> serrate::Result<Map<String, Value>> {
         let table = file.read(i..i + 1, keys)?;
         let row = table.row(0)?;
         let events = row.events(clip(&tuple[1]["slice"], row.len()))?.to_table()?;
-        return Ok(shifted(tensors_of(&events)));
+        return Ok(shift_tensors(tensors_of(&events)));
     }
     Ok(tensors_of(&file.read(0..len, keys)?))
 }
@@ -125,7 +125,7 @@ fn load(case: &Value) -> serrate::Result<Map<String, Value>> {
 #[test]
 fn loading_whole_files_columns_and_rows() {
     let (mut loaded, mut refused) = (0, 0);
-    for case in cases("nrt/load.json") {
+    for case in read_cases("nrt/load.json") {
         let name = case["name"].as_str().unwrap();
         // The types exclude the first two; without columns, this crate returns a table without columns.
         if ["err-bare-str", "err-non-str", "err-empty-keys"].contains(&name) {
