@@ -104,9 +104,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use cuts::{Counts, Cuts, Setup, Source, Switches, Wrapping};
-use explained::refusal;
+use explained::find_refusal;
 use expressions::Calls;
-use laws::{Asked, Law, shrunk, together, written_in_order};
+use laws::{Asked, Law, check_together, shrink_case, written_in_order};
 use queries::Queries;
 use queries::changes::COPY;
 use report::Difference;
@@ -176,7 +176,7 @@ impl Findings {
         }
         let (small, found) = if shrink {
             let tries = read_setting("TRIES", 400) as usize;
-            let small = shrunk(sessions, world.clone(), found, tries).await;
+            let small = shrink_case(sessions, world.clone(), found, tries).await;
             sessions.enter(world);
             small
         } else {
@@ -321,7 +321,7 @@ impl<'a> Trial<'a> {
             let ctx = self.sessions.cut(&setup, &mut self.tables).await;
             let found = asked.found(ctx, &setup).await;
             if let Err(e) = &found
-                && let Some(reason) = refusal(e)
+                && let Some(reason) = find_refusal(e)
             {
                 findings.count(format!("refused by a cut: {reason}"));
             }
@@ -351,7 +351,7 @@ impl<'a> Trial<'a> {
                         findings.count(format!("law: {}", law.name()));
                         let of = (statement, *steps);
                         if let Some((statement, expected, found)) =
-                            together(law, ctx, of, rows, statements).await
+                            check_together(law, ctx, of, rows, statements).await
                         {
                             let asked = Asked::Steps(statement, *steps);
                             let difference = made(law.name(), asked, expected, found);
@@ -438,7 +438,7 @@ fn functions_have_one_answer() {
         for (w, world) in worlds.iter().enumerate() {
             let mut trial = Trial::new(&sessions, &findings, world, &switches);
             let mut statements = Statements::new(world, Calls::Safe, seed);
-            let calls = functions::ours().iter().map(|c| (c, false));
+            let calls = functions::list_ours().iter().map(|c| (c, false));
             let calls = calls.chain(functions::AGGREGATES.iter().map(|c| (c, true)));
             for (number, (call, aggregate)) in calls.enumerate() {
                 if number % worlds.len() != w || findings.is_enough() {
@@ -579,7 +579,7 @@ fn every_function_is_generated() {
         let mut statements = Statements::new(&world, Calls::Safe, seed);
         for _ in 0..100 {
             let text = statements.statement().text(Steps::With, false);
-            generated.extend(functions::names(&text).map(str::to_string));
+            generated.extend(functions::find_names(&text).map(str::to_string));
         }
     }
     let scalar = serrate::functions::all_scalar().into_iter().map(|f| f.name().to_string());

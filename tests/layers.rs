@@ -9,7 +9,7 @@ use std::path::Path;
 #[path = "layers/source.rs"]
 mod source;
 
-use source::{Use, uses};
+use source::{Use, list_uses};
 
 /// A module at the top of a crate, and those that it uses.
 type Layer = (&'static str, &'static [&'static str]);
@@ -122,7 +122,7 @@ fn check_layers(
     for source in sources {
         // The face of the crate names what it exports.
         let Some(from) = source.module.first() else { continue };
-        let found = match uses(&source.text, &source.module, names) {
+        let found = match list_uses(&source.text, &source.module, names) {
             Ok(found) => found,
             Err(why) => {
                 wrong.push(format!("{}: {why}", source.file));
@@ -175,7 +175,8 @@ fn edges_within(sources: &[Source], module: &[String]) -> Edges {
     let depth = module.len();
     let within: Vec<&Source> = sources.iter().filter(|s| s.module.starts_with(module)).collect();
     let children: BTreeSet<&String> = within.iter().filter_map(|s| s.module.get(depth)).collect();
-    let of = |source: &Source| uses(&source.text, &source.module, &["crate"]).unwrap_or_default();
+    let of =
+        |source: &Source| list_uses(&source.text, &source.module, &["crate"]).unwrap_or_default();
     // The items that the parent exports, by name.
     let mut exports = BTreeMap::new();
     for parent in within.iter().filter(|s| s.module.len() == depth) {
@@ -254,7 +255,7 @@ fn read_sources(folder: &Path) -> Vec<Source> {
 }
 
 /// Sources from their code, for the tests of this file.
-fn sources(of: &[(&str, &str)]) -> Vec<Source> {
+fn make_sources(of: &[(&str, &str)]) -> Vec<Source> {
     let source = |(file, text): &(&str, &str)| Source {
         module: file.split('/').filter(|s| *s != "mod").map(Into::into).collect(),
         file: format!("{file}.rs"),
@@ -269,7 +270,7 @@ fn an_edge_that_is_not_declared_fails() {
     let rest = [("table/mod", "use crate::array::A;"), ("kernels/mod", "use crate::array::A;")];
     let checked = |array: &str| {
         let all = [&[("array/ragged", array)], &rest[..]].concat();
-        check_layers(&sources(&all), layers, &BTreeSet::new(), &["crate"])
+        check_layers(&make_sources(&all), layers, &BTreeSet::new(), &["crate"])
     };
     assert_eq!(checked("use std::fmt;\nuse super::offsets::Offsets;"), Vec::<String>::new());
     for upwards in [
@@ -306,7 +307,7 @@ fn an_edge_that_is_not_declared_fails() {
 
 #[test]
 fn lists_that_are_wrong_fail() {
-    let all = sources(&[("a/mod", "use crate::b::B;"), ("b/mod", "use crate::a::A;")]);
+    let all = make_sources(&[("a/mod", "use crate::b::B;"), ("b/mod", "use crate::a::A;")]);
     let check = |layers| check_layers(&all, layers, &BTreeSet::new(), &["crate"]);
     // A circle cannot be declared.
     let wrong = check(&[("a", &["b"]), ("b", &["a"])]);
@@ -321,7 +322,7 @@ fn lists_that_are_wrong_fail() {
 #[test]
 fn circles_within_a_module_are_found() {
     let module = ["kernels".to_owned()];
-    let within = |texts: &[(&str, &str)]| find_circle(&edges_within(&sources(texts), &module));
+    let within = |texts: &[(&str, &str)]| find_circle(&edges_within(&make_sources(texts), &module));
     let parent = ("kernels/mod", "mod args;\npub use args::RowArg;\nuse self::pad::pad;");
     let args = ("kernels/args", "use super::pad::pad;");
     assert_eq!(within(&[parent, ("kernels/pad", "use crate::array::A;"), args]), None);
@@ -335,7 +336,7 @@ fn circles_within_a_module_are_found() {
     let below = [("kernels/reduce/a", a), ("kernels/reduce/b", b), ("kernels/pad", a)];
     assert_eq!(within(&below), None);
     let folder = ["kernels".to_owned(), "reduce".to_owned()];
-    let circle = find_circle(&edges_within(&sources(&below), &folder)).unwrap();
+    let circle = find_circle(&edges_within(&make_sources(&below), &folder)).unwrap();
     assert_eq!(circle, ["kernels/reduce/a.rs:1: a uses b", "kernels/reduce/b.rs:1: b uses a"]);
 }
 

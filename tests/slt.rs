@@ -116,7 +116,7 @@ fn create_records() {
             continue;
         }
         let mut record = format!("# The function {}.\n", f.name());
-        for sql in statements(&read_card(f.name())) {
+        for sql in split_statements(&read_card(f.name())) {
             record.push_str(&format!("\nquery ?\n{}\n----\n", sql.trim().trim_end_matches(';')));
         }
         fs::write(path, record).unwrap();
@@ -166,7 +166,7 @@ async fn records() {
 }
 
 /// Returns the statements of an example without the output between them.
-fn statements(example: &str) -> Vec<String> {
+fn split_statements(example: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     for line in example.lines().filter(|l| !l.starts_with(['+', '|'])) {
         let current = out.last_mut().unwrap();
@@ -211,7 +211,7 @@ async fn examples_give_the_output_they_show() {
             failures.push(format!("{name} has no card {}", path.display()));
         }
         let mut parts = Vec::new();
-        for sql in statements(&example) {
+        for sql in split_statements(&example) {
             let frame = serrate::sql::sql(&ctx, &sql).await;
             let output = match async { frame?.collect().await }.await {
                 Ok(batches) => pretty_format_batches_with_options(&batches, &shown_format())

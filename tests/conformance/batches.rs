@@ -5,7 +5,9 @@ use serrate::batching::{AnyBatch, RaggedBatch};
 use serrate::dense::{DType, DenseTensor, Fill};
 use serrate::index::Index;
 
-use crate::format::{Asked, Case, Expected, Outcome, check_only, fits, parse_ints, parse_tensor};
+use crate::format::{
+    Asked, Case, Expected, Outcome, check_only, matches_kind, parse_ints, parse_tensor,
+};
 use crate::json::Json;
 
 pub(crate) type Checked<T> = Result<T, String>;
@@ -74,7 +76,7 @@ pub(crate) fn parse_any(json: &Json) -> Checked<serrate::Result<AnyBatch>> {
 }
 
 /// A number or boolean.
-pub(crate) fn fill(json: &Json) -> Checked<Fill> {
+pub(crate) fn parse_fill(json: &Json) -> Checked<Fill> {
     Ok(match json {
         Json::Bool(b) => Fill::Bool(*b),
         Json::Number(text) if text.parse::<i64>().is_ok() => Fill::Int(json.int()?),
@@ -93,7 +95,7 @@ pub(crate) fn parse_axis(json: Option<&Json>) -> Checked<serrate::Result<Option<
 }
 
 /// The selectors of an index.
-pub(crate) fn selectors(json: &Json) -> Checked<Asked> {
+pub(crate) fn parse_selectors(json: &Json) -> Checked<Asked> {
     let mut items = Vec::new();
     for selector in json.list()? {
         let [(kind, value)] = selector.members()? else {
@@ -114,7 +116,7 @@ pub(crate) fn selectors(json: &Json) -> Checked<Asked> {
                 };
                 Index::Slice { start: part(start)?, stop: part(stop)?, step: part(step)? }
             }
-            "list" => match nested(value)? {
+            "list" => match parse_nested(value)? {
                 Some(index) => index,
                 None => return Ok(Asked::Nonsense),
             },
@@ -148,7 +150,7 @@ fn from_tensor(array: &DenseTensor) -> Checked<Index> {
 }
 
 /// A list of numbers or booleans, nested like an array; `None` if it is not an array.
-fn nested(json: &Json) -> Checked<Option<Index>> {
+fn parse_nested(json: &Json) -> Checked<Option<Index>> {
     let (mut shape, mut level) = (Vec::new(), vec![json]);
     while let Some(Json::List(first)) = level.first() {
         shape.push(first.len());
@@ -187,7 +189,7 @@ pub(crate) fn check_same<T: PartialEq + std::fmt::Debug>(
 
 /// Returns the positions at which a tensor has other values than expected: among the compared values, and
 /// among the others. Type and shape must be equal.
-fn differences(
+fn list_differences(
     name: &str,
     found: &DenseTensor,
     expected: &Json,
@@ -239,7 +241,7 @@ pub(crate) fn same_values(
     compared: Option<&DenseTensor>,
     exactly: Exactly,
 ) -> Checked<Outcome> {
-    match differences(name, found, expected, compared, exactly)? {
+    match list_differences(name, found, expected, compared, exactly)? {
         (0, 0) => Ok(Outcome::Passed),
         (0, _) => Ok(Outcome::Differs(FILLER)),
         (n, _) => Err(format!("{name}: {n} values differ: found {found}, expected {expected:?}")),
@@ -256,7 +258,7 @@ pub(crate) fn ones_like(data: &AnyBatch) -> serrate::Result<AnyBatch> {
 }
 
 /// True where the padded tensor has entries.
-pub(crate) fn existence(batch: &RaggedBatch) -> Checked<DenseTensor> {
+pub(crate) fn read_existence(batch: &RaggedBatch) -> Checked<DenseTensor> {
     batch.get_existence_weights(DType::Bool).map_err(|e| e.to_string())
 }
 
@@ -279,7 +281,7 @@ pub(crate) fn same_batch(
             "tensor" => {
                 let tensor = found.tensor().map_err(text)?;
                 // Filler of the result does not count, unless all of it does.
-                let exists = existence(found)?;
+                let exists = read_existence(found)?;
                 let all = if filler { None } else { Some(&exists) };
                 let Some(known) = known else {
                     same_values(&name, tensor, value, all, exactly)?;
@@ -289,7 +291,7 @@ pub(crate) fn same_batch(
                 let read = pairs.map(|(e, k)| if *e == 0 { filler } else { *k == 1 });
                 let read = DenseTensor::from_bools(exists.shape(), read).map_err(text)?;
                 same_values(&name, tensor, value, Some(&read), exactly)?;
-                if differences(&name, tensor, value, all, exactly)?.0 > 0 {
+                if list_differences(&name, tensor, value, all, exactly)?.0 > 0 {
                     verdict = Outcome::Differs(FILLER);
                 }
             }
@@ -335,9 +337,9 @@ pub(crate) fn settle(
     terms: &Terms,
 ) -> Checked<Outcome> {
     match (&case.expected, found) {
-        (Expected::Result(expect), Ok(found)) => answer(&found, expect, terms),
+        (Expected::Result(expect), Ok(found)) => check_answer(&found, expect, terms),
         (Expected::Error { kind, .. }, Err(error)) => {
-            if fits(&case.op, &error, kind)? {
+            if matches_kind(&case.op, &error, kind)? {
                 Ok(Outcome::Passed)
             } else {
                 Err(format!("expected a {kind}, found the error {error:?}"))
@@ -350,7 +352,7 @@ pub(crate) fn settle(
     }
 }
 
-fn answer(found: &Found, expect: &Json, terms: &Terms) -> Checked<Outcome> {
+fn check_answer(found: &Found, expect: &Json, terms: &Terms) -> Checked<Outcome> {
     let known = terms.known.as_ref();
     let one = |name: &str, batch: &RaggedBatch, expect: &Json| {
         same_batch(name, batch, expect, terms.filler, known, terms.exactly)

@@ -12,10 +12,10 @@ use serrate::batching::{
 use serrate::dense::{DType, DenseTensor, Fill};
 
 use crate::batches::{
-    Checked, Exactly, Found, Terms, check_same, fill, find_member, ones_like, parse_any,
-    parse_axis, parse_batch, same_batch, same_values, settle,
+    Checked, Exactly, Found, Terms, check_same, find_member, ones_like, parse_any, parse_axis,
+    parse_batch, parse_fill, same_batch, same_values, settle,
 };
-use crate::format::{Case, Expected, Outcome, check_only, fits, parse_tensor};
+use crate::format::{Case, Expected, Outcome, check_only, matches_kind, parse_tensor};
 use crate::json::Json;
 
 /// Why the mean of data whose non-uniform axis is not the first or second data axis differs.
@@ -29,7 +29,7 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     let found = match case.op.as_str() {
         "apply_mask_to_tensor" => {
             case.takes(&["data", "mask"], &["value_to_set"])?;
-            let value = case.args.get("value_to_set").map_or(Ok(Fill::Int(0)), fill)?;
+            let value = case.args.get("value_to_set").map_or(Ok(Fill::Int(0)), parse_fill)?;
             apply_mask_to_tensor(
                 &parse_tensor(input("data")?)?,
                 &parse_tensor(input("mask")?)?,
@@ -37,7 +37,7 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
             )
             .map(Found::Tensor)
         }
-        "average_over_targets" => return average(case),
+        "average_over_targets" => return check_average(case),
         "sum_over_targets" => {
             case.takes(&["data"], &[])?;
             terms.exactly = Exactly::Nearly;
@@ -59,7 +59,7 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
                 })
                 .map(Found::Any)
         }
-        "batched_indexing_access" => return access(case),
+        "batched_indexing_access" => return check_access(case),
         "batched_inverse_indexing_access" => {
             case.takes(
                 &["input_data", "output_indices"],
@@ -68,7 +68,7 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
             let (data, indices) =
                 (parse_any(input("input_data")?)?, parse_batch(input("output_indices")?)?);
             let targets = parse_axis(Some(find_member(&case.args, "output_num_targets")?))?;
-            let filler = case.args.get("filler_value").map_or(Ok(Fill::Int(0)), fill)?;
+            let filler = case.args.get("filler_value").map_or(Ok(Fill::Int(0)), parse_fill)?;
             let dim = parse_axis(case.args.get("dim_to_index_in"))?;
             data.and_then(|d| {
                 let targets = targets?.unwrap_or_default();
@@ -85,7 +85,7 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
             from.and_then(|f| batched_indexing_write(f, &indices?, into?, dim?, &options))
                 .map(Found::Any)
         }
-        "batched_index_mapping" => return mapping(case),
+        "batched_index_mapping" => return check_mapping(case),
         "get_indices_from_mask" => {
             case.takes(&["mask"], &[])?;
             terms.filler = true;
@@ -103,14 +103,14 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
             case.takes(&["data"], &[])?;
             parse_any(input("data")?)?.and_then(squeeze_except_batch_and_sample).map(Found::Any)
         }
-        "get_compact_lists" | "get_compact_from_named_tuple" => return compact(case),
+        "get_compact_lists" | "get_compact_from_named_tuple" => return check_compact(case),
         "combine_data" => {
             case.takes(&["data_list", "other_with_same_sample_sizes"], &["flatten_batch_dims"])?;
             terms.filler = true;
             let other =
                 case.input.get("other_with_same_sample_sizes").map(parse_batch).transpose()?;
             let flatten = case.args.get("flatten_batch_dims").map_or(Ok(true), Json::bool)?;
-            match samples(input("data_list")?)? {
+            match parse_samples(input("data_list")?)? {
                 None => Err(Error::invalid("its type rules all but tensors and lists out")),
                 Some(samples) => other
                     .transpose()
@@ -124,10 +124,10 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
 }
 
 /// Lists of tensors; `None` when something else is among them.
-fn samples(json: &Json) -> Checked<Option<Samples>> {
+fn parse_samples(json: &Json) -> Checked<Option<Samples>> {
     match json {
         Json::List(list) => {
-            let list = list.iter().map(samples).collect::<Checked<Option<Vec<_>>>>()?;
+            let list = list.iter().map(parse_samples).collect::<Checked<Option<Vec<_>>>>()?;
             Ok(list.map(Samples::List))
         }
         Json::Object(members) => match &members[..] {
@@ -139,7 +139,7 @@ fn samples(json: &Json) -> Checked<Option<Samples>> {
     }
 }
 
-fn average(case: &Case) -> Checked<Outcome> {
+fn check_average(case: &Case) -> Checked<Outcome> {
     case.takes(&["data"], &["nans_to_zero"])?;
     let zero = case.args.get("nans_to_zero").map_or(Ok(true), Json::bool)?;
     let data = parse_batch(find_member(&case.input, "data")?)?;
@@ -189,11 +189,11 @@ fn swap_back(means: &DenseTensor, batch_dims: usize, dim: usize) -> serrate::Res
     DenseTensor::try_new(means.dtype(), moved, out.into())
 }
 
-fn access(case: &Case) -> Checked<Outcome> {
+fn check_access(case: &Case) -> Checked<Outcome> {
     case.takes(&["input_data", "input_indices"], &["filler_value", "dim_to_index_in"])?;
     let data = parse_any(find_member(&case.input, "input_data")?)?;
     let indices = parse_batch(find_member(&case.input, "input_indices")?)?;
-    let filler = case.args.get("filler_value").map_or(Ok(Fill::Int(0)), fill)?;
+    let filler = case.args.get("filler_value").map_or(Ok(Fill::Int(0)), parse_fill)?;
     let dim = parse_axis(case.args.get("dim_to_index_in"))?;
     let mut terms = Terms { filler: true, ..Terms::default() };
     let found = (|| {
@@ -238,7 +238,7 @@ fn element_by_element(data: &AnyBatch, indices: &RaggedBatch) -> Checked<DenseTe
     DenseTensor::from_bools(shape, out).map_err(text)
 }
 
-fn mapping(case: &Case) -> Checked<Outcome> {
+fn check_mapping(case: &Case) -> Checked<Outcome> {
     case.takes(&["source_data", "source_indices", "target_indices", "target_data"], &[])?;
     let part = |name: &str| parse_any(find_member(&case.input, name)?);
     let (source, target) = (part("source_data")?, part("target_data")?);
@@ -258,7 +258,7 @@ fn mapping(case: &Case) -> Checked<Outcome> {
 }
 
 /// Lists and named tuples of tensors and other things.
-fn compact(case: &Case) -> Checked<Outcome> {
+fn check_compact(case: &Case) -> Checked<Outcome> {
     case.takes(&["mask", "data"], &[])?;
     let mask = parse_tensor(find_member(&case.input, "mask")?)?;
     let field = |json: &Json| match json.members()? {
@@ -304,7 +304,9 @@ fn compact(case: &Case) -> Checked<Outcome> {
             }
             Ok(Outcome::Passed)
         }
-        (Expected::Error { kind, .. }, Err(e)) if fits(&case.op, &e, kind)? => Ok(Outcome::Passed),
+        (Expected::Error { kind, .. }, Err(e)) if matches_kind(&case.op, &e, kind)? => {
+            Ok(Outcome::Passed)
+        }
         (expected, found) => Err(format!("expected {expected:?}, found {found:?}")),
     }
 }

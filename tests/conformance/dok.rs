@@ -23,19 +23,19 @@ enum Found {
 
 /// Runs a case; an operation that is not listed here is an error.
 pub(crate) fn run(case: &Case) -> Checked<Outcome> {
-    match (&case.expected, found(case)?) {
+    match (&case.expected, run_operation(case)?) {
         (Expected::Error { kind, gist }, Ok(_)) => {
             Err(format!("no error; expected {kind}: {gist}"))
         }
         (Expected::Error { kind, gist }, Err(error)) => {
-            if fits(&error, kind)? {
+            if matches_kind(&error, kind)? {
                 Ok(Outcome::Passed)
             } else {
                 Err(format!("the error {error}; expected {kind}: {gist}"))
             }
         }
         (Expected::Result(expected), Err(error)) if case.has_tag("readme-conflict") => {
-            let (t, index) = (parse_input(case)?, selectors(case)?);
+            let (t, index) = (parse_input(case)?, parse_selectors(case)?);
             let (Ok(t), Some(index)) = (t, index) else { return Err(error.to_string()) };
             let found = t.index_orthogonal(&index).map_err(|e| e.to_string())?;
             same_tensor("orthogonal", &found, expected)?;
@@ -43,12 +43,12 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
         }
         (Expected::Result(_), Err(error)) => Err(error.to_string()),
         (Expected::Result(expected), Ok(found)) => {
-            check(case, found, expected).map(|()| Outcome::Passed)
+            check_found(case, found, expected).map(|()| Outcome::Passed)
         }
     }
 }
 
-fn fits(error: &Error, kind: &str) -> Checked<bool> {
+fn matches_kind(error: &Error, kind: &str) -> Checked<bool> {
     Ok(match kind {
         "IndexError" => match error {
             Error::OutOfRange { .. } | Error::NoSuchAxis { .. } => true,
@@ -90,7 +90,12 @@ fn parse_input(case: &Case) -> Checked<Result<DokTensor>> {
 }
 
 /// A nested list with its shape.
-fn nested(json: &Json, depth: usize, shape: &mut Vec<usize>, out: &mut Vec<Json>) -> Checked<()> {
+fn flatten_nested(
+    json: &Json,
+    depth: usize,
+    shape: &mut Vec<usize>,
+    out: &mut Vec<Json>,
+) -> Checked<()> {
     let Json::List(items) = json else {
         if depth != shape.len() {
             return Err("a list of varying depth".into());
@@ -104,11 +109,11 @@ fn nested(json: &Json, depth: usize, shape: &mut Vec<usize>, out: &mut Vec<Json>
     if shape.get(depth) != Some(&items.len()) {
         return Err("a list of varying lengths".into());
     }
-    items.iter().try_for_each(|item| nested(item, depth + 1, shape, out))
+    items.iter().try_for_each(|item| flatten_nested(item, depth + 1, shape, out))
 }
 
 /// The items of an index; `None` when one can be none.
-fn selectors(case: &Case) -> Checked<Option<Vec<Index>>> {
+fn parse_selectors(case: &Case) -> Checked<Option<Vec<Index>>> {
     let mut out = Vec::new();
     for selector in case.args.get("index").ok_or("no index")?.list()? {
         let [(kind, value)] = selector.members()? else {
@@ -130,7 +135,7 @@ fn selectors(case: &Case) -> Checked<Option<Vec<Index>>> {
             }
             "list" => {
                 let (mut shape, mut items) = (Vec::new(), Vec::new());
-                nested(value, 0, &mut shape, &mut items)?;
+                flatten_nested(value, 0, &mut shape, &mut items)?;
                 if !items.is_empty() && items.iter().all(|v| matches!(v, Json::Bool(_))) {
                     let mask = items.iter().map(Json::bool).collect::<Checked<_>>()?;
                     Index::Mask(IndexArray::try_new(shape, mask).map_err(|e| e.to_string())?)
@@ -163,7 +168,7 @@ fn selectors(case: &Case) -> Checked<Option<Vec<Index>>> {
 }
 
 /// One or more axes; `None` for null.
-fn dims(json: Option<&Json>) -> Checked<Option<Vec<i64>>> {
+fn parse_dims(json: Option<&Json>) -> Checked<Option<Vec<i64>>> {
     Ok(match json {
         None | Some(Json::Null) => None,
         Some(list @ Json::List(_)) => Some(parse_ints(list)?),
@@ -205,12 +210,12 @@ fn parse_value(case: &Case) -> Checked<Value> {
     }
 }
 
-fn found(case: &Case) -> Checked<Result<Found>> {
+fn run_operation(case: &Case) -> Checked<Result<Found>> {
     let args = &case.args;
     let int = |name: &str| args.get(name).ok_or_else(|| format!("no {name}"))?.int::<i64>();
     let flag = |name: &str| args.get(name).map_or(Ok(false), Json::bool);
     let list = |name: &str| parse_ints::<i64>(args.get(name).ok_or_else(|| format!("no {name}"))?);
-    let dim = || dims(args.get("dim"));
+    let dim = || parse_dims(args.get("dim"));
     let p = || args.get("p").map_or(Ok(2.0), Json::float);
     /// Goes on with a tensor that could be made.
     macro_rules! sparse {
@@ -243,7 +248,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
         "getitem_int" | "getitem_slice" | "getitem_array" | "getitem_mask" | "getitem_mixed"
         | "getitem_raises" => {
             case.takes(&["shape", "dtype", "indices", "values"], &["index"])?;
-            let Some(index) = selectors(case)? else {
+            let Some(index) = parse_selectors(case)? else {
                 return Ok(Err(Error::invalid("what no array can be indexed with: bad indices")));
             };
             parse_input(case)?.and_then(|t| {
@@ -255,7 +260,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
         }
         "setitem" | "setitem_sparse" => {
             case.takes(&["dok", "value"], &["index"])?;
-            let Some(index) = selectors(case)? else {
+            let Some(index) = parse_selectors(case)? else {
                 return Ok(Err(Error::invalid("bad indices")));
             };
             let value = parse_value(case)?;
@@ -266,7 +271,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
         }
         "view_write" => {
             case.takes(&["dok", "value"], &["dim0", "dim1", "index"])?;
-            let index = selectors(case)?.ok_or("bad indices")?;
+            let index = parse_selectors(case)?.ok_or("bad indices")?;
             let (value, a, b) = (parse_value(case)?, int("dim0")?, int("dim1")?);
             parse_input(case)?.and_then(|t| {
                 let mut view = t.transpose(a, b)?;
@@ -276,7 +281,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
         }
         "clone" => {
             case.takes(&["dok", "value"], &["index"])?;
-            let index = selectors(case)?.ok_or("bad indices")?;
+            let index = parse_selectors(case)?.ok_or("bad indices")?;
             let value = parse_value(case)?;
             parse_input(case)?.and_then(|t| {
                 let mut copy = t.try_clone()?;
@@ -449,7 +454,7 @@ fn check_close(case: &Case, name: &str, found: &DenseTensor, expected: &Json) ->
 }
 
 /// A dense tensor as the vectors write one, for comparing parts of results.
-fn written(dtype: &str, shape: Vec<usize>, data: &Json) -> Json {
+fn write_tensor(dtype: &str, shape: Vec<usize>, data: &Json) -> Json {
     let number = |n: usize| Json::Number(n.to_string());
     Json::Object(vec![
         ("dtype".into(), Json::Text(dtype.into())),
@@ -458,7 +463,7 @@ fn written(dtype: &str, shape: Vec<usize>, data: &Json) -> Json {
     ])
 }
 
-fn check(case: &Case, found: Found, expected: &Json) -> Checked<()> {
+fn check_found(case: &Case, found: Found, expected: &Json) -> Checked<()> {
     let text = |e: Error| e.to_string();
     match found {
         Found::Dense(found) => {
@@ -497,7 +502,7 @@ fn check(case: &Case, found: Found, expected: &Json) -> Checked<()> {
                         let rows =
                             rows.iter().map(parse_ints).collect::<Checked<Vec<Vec<i64>>>>()?;
                         same(found == rows)?;
-                        let values = written(t.dtype().name(), vec![count], member("values")?);
+                        let values = write_tensor(t.dtype().name(), vec![count], member("values")?);
                         check_close(case, "values", &coo.values, &values)?;
                     }
                     "indices" => same_tensor(name, &coo()?.indices, part)?,

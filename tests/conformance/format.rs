@@ -169,19 +169,19 @@ pub(crate) enum Asked {
 }
 
 /// An index object of `nrt`.
-pub(crate) fn index(json: &Json) -> Result<Asked, String> {
+pub(crate) fn parse_index(json: &Json) -> Result<Asked, String> {
     let [(kind, value)] = json.members()? else {
         return Err("an index object has one member".into());
     };
     if kind != "tuple" {
-        return Ok(item(kind, value)?.map_or(Asked::Nonsense, |i| Asked::Index(vec![i])));
+        return Ok(parse_item(kind, value)?.map_or(Asked::Nonsense, |i| Asked::Index(vec![i])));
     }
     let mut items = Vec::new();
     for part in value.list()? {
         let [(kind, value)] = part.members()? else {
             return Err("an index object has one member".into());
         };
-        match item(kind, value)? {
+        match parse_item(kind, value)? {
             Some(i) => items.push(i),
             None => return Ok(Asked::Nonsense),
         }
@@ -190,7 +190,7 @@ pub(crate) fn index(json: &Json) -> Result<Asked, String> {
 }
 
 /// `None` for what cannot be an index.
-fn item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
+fn parse_item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
     Ok(Some(match kind {
         // Python's booleans are integers.
         "int" | "np_int64" => match value {
@@ -240,7 +240,7 @@ fn item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
 }
 
 /// Whether an error of an operation is of the category that a Python exception stands for.
-pub(crate) fn fits(op: &str, error: &Error, kind: &str) -> Result<bool, String> {
+pub(crate) fn matches_kind(op: &str, error: &Error, kind: &str) -> Result<bool, String> {
     Ok(match kind {
         "IndexError" => match error {
             Error::OutOfRange { .. }

@@ -18,7 +18,7 @@ pub(crate) use self::differences::{DIFFERENCES, Rule};
 use self::differences::{
     declared_otherwise, find_rule, has_any, numpy_answer, outer_lengths_differ,
 };
-use crate::format::{Asked, Case, Expected, check_only, fits, index};
+use crate::format::{Asked, Case, Expected, check_only, matches_kind, parse_index};
 use crate::json::Json;
 
 /// How a case went; failures are errors.
@@ -74,9 +74,9 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
         | "getitem_tuple"
         | "getitem_unsupported" => {
             case.takes(whole, &["index"])?;
-            let asked = index(case.args.get("index").ok_or("no index")?)?;
+            let asked = parse_index(case.args.get("index").ok_or("no index")?)?;
             record_table(&mut from, construct_table(&case.input)?, |t| {
-                take(t, &asked).map(Found::Table)
+                take_part(t, &asked).map(Found::Table)
             })
         }
         "to_dense" => {
@@ -141,8 +141,8 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
             // A negative depth is no number of levels at all.
             is_ndim_list(&list, usize::try_from(dim).unwrap_or(0)).map(|r| Found::Flag("result", r))
         }
-        "save" => save(case)?,
-        "load" => load(case, &mut from)?,
+        "save" => save_file(case)?,
+        "load" => load_file(case, &mut from)?,
         other => return Err(format!("the operation {other:?} is unknown")),
     };
     settle(case, &from, found)
@@ -230,24 +230,24 @@ fn construct_table(input: &Json) -> Checked<serrate::Result<RaggedTable>> {
     Ok(RaggedTable::from_json_text(text.as_bytes(), &options))
 }
 
-fn take(table: &RaggedTable, asked: &Asked) -> serrate::Result<RaggedTable> {
+fn take_part(table: &RaggedTable, asked: &Asked) -> serrate::Result<RaggedTable> {
     match asked {
         Asked::Index(index) => table.index(index),
         Asked::Nonsense => Err(Error::invalid("the types of this crate rule such an index out")),
     }
 }
 
-fn file(case: &Case, json: Option<&Json>) -> Checked<std::path::PathBuf> {
+fn find_file(case: &Case, json: Option<&Json>) -> Checked<std::path::PathBuf> {
     Ok(case.root.join(json.ok_or("no file is named")?.text()?))
 }
 
-fn save(case: &Case) -> Checked<serrate::Result<Found>> {
+fn save_file(case: &Case) -> Checked<serrate::Result<Found>> {
     case.takes(&["data", "schema", "file"], &["file"])?;
     let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
     let path = dir.path().join("saved.nrt");
     let table = if case.input.get("file").is_some() {
         // To where it came from: a file that exists is not replaced unless that is asked for.
-        let from = file(case, case.input.get("file"))?;
+        let from = find_file(case, case.input.get("file"))?;
         std::fs::copy(&from, &path).map_err(|e| format!("{}: {e}", from.display()))?;
         NrtFile::open(&path, &ReadOptions::default()).and_then(|f| f.table())
     } else {
@@ -258,9 +258,9 @@ fn save(case: &Case) -> Checked<serrate::Result<Found>> {
         .map(|()| Found::Saved(dir)))
 }
 
-fn load(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Result<Found>> {
+fn load_file(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Result<Found>> {
     case.takes(&["file"], &["keys", "index"])?;
-    let asked = case.args.get("index").map(index).transpose()?;
+    let asked = case.args.get("index").map(parse_index).transpose()?;
     let keys = match case.args.get("keys") {
         None => None,
         // The type of the argument excludes everything but a list of strings.
@@ -277,13 +277,13 @@ fn load(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Result<Fou
         }
         Some(_) => return Ok(Err(Error::invalid("keys are a list of strings"))),
     };
-    let path = file(case, case.input.get("file"))?;
+    let path = find_file(case, case.input.get("file"))?;
     let read = || {
         let file = NrtFile::open(&path, &ReadOptions::default())?;
         file.read(0..file.num_rows(), keys.as_deref())
     };
     Ok(record_table(from, read(), |t| {
-        Ok(Found::Table(asked.as_ref().map_or_else(|| Ok(t.clone()), |asked| take(t, asked))?))
+        Ok(Found::Table(asked.as_ref().map_or_else(|| Ok(t.clone()), |asked| take_part(t, asked))?))
     }))
 }
 
@@ -292,7 +292,7 @@ fn settle(case: &Case, from: &[RaggedTable], found: serrate::Result<Found>) -> C
     match (&case.expected, found) {
         (Expected::Result(expect), Ok(found)) => state::check(case, from, &found, expect),
         (Expected::Error { kind, .. }, Err(error)) => {
-            if fits(&case.op, &error, kind)? {
+            if matches_kind(&case.op, &error, kind)? {
                 return Ok(Verdict::Passed);
             }
             if declared_otherwise(case, &error) {
@@ -316,7 +316,7 @@ fn settle(case: &Case, from: &[RaggedTable], found: serrate::Result<Found>) -> C
             if let (true, Found::Table(table), Some(asked)) =
                 (refuses, &found, case.args.get("index"))
             {
-                let Asked::Index(items) = index(asked)? else {
+                let Asked::Index(items) = parse_index(asked)? else {
                     return Err("an index of no kind has an answer".into());
                 };
                 numpy_answer(&from[0], &items, table)?;

@@ -5,10 +5,12 @@ use serrate::batching::{RaggedBatch, Repeats, Samples};
 use serrate::dense::{DType, DenseTensor, Fill};
 
 use crate::batches::{
-    Checked, Exactly, Found, Terms, check_same, existence, fill, find_member, parse_axis,
-    parse_batch, same_values, selectors, settle,
+    Checked, Exactly, Found, Terms, check_same, find_member, parse_axis, parse_batch, parse_fill,
+    parse_selectors, read_existence, same_values, settle,
 };
-use crate::format::{Asked, Case, Expected, Outcome, check_only, fits, parse_ints, parse_tensor};
+use crate::format::{
+    Asked, Case, Expected, Outcome, check_only, matches_kind, parse_ints, parse_tensor,
+};
 use crate::json::Json;
 
 /// Runs a case; an operation that is not listed here is an error.
@@ -31,7 +33,7 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
         }
         "empty" => {
             case.takes(&[], &["num_dims", "non_uniform_dim", "num_batch_dims", "batch_shape"])?;
-            empty(case)?
+            make_empty(case)?
         }
         "from_full_tensor" => {
             case.takes(&["tensor"], &["non_uniform_dim", "num_batch_dims"])?;
@@ -51,9 +53,9 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
         }
         "split" => {
             case.takes(&["data"], &[])?;
-            return split(case, &parse_batch(find_member(&case.input, "data")?)?);
+            return check_split(case, &parse_batch(find_member(&case.input, "data")?)?);
         }
-        "getitem" | "setitem" => return items(case),
+        "getitem" | "setitem" => return check_items(case),
         "get_existence_weights" => {
             case.takes(&["data"], &["dtype"])?;
             let dtype = match case.args.get("dtype") {
@@ -70,7 +72,7 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
             let data = parse_batch(find_member(&case.input, "data")?)?;
             let name = find_member(&case.args, "fn")?.text()?;
             let found = match data {
-                Ok(data) => apply(&data, name)?,
+                Ok(data) => apply_function(&data, name)?,
                 Err(e) => Err(e),
             };
             return settle(case, found, &terms);
@@ -79,13 +81,13 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
             if matches!(op, "with_padded_set_to" | "set_padded_to") {
                 terms.filler = true;
             }
-            method(case, op)?
+            call_method(case, op)?
         }
     };
     settle(case, found.map(Found::Batch), &terms)
 }
 
-fn empty(case: &Case) -> Checked<serrate::Result<RaggedBatch>> {
+fn make_empty(case: &Case) -> Checked<serrate::Result<RaggedBatch>> {
     let dims = parse_axis(case.args.get("num_dims"))?;
     let dim = parse_axis(case.args.get("non_uniform_dim"))?;
     let batch_dims = parse_axis(case.args.get("num_batch_dims"))?;
@@ -110,7 +112,7 @@ fn empty(case: &Case) -> Checked<serrate::Result<RaggedBatch>> {
 }
 
 /// Methods of one batch that give one batch.
-fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
+fn call_method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
     let data = |args: &[&str]| {
         case.takes(&["data"], args)?;
         parse_batch(find_member(&case.input, "data")?)
@@ -119,7 +121,7 @@ fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
     Ok(match op {
         "with_padded_set_to" | "set_padded_to" => {
             let mut data = data(&["value_to_set"])?;
-            let value = fill(find_member(&case.args, "value_to_set")?)?;
+            let value = parse_fill(find_member(&case.args, "value_to_set")?)?;
             if op == "with_padded_set_to" {
                 data.and_then(|d| d.with_padded_set_to(value))
             } else {
@@ -212,28 +214,28 @@ fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
 }
 
 /// Every element, as numbers of 64 bits and back.
-fn each(t: &DenseTensor, f: impl Fn(usize, f64) -> f64) -> serrate::Result<DenseTensor> {
+fn map_each(t: &DenseTensor, f: impl Fn(usize, f64) -> f64) -> serrate::Result<DenseTensor> {
     let wide = t.cast(DType::F64)?;
     let all = wide.as_slice::<f64>()?.iter().enumerate().map(|(i, v)| f(i, *v)).collect();
     DenseTensor::from_vec(t.shape(), all)?.cast(t.dtype())
 }
 
-fn apply(data: &RaggedBatch, name: &str) -> Checked<serrate::Result<Found>> {
+fn apply_function(data: &RaggedBatch, name: &str) -> Checked<serrate::Result<Found>> {
     let float = |t: &DenseTensor| {
         if t.dtype().is_float() { Ok(t.clone()) } else { t.cast(DType::F32) }
     };
     let last = |t: &DenseTensor| t.shape().last().copied().unwrap_or(1).max(1);
     Ok(match name {
-        "mul2_add1" => data.apply(|t| each(t, |_, v| v * 2.0 + 1.0)).map(Found::Batch),
-        "square" => data.apply(|t| each(t, |_, v| v * v)).map(Found::Batch),
+        "mul2_add1" => data.apply(|t| map_each(t, |_, v| v * 2.0 + 1.0)).map(Found::Batch),
+        "square" => data.apply(|t| map_each(t, |_, v| v * v)).map(Found::Batch),
         "two_outputs" => data
-            .apply(|t| Ok((each(t, |_, v| v + 1.0)?, each(t, |_, v| v * v)?)))
+            .apply(|t| Ok((map_each(t, |_, v| v + 1.0)?, map_each(t, |_, v| v * v)?)))
             .map(|(a, b)| Found::Batches(vec![a, b])),
         "where_mask_else_neg1" => data
             .apply_with_mask(|t, m| {
                 same_shape(t, m)?;
                 let flags = m.as_bytes();
-                each(t, |i, v| if flags[i] == 1 { v } else { -1.0 })
+                map_each(t, |i, v| if flags[i] == 1 { v } else { -1.0 })
             })
             .map(Found::Batch),
         "divide_by_size" => data
@@ -241,7 +243,7 @@ fn apply(data: &RaggedBatch, name: &str) -> Checked<serrate::Result<Found>> {
                 same_shape(t, m)?;
                 let sizes = sizes.cast(DType::F64)?;
                 let (sizes, width) = (sizes.as_slice::<f64>()?, last(t));
-                each(&float(t)?, |i, v| v / sizes[i / width])
+                map_each(&float(t)?, |i, v| v / sizes[i / width])
             })
             .map(Found::Batch),
         "keep_dim_sum_last" => data
@@ -268,7 +270,7 @@ fn same_shape(t: &DenseTensor, mask: &DenseTensor) -> serrate::Result<()> {
     Err(Error::invalid("this function is for data without data axes"))
 }
 
-fn split(case: &Case, data: &serrate::Result<RaggedBatch>) -> Checked<Outcome> {
+fn check_split(case: &Case, data: &serrate::Result<RaggedBatch>) -> Checked<Outcome> {
     fn compare(found: &Samples, expected: &Json) -> Checked<()> {
         match found {
             Samples::Tensor(t) => {
@@ -291,12 +293,12 @@ fn split(case: &Case, data: &serrate::Result<RaggedBatch>) -> Checked<Outcome> {
 }
 
 /// Reading and writing by index.
-fn items(case: &Case) -> Checked<Outcome> {
+fn check_items(case: &Case) -> Checked<Outcome> {
     let write = case.op == "setitem";
     case.takes(if write { &["data", "value"] } else { &["data"] }, &["index"])?;
     let data = parse_batch(find_member(&case.input, "data")?)?;
-    let asked = selectors(find_member(&case.args, "index")?)?;
-    let value = if write { Some(value(find_member(&case.input, "value")?)?) } else { None };
+    let asked = parse_selectors(find_member(&case.args, "index")?)?;
+    let value = if write { Some(parse_value(find_member(&case.input, "value")?)?) } else { None };
     let found = data.and_then(|mut data| {
         let Asked::Index(index) = &asked else {
             return Err(Error::invalid("the types of this crate rule such an index out"));
@@ -314,7 +316,9 @@ fn items(case: &Case) -> Checked<Outcome> {
         (Expected::Result(expect), Ok((found, exists))) => {
             same_values("the items", &found, expect, Some(&exists), Exactly::Yes)
         }
-        (Expected::Error { kind, .. }, Err(e)) if fits(&case.op, &e, kind)? => Ok(Outcome::Passed),
+        (Expected::Error { kind, .. }, Err(e)) if matches_kind(&case.op, &e, kind)? => {
+            Ok(Outcome::Passed)
+        }
         // For an index that the library does not accept, numpy gives the answer.
         (Expected::Error { .. }, Ok(_)) if case.has_tag("limitation") => Ok(Outcome::Passed),
         (expected, found) => Err(format!("expected {expected:?}, found {found:?}")),
@@ -322,7 +326,7 @@ fn items(case: &Case) -> Checked<Outcome> {
 }
 
 /// A number, or a tensor.
-fn value(json: &Json) -> Checked<DenseTensor> {
+fn parse_value(json: &Json) -> Checked<DenseTensor> {
     let one = |value: Fill| {
         let dtype = match value {
             Fill::Bool(_) => DType::Bool,
@@ -335,10 +339,10 @@ fn value(json: &Json) -> Checked<DenseTensor> {
     match json {
         Json::Object(members) => match &members[..] {
             [(kind, inner)] if kind == "tensor" => parse_tensor(inner),
-            [(kind, inner)] if kind == "scalar" => one(fill(inner)?),
+            [(kind, inner)] if kind == "scalar" => one(parse_fill(inner)?),
             _ => parse_tensor(json),
         },
-        number => one(fill(number)?),
+        number => one(parse_fill(number)?),
     }
 }
 
@@ -347,5 +351,5 @@ fn value(json: &Json) -> Checked<DenseTensor> {
 fn existence_is_the_mask_over_the_data() {
     let data = r#"{"tensor": {"dtype": "int8", "shape": [1, 2, 2], "data": [1, 2, 3, 4]}, "sample_sizes": {"dtype": "int64", "shape": [1], "data": [1]}, "non_uniform_dim": 2, "num_batch_dims": 1}"#;
     let made = parse_batch(&Json::parse(data).unwrap()).unwrap().unwrap();
-    assert_eq!(existence(&made).unwrap().as_bytes(), [1, 0, 1, 0]);
+    assert_eq!(read_existence(&made).unwrap().as_bytes(), [1, 0, 1, 0]);
 }

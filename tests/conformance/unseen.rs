@@ -38,38 +38,49 @@ const FLAT: &str = r#""input": {"data": {"x": [1, 2]}, "schema": null}"#;
 const NESTED: &str = r#""input": {"data": {"x": [[1, 2], [3]]}}"#;
 const NONE: &str = r#""args": {"index": {"array": {"dtype": "int64", "shape": [0], "data": []}}}"#;
 
-fn error(kind: &str) -> String {
+fn write_error(kind: &str) -> String {
     format!(r#""error": {{"kind": "{kind}", "gist": "no"}}"#)
 }
 
 #[test]
 fn an_axis_too_few_is_a_missing_tensor_to_the_library() {
-    assert_passes("flatten", &format!("{FLAT}, {}", error("KeyError")));
-    assert_passes("flatten", &format!(r#"{FLAT}, "args": {{"dim": -1}}, {}"#, error("KeyError")));
+    assert_passes("flatten", &format!("{FLAT}, {}", write_error("KeyError")));
+    assert_passes(
+        "flatten",
+        &format!(r#"{FLAT}, "args": {{"dim": -1}}, {}"#, write_error("KeyError")),
+    );
     // An answer is no such error, and another kind of index is none either.
-    assert_fails("construct", &format!("{FLAT}, {}", error("KeyError")));
-    assert_fails("flatten", &format!("{FLAT}, {}", error("FileNotFoundError")));
+    assert_fails("construct", &format!("{FLAT}, {}", write_error("KeyError")));
+    assert_fails("flatten", &format!("{FLAT}, {}", write_error("FileNotFoundError")));
     assert_fails(
         "getitem_int",
-        &format!(r#"{FLAT}, "args": {{"index": {{"int": 9}}}}, {}"#, error("KeyError")),
+        &format!(r#"{FLAT}, "args": {{"index": {{"int": 9}}}}, {}"#, write_error("KeyError")),
     );
 }
 
 #[test]
 fn what_numpy_indexes_is_compared_with_numpy() {
     for op in ["getitem_array", "getitem_unsupported"] {
-        assert_differs(op, &format!("{NESTED}, {NONE}, {}", error("ValueError")), Rule::Indices);
+        assert_differs(
+            op,
+            &format!("{NESTED}, {NONE}, {}", write_error("ValueError")),
+            Rule::Indices,
+        );
         assert_passes(
             op,
-            &format!(r#"{NESTED}, {NONE}, {}, "tags": ["limitation"]"#, error("ValueError")),
+            &format!(r#"{NESTED}, {NONE}, {}, "tags": ["limitation"]"#, write_error("ValueError")),
         );
     }
     let file = r#""input": {"file": "nrt-files/readme.nrt"}"#;
-    assert_differs("load", &format!("{file}, {NONE}, {}", error("ValueError")), Rule::Indices);
+    assert_differs(
+        "load",
+        &format!("{file}, {NONE}, {}", write_error("ValueError")),
+        Rule::Indices,
+    );
     // Out of range is an error, and no limitation of the library.
-    assert_fails("getitem_array", &format!("{NESTED}, {NONE}, {}", error("IndexError")));
+    assert_fails("getitem_array", &format!("{NESTED}, {NONE}, {}", write_error("IndexError")));
     let float = r#""args": {"index": {"array": {"dtype": "float64", "shape": [0], "data": []}}}"#;
-    assert_passes("getitem_array", &format!("{NESTED}, {float}, {}", error("IndexError")));
+    assert_passes("getitem_array", &format!("{NESTED}, {float}, {}", write_error("IndexError")));
 }
 
 #[test]
@@ -113,7 +124,7 @@ fn tensors_of_axes_that_are_gone_are_not_compared() {
 #[test]
 fn limitations_of_every_operation_are_compared_with_what_is_meant() {
     let tagged = |input: &str, args: &str| {
-        format!(r#"{input}, "args": {args}, {}, "tags": ["limitation"]"#, error("ValueError"))
+        format!(r#"{input}, "args": {args}, {}, "tags": ["limitation"]"#, write_error("ValueError"))
     };
     let single = r#""input": {"data": {"x": [[1], [3]]}}"#;
     assert_passes("unsqueeze", &tagged(NESTED, r#"{"dim": 1}"#));
@@ -143,7 +154,7 @@ fn limitations_of_every_operation_are_compared_with_what_is_meant() {
 #[test]
 fn what_the_library_does_not_construct_holds_what_was_given() {
     let case = |data: &str, schema: &str| {
-        format!(r#""input": {{"data": {data}, "schema": {schema}}}, {}"#, error("ValueError"))
+        format!(r#""input": {{"data": {data}, "schema": {schema}}}, {}"#, write_error("ValueError"))
     };
     for data in [
         r#"{"x": [{"$str": "a"}], "y": [1]}"#,
@@ -154,7 +165,7 @@ fn what_the_library_does_not_construct_holds_what_was_given() {
     }
     assert_differs(
         "infer_dtype",
-        &format!(r#""input": {{"values": [{{"$str": "NaN"}}]}}, {}"#, error("TypeError")),
+        &format!(r#""input": {{"values": [{{"$str": "NaN"}}]}}, {}"#, write_error("TypeError")),
         Rule::Texts,
     );
     // A text among numbers is refused, and one that reads as a float is not taken for one.
@@ -266,7 +277,7 @@ fn optional_fields_may_be_missing() {
     );
     assert_passes(
         "getitem_unsupported",
-        &format!(r#"{FLAT}, "args": {{"index": {{"str": "x"}}}}, {}"#, error("TypeError")),
+        &format!(r#"{FLAT}, "args": {{"index": {{"str": "x"}}}}, {}"#, write_error("TypeError")),
     );
     assert_passes(
         "collate_roundtrip",

@@ -6,7 +6,7 @@ use crate::format::{Case, Outcome};
 use crate::json::Json;
 use crate::{batching_helpers, ragged_batch};
 
-fn outcome(op: &str, case: &str) -> Result<Outcome, String> {
+fn run_unseen(op: &str, case: &str) -> Result<Outcome, String> {
     let case = Json::parse(&format!("{{\"name\": \"unseen\", {case}}}")).unwrap();
     let case = Case::new(std::path::Path::new("."), op, &case)?;
     match ragged_batch::run(&case) {
@@ -19,12 +19,12 @@ fn outcome(op: &str, case: &str) -> Result<Outcome, String> {
 
 #[track_caller]
 fn assert_passes(op: &str, case: &str) {
-    assert_eq!(outcome(op, case), Ok(Outcome::Passed), "{op} {case}");
+    assert_eq!(run_unseen(op, case), Ok(Outcome::Passed), "{op} {case}");
 }
 
 #[track_caller]
 fn assert_fails(op: &str, case: &str) {
-    assert!(outcome(op, case).is_err(), "{op} {case}");
+    assert!(run_unseen(op, case).is_err(), "{op} {case}");
 }
 
 fn write_tensor(dtype: &str, shape: &str, data: &str) -> String {
@@ -105,7 +105,7 @@ fn what_is_read_from_filler_is_told_apart() {
         format!(r#"{given}, "expect": {{"tensor": {}}}"#, write_tensor("int64", "1, 2", found))
     };
     assert_passes("batched_indexing_access", &case(&data(0), "5, 0"));
-    let differs = outcome("batched_indexing_access", &case(&data(9), "5, 9"));
+    let differs = run_unseen("batched_indexing_access", &case(&data(9), "5, 9"));
     assert_eq!(differs, Ok(Outcome::Differs(FILLER)));
     // Values that are not filler are still compared.
     assert_fails("batched_indexing_access", &case(&data(9), "4, 9"));
@@ -114,7 +114,7 @@ fn what_is_read_from_filler_is_told_apart() {
         let index = r#""args": {"index": [{"ellipsis": null}, {"slice": [null, 2, null]}]}"#;
         format!(r#"{given}, {index}, "expect": {}"#, write_tensor("int64", "1, 2", found))
     };
-    assert_eq!(outcome("getitem", &items("5, 9")), Ok(Outcome::Differs(FILLER)));
+    assert_eq!(run_unseen("getitem", &items("5, 9")), Ok(Outcome::Differs(FILLER)));
     assert_passes("getitem", &items("5, 0"));
     assert_fails("getitem", &items("6, 9"));
 }
@@ -133,7 +133,8 @@ fn means_keep_the_order_of_data_axes() {
         format!(r#"{given}, "expect": {}"#, write_tensor("float32", shape, found))
     };
     assert_passes("average_over_targets", &case("1, 2, 3", "1.0, 2.0, 3.0, 4.0, 5.0, 6.0"));
-    let swapped = outcome("average_over_targets", &case("1, 3, 2", "1.0, 4.0, 2.0, 5.0, 3.0, 6.0"));
+    let swapped =
+        run_unseen("average_over_targets", &case("1, 3, 2", "1.0, 4.0, 2.0, 5.0, 3.0, 6.0"));
     assert!(matches!(swapped, Ok(Outcome::Differs(_))), "{swapped:?}");
     assert_fails("average_over_targets", &case("1, 3, 2", "1.0, 2.0, 3.0, 4.0, 5.0, 6.0"));
     let sums = write_tensor("int16", "1, 2, 3", "1, 2, 3, 4, 5, 6");

@@ -17,7 +17,7 @@ use serrate::kernels::mask::{mask, validity_mask};
 use super::tree::{N, NestedRows, any_nested_rows};
 
 /// Collects the cells of one element in a block of `shape`; `leaf` returns the value of a cell.
-fn places<T>(
+fn list_places<T>(
     tree: Option<&N>,
     shape: &[usize],
     side: Side,
@@ -35,7 +35,7 @@ fn places<T>(
     let padded = std::iter::repeat_n(None, before)
         .chain(kept.iter().map(Some))
         .chain(std::iter::repeat_n(None, missing - before));
-    padded.for_each(|t| places(t, rest, side, leaf, out));
+    padded.for_each(|t| list_places(t, rest, side, leaf, out));
 }
 
 fn all_places<T>(
@@ -45,11 +45,11 @@ fn all_places<T>(
     leaf: impl Fn(Option<&N>) -> T,
 ) -> Vec<T> {
     let mut out = Vec::new();
-    rows.iter().for_each(|t| places(Some(t), shape, side, &leaf, &mut out));
+    rows.iter().for_each(|t| list_places(Some(t), shape, side, &leaf, &mut out));
     out
 }
 
-fn longest(rows: &[N], levels: usize) -> Vec<usize> {
+fn find_longest(rows: &[N], levels: usize) -> Vec<usize> {
     let mut elements: Vec<&N> = rows.iter().collect();
     (0..levels)
         .map(|_| {
@@ -63,7 +63,7 @@ fn longest(rows: &[N], levels: usize) -> Vec<usize> {
 /// All cases use this pool in turn, so that each gets memory that another case wrote to.
 static POOL: LazyLock<BufferPool> = LazyLock::new(|| BufferPool::new(1 << 20));
 
-fn dtype() -> impl Strategy<Value = DType> {
+fn draw_dtype() -> impl Strategy<Value = DType> {
     prop::sample::select(DType::ALL.to_vec())
 }
 
@@ -72,8 +72,8 @@ proptest! {
     #[test]
     fn densify_is_the_reference(
         nested in any_nested_rows(),
-        stored in dtype(),
-        target in prop::option::of(dtype()),
+        stored in draw_dtype(),
+        target in prop::option::of(draw_dtype()),
         sizes in prop::option::of([0usize..6, 0usize..6, 0usize..6]),
         left in any::<bool>(),
         fill in prop::option::of(prop_oneof![Just(1i64), Just(0), Just(7)]),
@@ -90,7 +90,7 @@ proptest! {
         let value = |v: i64| if bit { i64::from(v != 0) } else { v };
         let fill = fill.map(|f| if result == DType::Bool { value(f) } else { f });
 
-        let shape = sizes.clone().unwrap_or_else(|| longest(&nested.rows, levels));
+        let shape = sizes.clone().unwrap_or_else(|| find_longest(&nested.rows, levels));
         let padding = fill.unwrap_or(0);
         let expected = all_places(&nested.rows, &shape, side, |t| match t {
             Some(N::Leaf(v)) => value(*v),

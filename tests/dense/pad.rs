@@ -49,7 +49,7 @@ fn pad_tree(tree: &N, sizes: &[Option<i64>], fill: Option<i64>, o: &PadOptions) 
     N::List(out)
 }
 
-fn size() -> impl Strategy<Value = Option<i64>> {
+fn draw_size() -> impl Strategy<Value = Option<i64>> {
     prop_oneof![1 => Just(None), 4 => (0i64..6).prop_map(Some)]
 }
 
@@ -59,7 +59,7 @@ proptest! {
     fn pad_is_the_reference(
         nested in any_nested_rows(),
         each in any::<[bool; 3]>(),
-        sizes in prop::collection::vec([size(), size(), size()], 6),
+        sizes in prop::collection::vec([draw_size(), draw_size(), draw_size()], 6),
         left in any::<bool>(),
         truncate in any::<bool>(),
         fill in prop::option::of(0i64..100),

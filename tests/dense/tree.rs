@@ -35,7 +35,7 @@ fn any_tree(kinds: &[ListKind]) -> BoxedStrategy<N> {
     prop_oneof![1 => Just(N::Null), 8 => list].boxed()
 }
 
-fn kind() -> impl Strategy<Value = ListKind> {
+fn draw_kind() -> impl Strategy<Value = ListKind> {
     prop_oneof![
         Just(ListKind::List),
         Just(ListKind::LargeList),
@@ -45,7 +45,7 @@ fn kind() -> impl Strategy<Value = ListKind> {
 
 /// Draws up to three levels of lists of any kind, with nulls on every level.
 pub(crate) fn any_nested_rows() -> impl Strategy<Value = NestedRows> {
-    prop::collection::vec(kind(), 0..=3).prop_flat_map(|kinds| {
+    prop::collection::vec(draw_kind(), 0..=3).prop_flat_map(|kinds| {
         prop::collection::vec(any_tree(&kinds), 0..6)
             .prop_map(move |rows| NestedRows { kinds: kinds.clone(), rows })
     })

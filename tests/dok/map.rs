@@ -50,7 +50,7 @@ enum Step {
     Copy,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn draw_step() -> impl Strategy<Value = Step> {
     let some = || prop::collection::vec(0u16..300, 0..400);
     prop_oneof![
         6 => some().prop_map(Step::Set),
@@ -197,7 +197,7 @@ proptest! {
 
     #[test]
     fn programs_do_what_std_does(
-        steps in prop::collection::vec(step(), 1..14),
+        steps in prop::collection::vec(draw_step(), 1..14),
         seed in any::<u64>(),
         load in 0.2f64..0.95,
         growth in 1.05f64..4.0,

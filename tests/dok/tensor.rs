@@ -23,7 +23,7 @@ fn draw_entries() -> impl Strategy<Value = Vec<i32>> {
 
 /// Draws an index item for some axes of these sizes; returns it with the number of axes. Some are
 /// out of range.
-fn item(sizes: &[usize], pick: u32, a: i64, b: i64, bits: u64) -> (Index, usize) {
+fn make_item(sizes: &[usize], pick: u32, a: i64, b: i64, bits: u64) -> (Index, usize) {
     let Some(size) = sizes.first().copied() else {
         return (if pick.is_multiple_of(2) { Index::NewAxis } else { Index::Rest }, 0);
     };
@@ -64,15 +64,15 @@ fn item(sizes: &[usize], pick: u32, a: i64, b: i64, bits: u64) -> (Index, usize)
 
 type Random = (u32, i64, i64, u64);
 
-fn randoms() -> impl Strategy<Value = Vec<Random>> {
+fn draw_randoms() -> impl Strategy<Value = Vec<Random>> {
     prop::collection::vec((any::<u32>(), 0i64..9, 0i64..9, any::<u64>()), 0..6)
 }
 
-fn index(shape: &[usize], randoms: &[Random]) -> Vec<Index> {
+fn make_index(shape: &[usize], randoms: &[Random]) -> Vec<Index> {
     let mut out = Vec::new();
     let (mut left, mut rest) = (shape, false);
     for (pick, a, b, bits) in randoms {
-        let (item, takes) = item(left, *pick, *a, *b, *bits);
+        let (item, takes) = make_item(left, *pick, *a, *b, *bits);
         if item == Index::Rest && std::mem::replace(&mut rest, true) {
             continue;
         }
@@ -120,14 +120,14 @@ proptest! {
     #[test]
     fn every_index_takes_what_it_takes_of_a_dense_tensor(
         shape in draw_shapes(), values in draw_entries(),
-        randoms in randoms(), order in any::<u64>(),
+        randoms in draw_randoms(), order in any::<u64>(),
     ) {
         let d = make_dense(&shape, &values);
         let t = DokTensor::from_dense(&d).unwrap();
         prop_assert_eq!(&t.to_dense().unwrap(), &d);
         let (t, d) = view_both(&t, &d, order);
         prop_assert_eq!(&t.to_dense().unwrap(), &d);
-        let index = index(d.shape(), &randoms);
+        let index = make_index(d.shape(), &randoms);
         match (t.index(&index), d.index(&index)) {
             (Ok(found), Ok(expected)) => {
                 prop_assert_eq!(&found, &expected);
@@ -144,14 +144,14 @@ proptest! {
     #[test]
     fn what_is_written_is_read_and_nothing_else(
         shape in draw_shapes(), values in draw_entries(),
-        randoms in randoms(), order in any::<u64>(),
+        randoms in draw_randoms(), order in any::<u64>(),
         new in prop::collection::vec(prop_oneof![1 => Just(0), 2 => 10i32..99], 1..7),
         how in 0u32..4,
     ) {
         let base = make_dense(&shape, &values);
         let owner = DokTensor::from_dense(&base).unwrap();
         let (mut t, d) = view_both(&owner, &base, order);
-        let index = index(d.shape(), &randoms);
+        let index = make_index(d.shape(), &randoms);
         // Maps each element of the part to its position in the tensor.
         let n = d.num_elements();
         let places = DenseTensor::from_vec(d.shape().to_vec(), (0..n as i64).collect()).unwrap();
@@ -193,11 +193,11 @@ proptest! {
     #[test]
     fn orthogonal_is_axis_by_axis(
         shape in prop::collection::vec(1usize..5, 1..4), values in draw_entries(),
-        randoms in randoms(),
+        randoms in draw_randoms(),
     ) {
         let d = make_dense(&shape, &values);
         let t = DokTensor::from_dense(&d).unwrap();
-        let index: Vec<Index> = index(&shape, &randoms)
+        let index: Vec<Index> = make_index(&shape, &randoms)
             .into_iter()
             .filter(|i| !matches!(i, Index::NewAxis | Index::Rest))
             .filter(|i| !matches!(i, Index::Mask(m) if m.shape().len() > 1))

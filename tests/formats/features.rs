@@ -55,7 +55,7 @@ fn labels_of(labels: &[(i64, i64)]) -> Labels {
     Labels::try_new(ids, times, vec![]).unwrap()
 }
 
-fn spec(closure: Closure) -> FeatureSpec {
+fn make_spec(closure: Closure) -> FeatureSpec {
     let keys = vec![
         FeatureKey::Code("DRUG//c".into()),
         FeatureKey::Prefix("LAB".into()),
@@ -68,7 +68,7 @@ fn spec(closure: Closure) -> FeatureSpec {
 }
 
 /// The value of a feature, computed from all measurements of a subject.
-fn reference(
+fn compute_reference(
     rows: &[Row],
     label: (i64, i64),
     parts: (&FeatureKey, &str, FeatureAggregate),
@@ -172,7 +172,7 @@ proptest! {
             let own: Vec<Row> = rows.iter().filter(|r| r.0 % shards == shard).copied().collect();
             write_shard(&many.path().join(format!("data/{shard}.parquet")), &own);
         }
-        let (spec, of_labels) = (spec(closure), labels_of(&labels));
+        let (spec, of_labels) = (make_spec(closure), labels_of(&labels));
         let (found, unknown) = compute_features(one.path(), &of_labels, &spec, 1000);
         let known = |l: &(i64, i64)| rows.iter().any(|r| r.0 == l.0);
         prop_assert_eq!(unknown, labels.iter().filter(|l| !known(l)).count());
@@ -191,8 +191,9 @@ proptest! {
             prop_assert!(features.is_sorted());
             for feature in 0..spec.num_features() {
                 let (key, window, aggregate) = spec.parts(feature);
+                let window = window.to_string();
                 let expected =
-                    reference(&rows, *label, (key, &window.to_string(), aggregate), closure);
+                    compute_reference(&rows, *label, (key, &window, aggregate), closure);
                 let found = own.get(&feature).copied();
                 let close = match (found, expected) {
                     (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * b.abs().max(1.0),
@@ -283,7 +284,7 @@ fn a_subject_in_two_shards_is_refused() {
         let path = dir.path().join(format!("data/{shard}.parquet"));
         write_shard(&path, &[(1, Some(shard), 0, Some(2.5))]);
     }
-    let spec = spec(Closure::Right);
+    let spec = make_spec(Closure::Right);
     let features = Features::new(MedsFolder::open(dir.path()).unwrap(), labels_of(&[(1, 1)]), spec);
     features.read(0).unwrap();
     assert_eq!(features.unknown(), None);

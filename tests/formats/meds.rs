@@ -18,14 +18,19 @@ use serrate::io::meds::{
 };
 use serrate::table::{RaggedTable, Unsorted};
 
-use crate::tiny::{folder, micros_at, write_parquet};
+use crate::tiny::{micros_at, tiny_folder, write_parquet};
 
 fn synthea_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/synthea-meds")
 }
 
 fn read_shard(shard: &str) -> MedsShard {
-    MedsDataset::open(folder()).unwrap().shard(shard).unwrap().read(&Default::default()).unwrap()
+    MedsDataset::open(tiny_folder())
+        .unwrap()
+        .shard(shard)
+        .unwrap()
+        .read(&Default::default())
+        .unwrap()
 }
 
 fn list_strings(table: &RaggedTable, name: &str) -> Vec<Option<String>> {
@@ -136,7 +141,7 @@ fn what_is_not_sorted_is_sorted_stably_or_refused() {
     assert_eq!(list_strings(&statics, "static_code"), to_some(&["SEX//M", "SEX//F"]));
 
     let strict = MedsReadOptions { unsorted: Unsorted::Refuse, ..Default::default() };
-    let data = MedsDataset::open(folder()).unwrap();
+    let data = MedsDataset::open(tiny_folder()).unwrap();
     let e = data.shard("train/1").unwrap().read(&strict).unwrap_err().to_string();
     assert!(e.contains("1.parquet"), "{e}");
     assert!(data.shard("train/0").unwrap().read(&strict).is_ok());
@@ -144,7 +149,7 @@ fn what_is_not_sorted_is_sorted_stably_or_refused() {
 
 #[test]
 fn other_units_widths_and_empty_shards_have_one_schema() {
-    let data = MedsDataset::open(folder()).unwrap();
+    let data = MedsDataset::open(tiny_folder()).unwrap();
     let names: Vec<String> = data.shards().map(|s| s.name().to_string()).collect();
     assert_eq!(names, ["held_out/0", "train/0", "train/1", "tuning/0"]);
     let schema = data.schema(&Default::default()).unwrap();
@@ -196,7 +201,7 @@ fn one_batch_has_events_and_statics_side_by_side() {
 
 #[test]
 fn further_columns_are_chosen_by_name() {
-    let data = MedsDataset::open(folder()).unwrap();
+    let data = MedsDataset::open(tiny_folder()).unwrap();
     let none = MedsReadOptions { columns: Some(vec![]), ..Default::default() };
     let shard = data.shard("train/0").unwrap().read(&none).unwrap();
     assert!(shard.events.column("text_value").is_err());
@@ -210,7 +215,7 @@ fn further_columns_are_chosen_by_name() {
 
 #[test]
 fn tokens_say_which_vocabulary_made_them() {
-    let data = MedsDataset::open(folder()).unwrap();
+    let data = MedsDataset::open(tiny_folder()).unwrap();
     let vocabulary = data.vocabulary().unwrap();
     assert_eq!(vocabulary.len(), 7);
     assert_eq!(vocabulary.decode(9), Some("LAB//potassium//mmol/L"));
@@ -398,7 +403,7 @@ fn a_column_named_as_the_static_facts_of_another_is_refused() {
 
 #[test]
 fn splits_are_read() {
-    let splits = MedsDataset::open(folder()).unwrap().subject_splits().unwrap().unwrap();
+    let splits = MedsDataset::open(tiny_folder()).unwrap().subject_splits().unwrap().unwrap();
     assert_eq!(splits.last(), Some(&(9, "held_out".to_string())));
     let good = make_rows(&[Some(1)], &[Some(1)], &[Some("a")]);
     let (_dir, root) = write_dataset(&[("data/0.parquet", &good)]);

@@ -12,7 +12,7 @@ use arrow::array::{
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-pub(crate) fn folder() -> PathBuf {
+pub(crate) fn tiny_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-meds")
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch) {
 /// Compares the committed files with the generated ones; writes them if requested.
 #[test]
 fn tiny_meds_is_what_is_committed() {
-    let root = folder();
+    let root = tiny_folder();
     if std::env::var_os("SERRATE_WRITE_TEST_DATA").is_some() {
         for (name, batch) in make_files() {
             write_parquet(&root.join(name), &batch);

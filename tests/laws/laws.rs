@@ -9,10 +9,10 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use serrate::datafusion;
 
 use crate::cuts::{Setup, Source, Wrapping};
-use crate::explained::{is_failure, refusal};
+use crate::explained::{find_refusal, is_failure};
 use crate::expressions::{Calls, Leaf, Maker, Type};
 use crate::forms::Form;
-use crate::report::{Difference, fewer, smaller};
+use crate::report::{Difference, list_fewer, list_smaller};
 use crate::sources::{Rows, Sessions, Stored, run_query, run_wrapped};
 use crate::statements::{Kind, Query, Statement, Statements, Steps};
 use crate::tables::World;
@@ -83,7 +83,7 @@ impl Asked {
     fn smaller(&self) -> Vec<Self> {
         match self {
             Self::Steps(statement, steps) => {
-                smaller(statement).into_iter().map(|s| Self::Steps(s, *steps)).collect()
+                list_smaller(statement).into_iter().map(|s| Self::Steps(s, *steps)).collect()
             }
             Self::Form(form) => {
                 let of = form.root.smaller();
@@ -126,7 +126,7 @@ async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
 }
 
 /// Returns the rows as text, in their order or sorted.
-fn lines(answer: &Answer, sorted: bool) -> String {
+fn list_lines(answer: &Answer, sorted: bool) -> String {
     match answer {
         Ok(rows) => {
             let mut lines: Vec<_> = rows.rows.iter().map(|r| r.join(" | ")).collect();
@@ -142,7 +142,7 @@ fn lines(answer: &Answer, sorted: bool) -> String {
 /// Returns the different rows, sorted, with one zero: the reference sorts -0.0 before 0.0 where the
 /// next keys should decide, and has two groups of them within lists.
 fn with_one_zero(answer: &Answer) -> Vec<String> {
-    let text = lines(answer, true).replace("-0.0", "0.0");
+    let text = list_lines(answer, true).replace("-0.0", "0.0");
     let mut lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
     lines.sort();
     lines.dedup();
@@ -162,13 +162,13 @@ fn compare(
         (Err(_), Ok(_)) => may_skip && !panicked(expected),
         (Ok(_), Err(_)) => false,
         (Ok(rows), Ok(others)) => {
-            lines(expected, !ordered) == lines(found, !ordered)
-                || lines(expected, true).contains("-0.0")
+            list_lines(expected, !ordered) == list_lines(found, !ordered)
+                || list_lines(expected, true).contains("-0.0")
                     && (with_one_zero(expected) == with_one_zero(found)
                         || ordered && rows.rows.len() == others.rows.len())
         }
     };
-    (!same).then(|| (lines(expected, !ordered), lines(found, !ordered)))
+    (!same).then(|| (list_lines(expected, !ordered), list_lines(found, !ordered)))
 }
 
 /// Whether the order of the rows is part of the answer.
@@ -181,8 +181,8 @@ fn is_sequence(query: &Query) -> bool {
 fn compare_ways(expected: &Answer, found: &Answer, ordered: bool) -> Option<(String, String)> {
     let text = |answer: &Answer| {
         let text = match answer {
-            Ok(_) => lines(answer, false).replace("-0.0", "0.0"),
-            Err(_) => lines(answer, false),
+            Ok(_) => list_lines(answer, false).replace("-0.0", "0.0"),
+            Err(_) => list_lines(answer, false),
         };
         match ordered {
             true => text,
@@ -197,7 +197,7 @@ fn compare_ways(expected: &Answer, found: &Answer, ordered: bool) -> Option<(Str
         (Ok(_), Ok(_)) => text(expected) == text(found),
         (Err(e), Err(f)) => !is_failure(e) && !is_failure(f),
         (Err(e), Ok(_)) => !is_failure(e),
-        (Ok(_), Err(f)) => refusal(f).is_some(),
+        (Ok(_), Err(f)) => find_refusal(f).is_some(),
     };
     (!same).then(|| (text(expected), text(found)))
 }
@@ -246,7 +246,7 @@ impl Law {
 }
 
 /// Checks a law; `whole` is the session's answer to the statement.
-pub async fn together(
+pub async fn check_together(
     law: Law,
     ctx: &SessionContext,
     (statement, steps): (&Statement, Steps),
@@ -313,7 +313,7 @@ pub async fn together(
 }
 
 /// Returns the two answers of a statement over a world if they still differ.
-async fn differs(
+async fn find_difference(
     sessions: &Sessions,
     world: &World,
     asked: &Asked,
@@ -336,7 +336,7 @@ async fn differs(
 }
 
 /// Returns cuts that are simpler than this one.
-fn plainer(setup: &Setup) -> Vec<Setup> {
+fn list_plainer(setup: &Setup) -> Vec<Setup> {
     let own = Setup::default();
     let mut out = Vec::new();
     let mut push = |change: &dyn Fn(&mut Setup)| {
@@ -363,7 +363,7 @@ fn plainer(setup: &Setup) -> Vec<Setup> {
 }
 
 /// Reduces a difference between cuts.
-pub async fn shrunk(
+pub async fn shrink_case(
     sessions: &Sessions,
     world: World,
     found: Difference,
@@ -372,9 +372,9 @@ pub async fn shrunk(
     let (mut world, mut best) = (world, found);
     while let Some(next) = {
         let mut better = None;
-        for setup in plainer(&best.setup) {
+        for setup in list_plainer(&best.setup) {
             let next = Difference { setup, ..best.clone() };
-            if differs(sessions, &world, &next.asked, &next).await.is_some() {
+            if find_difference(sessions, &world, &next.asked, &next).await.is_some() {
                 better = Some(next);
                 break;
             }
@@ -390,19 +390,21 @@ pub async fn shrunk(
             if tries == 0 {
                 break;
             }
-            if let Some((expected, found)) = differs(sessions, &world, &asked, &best).await {
+            if let Some((expected, found)) = find_difference(sessions, &world, &asked, &best).await
+            {
                 better =
                     Some((world.clone(), Difference { asked, expected, found, ..best.clone() }));
                 break;
             }
         }
         if better.is_none() {
-            for fewer in fewer(&world) {
+            for fewer in list_fewer(&world) {
                 tries = tries.saturating_sub(1);
                 if tries == 0 {
                     break;
                 }
-                if let Some((expected, found)) = differs(sessions, &fewer, &best.asked, &best).await
+                if let Some((expected, found)) =
+                    find_difference(sessions, &fewer, &best.asked, &best).await
                 {
                     better = Some((fewer, Difference { expected, found, ..best.clone() }));
                     break;

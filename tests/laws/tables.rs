@@ -165,7 +165,7 @@ fn wrap_lists(
     }
 }
 
-fn nulls(random: &mut ChaCha8Rng, plain: bool) -> [u32; 3] {
+fn draw_nulls(random: &mut ChaCha8Rng, plain: bool) -> [u32; 3] {
     if plain {
         return [0; 3];
     }
@@ -178,7 +178,7 @@ fn nulls(random: &mut ChaCha8Rng, plain: bool) -> [u32; 3] {
 
 fn draw_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
     let n = [0, 1, rows / 2, rows, rows, rows, rows, rows][random.random_range(0..8)];
-    let nulls = nulls(random, plain);
+    let nulls = draw_nulls(random, plain);
     let large = !plain && random.random_range(0..4) == 0;
     let shuffled = random.random_range(0..3) == 0;
     let key = KEYS[random.random_range(0..KEYS.len())].clone();
@@ -297,7 +297,7 @@ fn draw_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
 /// Creates a table of [`World::wide`]; the names of columns determine their types.
 fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
     let n = [0, 1, rows / 2, rows / 2, rows, rows][random.random_range(0..6)];
-    let nulls = nulls(random, plain);
+    let nulls = draw_nulls(random, plain);
     let mut ids: Vec<i64> = (0..n as i64).collect();
     if random.random_range(0..3) == 0 {
         for i in (1..n).rev() {

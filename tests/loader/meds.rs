@@ -24,11 +24,11 @@ proptest! {
         rows in 0usize..9,
         cuts in 1usize..4,
         labelled in any::<bool>(),
-        setup in setup(),
+        setup in draw_setup(),
     ) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let subjects = draw_subjects(&mut rng, rows);
-        let mut labels = labels(&mut rng, &subjects);
+        let mut labels = draw_labels(&mut rng, &subjects);
         if setup.compat {
             labels.iter_mut().for_each(|l| l.boolean = l.boolean.or(Some(true)));
         }
@@ -103,10 +103,10 @@ proptest! {
                 let whole_events = setup.unit == Unit::Event;
                 starts.push(part.first().map_or(if whole_events { window.start } else { 0 }, |e| *e) as i64);
                 ends.push(part.last().map_or(if whole_events { window.end } else { 0 }, |e| e + 1) as i64);
-                sequences.push(sequence(&setup, subject, &window));
+                sequences.push(build_sequence(&setup, subject, &window));
                 of.push(subject);
             }
-            let mut expected = expected(&setup, &sequences, &of);
+            let mut expected = build_expected(&setup, &sequences, &of);
             let counts = drawn.iter().map(|item| items[*item].5 as i64);
             expected.insert("n_subject_windows".into(), make_numbers(counts));
             let drawn_labels: Vec<&Label> = drawn.iter().filter_map(|item| items[*item].2).collect();
@@ -157,13 +157,13 @@ proptest! {
         seed in 0u64..10_000,
         rows in 1usize..12,
         labelled in any::<bool>(),
-        setup in setup(),
+        setup in draw_setup(),
         bucket in proptest::option::of(1usize..3),
     ) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let subjects = draw_subjects(&mut rng, rows);
         let labels = labelled.then(|| {
-            let mut labels = labels(&mut rng, &subjects);
+            let mut labels = draw_labels(&mut rng, &subjects);
             labels.iter_mut().for_each(|l| l.boolean = Some(true));
             label_batch(&labels)
         });

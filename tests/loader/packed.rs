@@ -9,7 +9,7 @@ use super::support::{
 };
 
 /// Returns the elements of a tensor at which a mask is true, as one axis.
-fn under(mask: &DenseTensor, tensor: &DenseTensor) -> DenseTensor {
+fn mask_tensor(mask: &DenseTensor, tensor: &DenseTensor) -> DenseTensor {
     let size = tensor.dtype().size();
     let cells = tensor.as_bytes().chunks_exact(size).zip(mask.as_bytes());
     let kept: Vec<u8> = cells.filter(|(_, m)| **m == 1).flat_map(|(c, _)| c.to_vec()).collect();
@@ -17,7 +17,7 @@ fn under(mask: &DenseTensor, tensor: &DenseTensor) -> DenseTensor {
     DenseTensor::try_new(tensor.dtype(), [n], arrow::buffer::Buffer::from_vec(kept)).unwrap()
 }
 
-fn ints(batch: &Batch, name: &str) -> Vec<i32> {
+fn read_ints(batch: &Batch, name: &str) -> Vec<i32> {
     batch.tensor(name).unwrap().as_slice::<i32>().unwrap().to_vec()
 }
 
@@ -51,7 +51,10 @@ proptest! {
                     let Ok(column) = table.column(column) else { continue };
                     let expected = match column.axis() {
                         0 => tensor,
-                        axis => under(padded.tensor(&format!("dim{axis}/mask")).unwrap(), &tensor),
+                        axis => {
+                            let mask = padded.tensor(&format!("dim{axis}/mask")).unwrap();
+                            mask_tensor(mask, &tensor)
+                        }
                     };
                     assert_eq!(flat.tensor(&name).unwrap(), &expected, "{name}");
                 }
@@ -75,15 +78,15 @@ fn check_lists(batch: &Batch, table: &serrate::table::RaggedTable) {
             })
             .collect();
         let cu: Vec<i32> = std::iter::once(0).chain(ends.iter().map(|e| *e as i32)).collect();
-        assert_eq!(ints(batch, &format!("dim{axis}/cu_seqlens")), cu);
+        assert_eq!(read_ints(batch, &format!("dim{axis}/cu_seqlens")), cu);
         let longest = cu.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
         assert_eq!(batch.max_seqlen(axis).unwrap(), longest as usize);
         assert_eq!(batch.axis_len(axis).unwrap(), cu[cu.len() - 1] as usize);
         let positions: Vec<i32> = cu.windows(2).flat_map(|w| 0..w[1] - w[0]).collect();
-        assert_eq!(ints(batch, &format!("dim{axis}/position_ids")), positions);
+        assert_eq!(read_ints(batch, &format!("dim{axis}/position_ids")), positions);
         if axis > 1 {
             let offsets = table.layout(axis).unwrap().to_offsets().unwrap().to_i32().unwrap();
-            assert_eq!(ints(batch, &format!("dim{axis}/offsets")), offsets.to_vec());
+            assert_eq!(read_ints(batch, &format!("dim{axis}/offsets")), offsets.to_vec());
         }
     }
     assert!(batch.tensor("dim1/offsets").is_err() && batch.max_seqlen(4).is_err());
@@ -101,7 +104,7 @@ fn positions_are_of_the_type_asked_for() {
     let narrow = flat(LoaderOptions::new(6));
     let wide = flat(LoaderOptions::new(6).position_ids(DType::I64));
     let expected: Vec<i64> =
-        ints(&narrow, "dim2/position_ids").into_iter().map(Into::into).collect();
+        read_ints(&narrow, "dim2/position_ids").into_iter().map(Into::into).collect();
     assert!(!expected.is_empty());
     let found = wide.tensor("dim2/position_ids").unwrap();
     assert_eq!(found.as_slice::<i64>().unwrap(), expected);

@@ -11,7 +11,8 @@ use serrate::loader::{Form, Loader, LoaderOptions, Sampling};
 use serrate::table::RaggedTable;
 
 use super::support::{
-    assert_same, draw_options, make_shards, make_table, make_wide, name_tensors, reference, size,
+    assert_same, compute_reference, draw_options, draw_size, make_shards, make_table, make_wide,
+    name_tensors,
 };
 
 proptest! {
@@ -24,7 +25,7 @@ proptest! {
         seed in 0u64..60,
         mixed in any::<bool>(),
         options in draw_options(),
-        sizes in proptest::collection::vec(size(), 0..4),
+        sizes in proptest::collection::vec(draw_size(), 0..4),
         left in any::<bool>(),
         fill in prop_oneof![Just(None), Just(Some(Fill::Int(1))), Just(Some(Fill::Bool(true)))],
     ) {
@@ -38,7 +39,7 @@ proptest! {
         for epoch in 0..2 {
             for batch in loader.epoch(epoch).unwrap() {
                 let batch = batch.unwrap();
-                let expected = reference(&shards, batch.items(), &sizes, side, fill);
+                let expected = compute_reference(&shards, batch.items(), &sizes, side, fill);
                 assert_same(&name_tensors(&batch), &expected);
             }
         }

@@ -12,7 +12,7 @@ fn list_items(plan: &EpochPlan) -> Vec<Item> {
     (0..plan.num_batches()).flat_map(|b| plan.items(b).collect::<Vec<_>>()).collect()
 }
 
-fn len(shards: &[RaggedTable], item: &Item) -> usize {
+fn count_rows(shards: &[RaggedTable], item: &Item) -> usize {
     shards[item.shard].row(item.row).unwrap().len()
 }
 
@@ -47,7 +47,7 @@ proptest! {
             items.iter().for_each(|i| of.entry((i.shard, i.row)).or_default().push(i));
             prop_assert_eq!(of.len(), rows);
             for items in of.values_mut() {
-                let len = len(&shards, items[0]);
+                let len = count_rows(&shards, items[0]);
                 let events = items[0].events.clone();
                 if !matches!(sampling, Sampling::Step { .. }) {
                     prop_assert_eq!(items.len(), 1);

@@ -72,14 +72,14 @@ pub(crate) fn draw_subjects(rng: &mut ChaCha8Rng, n: usize) -> Vec<Subject> {
 pub(crate) fn cut_shards(subjects: &[Subject], cuts: usize) -> Vec<Subjects> {
     let size = subjects.len().div_ceil(cuts).max(1);
     let mut shards: Vec<Subjects> =
-        subjects.chunks(size).enumerate().map(|(i, part)| shard(part, i)).collect();
+        subjects.chunks(size).enumerate().map(|(i, part)| make_shard(part, i)).collect();
     if shards.is_empty() {
-        shards.push(shard(&[], 0));
+        shards.push(make_shard(&[], 0));
     }
     shards
 }
 
-pub(crate) fn shard(part: &[Subject], i: usize) -> Subjects {
+pub(crate) fn make_shard(part: &[Subject], i: usize) -> Subjects {
     let before = Subject { id: -1, facts: vec![(9, 1.0)], events: vec![(0, 0.0, vec![(9, 1.0)])] };
     let all: Vec<&Subject> = std::iter::once(&before).filter(|_| i == 0).chain(part).collect();
     let numbers = |values: Vec<f32>| -> ArrayRef {
@@ -150,7 +150,7 @@ pub(crate) fn label_batch(labels: &[Label]) -> RecordBatch {
     .unwrap()
 }
 
-pub(crate) fn labels(rng: &mut ChaCha8Rng, subjects: &[Subject]) -> Vec<Label> {
+pub(crate) fn draw_labels(rng: &mut ChaCha8Rng, subjects: &[Subject]) -> Vec<Label> {
     let n = rng.random_range(1..12);
     (0..n)
         .map(|_| {
@@ -249,7 +249,7 @@ impl Setup {
     }
 }
 
-pub(crate) fn setup() -> impl Strategy<Value = Setup> {
+pub(crate) fn draw_setup() -> impl Strategy<Value = Setup> {
     let window = prop_oneof![
         Just(Window::Random),
         Just(Window::BalancedRandom),
@@ -294,7 +294,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Setup> {
 pub(crate) type Cell = (i64, f32, f32, bool);
 
 /// Returns the sequence of an item: lists of one measurement each, or events.
-pub(crate) fn sequence(
+pub(crate) fn build_sequence(
     setup: &Setup,
     subject: &Subject,
     window: &Range<usize>,
@@ -356,7 +356,7 @@ pub(crate) fn make_bools(shape: &[usize], values: Vec<bool>) -> DenseTensor {
 }
 
 /// Returns all expected tensors of the sequences, by name.
-pub(crate) fn expected(
+pub(crate) fn build_expected(
     setup: &Setup,
     sequences: &[Vec<(f32, bool, Vec<Cell>)>],
     subjects: &[&Subject],

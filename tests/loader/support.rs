@@ -114,7 +114,7 @@ pub(crate) fn options_of(batch: usize) -> impl Strategy<Value = LoaderOptions> {
         })
 }
 
-pub(crate) fn size() -> impl Strategy<Value = Size> {
+pub(crate) fn draw_size() -> impl Strategy<Value = Size> {
     prop_oneof![
         3 => Just(Size::Longest),
         1 => (0usize..7).prop_map(Size::AtMost),
@@ -139,7 +139,7 @@ pub(crate) fn gather_items(shards: &[RaggedTable], items: &[Item]) -> RaggedTabl
 pub(crate) type Named = Vec<(String, DenseTensor)>;
 
 /// Returns the expected contents of a padded batch of these items.
-pub(crate) fn reference(
+pub(crate) fn compute_reference(
     shards: &[RaggedTable],
     items: &[Item],
     sizes: &[Size],

@@ -22,7 +22,7 @@ fn save_table(dir: &Path, table: &RaggedTable) -> PathBuf {
     path
 }
 
-fn buffer(table: &RaggedTable, column: &str) -> Buffer {
+fn find_buffer(table: &RaggedTable, column: &str) -> Buffer {
     table.column(column).unwrap().values().to_data().buffers()[0].clone()
 }
 
@@ -93,7 +93,7 @@ fn mapped_values_stay_in_place_in_buffers_of_their_own_extent() {
     let table = table_from(&vec![vec![40, 50]; 100]);
     let file = NrtFile::open(save_table(dir.path(), &table), &MAPPED).unwrap();
     let (whole, part) = (file.table().unwrap(), file.read(50..60, None).unwrap());
-    let (all, some) = (buffer(&whole, "numeric_value"), buffer(&part, "numeric_value"));
+    let (all, some) = (find_buffer(&whole, "numeric_value"), find_buffer(&part, "numeric_value"));
     assert_eq!(some.as_ptr() as usize - all.as_ptr() as usize, 50 * 90 * 4);
     assert_eq!(some.len(), 10 * 90 * 4);
     assert_eq!(some.capacity(), some.len(), "a batch is charged what it shows");

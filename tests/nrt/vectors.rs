@@ -65,7 +65,7 @@ fn constructed_tables_come_back_from_a_file() {
 }
 
 /// A slice as numpy means it.
-fn clip(slice: &Value, len: usize) -> Range<usize> {
+fn clip_slice(slice: &Value, len: usize) -> Range<usize> {
     let at = |v: &Value, missing: usize| match v.as_i64() {
         None => missing,
         Some(i) if i < 0 => len.saturating_sub(usize::try_from(-i).unwrap()),
@@ -87,7 +87,7 @@ fn rows_of(file: &NrtFile, rows: &[usize], keys: Option<&[&str]>) -> RaggedTable
     NrtFile::open(path, &ReadOptions::default()).unwrap().table().unwrap()
 }
 
-fn load(case: &Value) -> serrate::Result<Map<String, Value>> {
+fn load_case(case: &Value) -> serrate::Result<Map<String, Value>> {
     let path = vectors().join(case["input"]["file"].as_str().unwrap());
     let file = NrtFile::open(path, &ReadOptions { mmap: false, large_lists: false })?;
     let keys: Option<Vec<&str>> =
@@ -100,7 +100,7 @@ fn load(case: &Value) -> serrate::Result<Map<String, Value>> {
     };
     let index = &case["args"]["index"];
     if let Some(slice) = index.get("slice") {
-        return Ok(tensors_of(&file.read(clip(slice, len), keys)?));
+        return Ok(tensors_of(&file.read(clip_slice(slice, len), keys)?));
     }
     if let Some(i) = index.get("int") {
         let i = row(i);
@@ -116,7 +116,7 @@ fn load(case: &Value) -> serrate::Result<Map<String, Value>> {
         let i = row(&tuple[0]["int"]);
         let table = file.read(i..i + 1, keys)?;
         let row = table.row(0)?;
-        let events = row.events(clip(&tuple[1]["slice"], row.len()))?.to_table()?;
+        let events = row.events(clip_slice(&tuple[1]["slice"], row.len()))?.to_table()?;
         return Ok(shift_tensors(tensors_of(&events)));
     }
     Ok(tensors_of(&file.read(0..len, keys)?))
@@ -131,7 +131,7 @@ fn loading_whole_files_columns_and_rows() {
         if ["err-bare-str", "err-non-str", "err-empty-keys"].contains(&name) {
             continue;
         }
-        match (load(&case), case.get("expect")) {
+        match (load_case(&case), case.get("expect")) {
             (Ok(tensors), Some(expect)) => {
                 assert_eq!(&tensors, expect["tensors"].as_object().unwrap(), "{name}");
                 loaded += 1;

@@ -83,7 +83,7 @@ async fn tls_encrypts() {
 }
 
 /// Starts a server that refuses its arguments, and returns what it says.
-pub(crate) fn refused_start(args: &[&str]) -> String {
+pub(crate) fn start_refused(args: &[&str]) -> String {
     let output =
         Command::new(env!("CARGO_BIN_EXE_serrate")).arg("serve").args(args).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -97,26 +97,26 @@ fn other_machines_need_token_and_tls() {
     let token = write_token(dir.path());
     let token = token.to_str().unwrap();
     let open = ["--listen", "0.0.0.0:0"];
-    let said = refused_start(&open);
+    let said = start_refused(&open);
     assert!(said.starts_with("error: clients on other machines need"), "{said}");
     assert!(said.contains("--insecure-listen"), "{said}");
     let with_token = [&open[..], &["--token-file", token]].concat();
-    assert!(refused_start(&with_token).contains("--tls-cert"));
+    assert!(start_refused(&with_token).contains("--tls-cert"));
     let tls =
         ["--tls-cert", &read_shipped("certificate.pem"), "--tls-key", &read_shipped("key.pem")];
-    assert!(refused_start(&[&open[..], &tls].concat()).contains("--token-file"));
-    assert!(refused_start(&["--metrics-listen", "0.0.0.0:0"]).contains("metrics"));
-    assert!(refused_start(&["--tls-cert", &read_shipped("certificate.pem")]).contains("--tls-key"));
+    assert!(start_refused(&[&open[..], &tls].concat()).contains("--token-file"));
+    assert!(start_refused(&["--metrics-listen", "0.0.0.0:0"]).contains("metrics"));
+    assert!(start_refused(&["--tls-cert", &read_shipped("certificate.pem")]).contains("--tls-key"));
     let wrong = ["--tls-cert", &read_shipped("certificate.pem"), "--tls-key", token];
-    let said = refused_start(&wrong);
+    let said = start_refused(&wrong);
     assert!(said.contains("private key") && !said.contains("secret-token"), "{said}");
     // A secret in the folder of --root would be a file like any other.
     let inside = ["--root", dir.path().to_str().unwrap(), "--token-file", token];
-    assert!(refused_start(&inside).contains("every client can read"));
-    assert!(refused_start(&["--max-message", "1MB"]).contains("--max-message"));
-    assert!(refused_start(&["--max-queries", "0"]).contains("--max-queries"));
-    assert!(refused_start(&["--table", "t"]).contains("NAME=PATH"));
-    assert!(refused_start(&["--table", "t=nothing.nrt"]).contains("nothing.nrt"));
+    assert!(start_refused(&inside).contains("every client can read"));
+    assert!(start_refused(&["--max-message", "1MB"]).contains("--max-message"));
+    assert!(start_refused(&["--max-queries", "0"]).contains("--max-queries"));
+    assert!(start_refused(&["--table", "t"]).contains("NAME=PATH"));
+    assert!(start_refused(&["--table", "t=nothing.nrt"]).contains("nothing.nrt"));
 }
 
 /// Statements that take a path, which `{}` stands for.

@@ -14,7 +14,7 @@ use tonic::{Code, Request};
 use super::process::{
     Client, ServerProcess, query_number, query_refusal, read_batches, run_query, show_setting,
 };
-use super::safety::refused_start;
+use super::safety::start_refused;
 use super::worker_process::{
     WorkerProcess, count_ticks, list_addresses, shipped_file, start_workers, wait_until_idle,
 };
@@ -282,8 +282,8 @@ async fn connections_to_workers_are_encrypted() {
             false => assert!(log.contains("0 of 2 workers") && log.contains(words), "{log}"),
         }
     }
-    let said = refused_start(&["--workers", &workers, "--worker-ca", &token]);
+    let said = start_refused(&["--workers", &workers, "--worker-ca", &token]);
     assert!(said.contains("--worker-ca does not name a certificate"), "{said}");
     assert!(!said.contains("secret-token"), "{said}");
-    assert!(refused_start(&["--worker-ca", &certificate]).contains("--workers"));
+    assert!(start_refused(&["--worker-ca", &certificate]).contains("--workers"));
 }

@@ -335,7 +335,7 @@ async fn strict_functions_are() {
     }
 }
 
-fn types() -> Vec<DataType> {
+fn list_types() -> Vec<DataType> {
     use DataType::{
         Binary, Boolean, Date32, Decimal128, Dictionary, Duration, FixedSizeBinary, Float16,
         Float64, Int8, Int64, Interval, LargeList, List, ListView, Map, Null, RunEndEncoded,
@@ -385,7 +385,7 @@ fn types() -> Vec<DataType> {
 }
 
 /// Returns values of a type: none, all null, and one valid value if it is easy to make.
-fn values(t: &DataType) -> Vec<ArrayRef> {
+fn make_values(t: &DataType) -> Vec<ArrayRef> {
     let mut out = vec![new_null_array(t, 2)];
     // Arrow cannot create a default map.
     if !matches!(t, DataType::Map(..))
@@ -398,7 +398,7 @@ fn values(t: &DataType) -> Vec<ArrayRef> {
     out
 }
 
-fn literals() -> Vec<ScalarValue> {
+fn list_literals() -> Vec<ScalarValue> {
     let ints = |v: &[i64]| {
         let v: Vec<_> = v.iter().map(|i| ScalarValue::Int64(Some(*i))).collect();
         ScalarValue::List(ScalarValue::new_list_nullable(&v, &DataType::Int64))
@@ -461,13 +461,13 @@ fn attempt_call(f: &ScalarUDF, args: Vec<ColumnarValue>, rows: usize) -> bool {
 
 #[test]
 fn no_function_panics_whatever_it_is_given() {
-    let types = types();
-    let literals = literals();
+    let types = list_types();
+    let literals = list_literals();
     let mut worked = 0;
     for f in serrate::functions::all_scalar() {
         let mut any = false;
         for t in &types {
-            for x in values(t) {
+            for x in make_values(t) {
                 let rows = x.len();
                 let array = || ColumnarValue::Array(Arc::clone(&x));
                 any |= attempt_call(&f, vec![array()], rows);

@@ -13,12 +13,12 @@ use crate::common::torture::{Draw, Random, seed_random};
 use crate::model::{Model, N, draw_models, read_column, read_nested};
 use crate::reference::{Nested, Plan};
 
-fn number(n: usize) -> i64 {
+fn to_i64(n: usize) -> i64 {
     i64::try_from(n).unwrap()
 }
 
 fn draw_position(dice: &mut Random) -> i64 {
-    number(dice.below(6)) - 3
+    to_i64(dice.below(6)) - 3
 }
 
 /// Draws items for some of the axes: arrays of one length or of one element, sometimes `...` and
@@ -66,7 +66,7 @@ fn blur_column(column: &N, axis: usize, levels: usize) -> N {
     })
 }
 
-fn check(model: &Model, table: &RaggedTable, index: &[Index]) {
+fn check_index(model: &Model, table: &RaggedTable, index: &[Index]) {
     let found = table.index(index);
     // A null list whose axis becomes the rows gives no rows.
     let given = index.iter().filter(|i| i.takes_axis()).count();
@@ -118,7 +118,7 @@ proptest! {
         let table = model.table(seed, dirt);
         let mut dice = seed_random(seed ^ 11);
         for _ in 0..6 {
-            check(&model, &table, &random_index(&model, &mut dice));
+            check_index(&model, &table, &random_index(&model, &mut dice));
         }
     }
 
@@ -131,15 +131,15 @@ proptest! {
             n => (0..dice.below(5)).map(|_| dice.below(n)).collect(),
         };
         let taken = table.take(&rows).unwrap();
-        let index: Index = rows.iter().map(|r| number(*r)).collect::<Vec<_>>().into();
+        let index: Index = rows.iter().map(|r| to_i64(*r)).collect::<Vec<_>>().into();
         prop_assert_eq!(&table.index(&[index]).unwrap(), &taken);
         let negative: Index =
-            rows.iter().map(|r| number(*r) - number(model.rows)).collect::<Vec<_>>().into();
+            rows.iter().map(|r| to_i64(*r) - to_i64(model.rows)).collect::<Vec<_>>().into();
         prop_assert_eq!(&table.index(&[negative]).unwrap(), &taken);
         // Rows taken one by one and concatenated, after null lists became empty.
         let plain = table.without_null_lists();
         let singles: Vec<RaggedTable> =
-            rows.iter().map(|r| plain.index(&[number(*r).into()]).unwrap()).collect();
+            rows.iter().map(|r| plain.index(&[to_i64(*r).into()]).unwrap()).collect();
         if !singles.is_empty() {
             let stacked = RaggedTable::vstack(&singles).unwrap();
             prop_assert!(stacked.equals(&plain.take(&rows).unwrap(), false).unwrap());

@@ -160,13 +160,13 @@ fn text_tells_large_floats_from_overlong_integers_and_a_tree_cannot() {
     assert!(read_as(&json!({"x": [1E20]}), "x", DataType::Float64).is_ok());
 }
 
-fn cases(file: &str) -> Vec<Value> {
+fn read_cases(file: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/nrt").join(file);
     let all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     all["cases"].as_array().unwrap().clone()
 }
 
-fn dtype(name: &str) -> DataType {
+fn parse_dtype(name: &str) -> DataType {
     match name {
         "bool" => DataType::Boolean,
         "uint8" => DataType::UInt8,
@@ -202,7 +202,7 @@ fn unwrap_text(v: &Value) -> String {
 
 #[test]
 fn types_are_inferred_as_nested_ragged_tensors_does() {
-    let all = cases("infer_dtype.json");
+    let all = read_cases("infer_dtype.json");
     assert!(all.len() >= 18);
     for case in all {
         let name = case["name"].as_str().unwrap();
@@ -214,7 +214,11 @@ fn types_are_inferred_as_nested_ragged_tensors_does() {
         }
         let table = table.unwrap();
         let x = table.column("x").unwrap();
-        assert_eq!(x.data_type(), &dtype(case["expect"]["dtype"].as_str().unwrap()), "{name}");
+        assert_eq!(
+            x.data_type(),
+            &parse_dtype(case["expect"]["dtype"].as_str().unwrap()),
+            "{name}"
+        );
         let stored = RaggedTable::from_json(
             &json!({"x": case["expect"]["stored"]["data"]}),
             &JsonOptions::default().with_column("x", x.data_type().clone()),
@@ -229,13 +233,13 @@ fn types_are_inferred_as_nested_ragged_tensors_does() {
 
 #[test]
 fn raw_tables_are_built_as_nested_ragged_tensors_does() {
-    let all = cases("construct.json");
+    let all = read_cases("construct.json");
     assert!(all.len() >= 13);
     for case in all {
         let name = case["name"].as_str().unwrap();
         let mut options = JsonOptions::default();
         for (column, t) in case["input"]["schema"].as_object().into_iter().flatten() {
-            options = options.with_column(column, dtype(t.as_str().unwrap()));
+            options = options.with_column(column, parse_dtype(t.as_str().unwrap()));
         }
         let text = unwrap_text(&case["input"]["data"]);
         let table = RaggedTable::from_json_text(text.as_bytes(), &options);
@@ -262,7 +266,11 @@ fn raw_tables_are_built_as_nested_ragged_tensors_does() {
             }
             let column = table.column(key).unwrap();
             assert_eq!(column.axis(), axis, "{name} {tensor}");
-            assert_eq!(column.data_type(), &dtype(expected["dtype"].as_str().unwrap()), "{name}");
+            assert_eq!(
+                column.data_type(),
+                &parse_dtype(expected["dtype"].as_str().unwrap()),
+                "{name}"
+            );
             let flat = RaggedTable::builder().column("x", 0, column.values().clone()).build();
             let stored = json!({"x": expected["data"]});
             let stored = read_as(&stored, "x", column.data_type().clone()).unwrap();

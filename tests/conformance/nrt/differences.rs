@@ -104,7 +104,7 @@ pub(super) fn find_rule(
         {
             let default = if op == "flatten" { -1 } else { 0 };
             let dim = case.args.get("dim").map_or(Ok(default), Json::int::<i64>)?;
-            ensure(reshaped(op, dim, &from[0], table)?, Rule::AnyAxis)?
+            ensure(is_reshaped(op, dim, &from[0], table)?, Rule::AnyAxis)?
         }
         "collate_roundtrip" if tagged || from[0].max_ndim() == Some(1) => {
             rows_in_order(case, &from[0], table)?;
@@ -163,7 +163,7 @@ fn same_as_raw(path: &str, array: &ArrayRef, raw: &Json) -> Checked<()> {
             DataType::LargeList(_) => same_as_raw(&path, &array.as_list::<i64>().value(i), raw)?,
             data_type => {
                 let found = array_value_to_string(array, i).map_err(|e| e.to_string())?;
-                let expected = cast(raw, data_type)?;
+                let expected = cast_number(raw, data_type)?;
                 let both = (found.parse::<f64>(), expected.parse::<f64>());
                 let same = match both {
                     (Ok(a), Ok(b)) if data_type.is_floating() => a == b || a.is_nan() && b.is_nan(),
@@ -179,7 +179,7 @@ fn same_as_raw(path: &str, array: &ArrayRef, raw: &Json) -> Checked<()> {
 
 /// A raw value as text, as it is in a column of a type.
 #[allow(clippy::cast_possible_truncation)]
-fn cast(raw: &Json, data_type: &DataType) -> Checked<String> {
+fn cast_number(raw: &Json, data_type: &DataType) -> Checked<String> {
     let text = raw.get("$str").map(Json::text).transpose()?;
     if matches!(data_type, DataType::Utf8 | DataType::LargeUtf8) {
         return text.map(str::to_owned).ok_or_else(|| format!("{raw:?} became a text"));
@@ -217,24 +217,24 @@ pub(super) fn outer_lengths_differ(input: &Json) -> bool {
 }
 
 /// Elements as text, lists as lists.
-fn nested(array: &ArrayRef) -> Nested<String> {
+fn read_nested(array: &ArrayRef) -> Nested<String> {
     let one = |i: usize| {
         if array.is_null(i) {
             return Nested::Null;
         }
         match array.data_type() {
-            DataType::List(_) => nested(&array.as_list::<i32>().value(i)),
-            DataType::LargeList(_) => nested(&array.as_list::<i64>().value(i)),
-            DataType::FixedSizeList(..) => nested(&array.as_fixed_size_list().value(i)),
+            DataType::List(_) => read_nested(&array.as_list::<i32>().value(i)),
+            DataType::LargeList(_) => read_nested(&array.as_list::<i64>().value(i)),
+            DataType::FixedSizeList(..) => read_nested(&array.as_fixed_size_list().value(i)),
             _ => Nested::Leaf(array_value_to_string(array, i).unwrap()),
         }
     };
     Nested::List((0..array.len()).map(one).collect())
 }
 
-fn column(table: &RaggedTable, name: &str) -> Checked<Nested<String>> {
+fn read_column(table: &RaggedTable, name: &str) -> Checked<Nested<String>> {
     let array = table.array(name).and_then(|a| a.to_arrow()).map_err(|e| e.to_string())?;
-    Ok(nested(&array))
+    Ok(read_nested(&array))
 }
 
 /// Refuses what is not numpy's answer, column by column.
@@ -247,13 +247,13 @@ pub(super) fn numpy_answer(
     for source in from.columns() {
         let name = source.name();
         let (expected, levels) = plan
-            .apply(&column(from, name)?, source.axis() + 1)
+            .apply(&read_column(from, name)?, source.axis() + 1)
             .ok_or("numpy finds something out of range")?;
         let (got, axis) = match found.scalar(name) {
-            Ok(scalar) => (nested(scalar.value()).children()[0].clone(), 0),
+            Ok(scalar) => (read_nested(scalar.value()).children()[0].clone(), 0),
             Err(_) => {
                 let axis = found.column(name).map_err(|e| e.to_string())?.axis();
-                (column(found, name)?, axis + 1)
+                (read_column(found, name)?, axis + 1)
             }
         };
         if got != expected || axis != levels {
@@ -263,13 +263,13 @@ pub(super) fn numpy_answer(
     Ok(())
 }
 
-fn reshaped(op: &str, dim: i64, from: &RaggedTable, found: &RaggedTable) -> Checked<bool> {
+fn is_reshaped(op: &str, dim: i64, from: &RaggedTable, found: &RaggedTable) -> Checked<bool> {
     let ndim = i64::try_from(from.ndim()).unwrap() + i64::from(op == "unsqueeze");
     let at = usize::try_from(if dim < 0 { dim + ndim } else { dim }).map_err(|e| e.to_string())?;
     let mut same = true;
     for source in from.columns() {
         let (name, axis) = (source.name(), source.axis());
-        let before = column(from, name)?;
+        let before = read_column(from, name)?;
         let expected = match op {
             "squeeze" => reference::squeeze(&before, axis, at),
             "unsqueeze" => reference::unsqueeze(&before, axis, at),
@@ -285,8 +285,8 @@ fn reshaped(op: &str, dim: i64, from: &RaggedTable, found: &RaggedTable) -> Chec
             }
         };
         same &= match found.scalar(name) {
-            Ok(scalar) => nested(scalar.value()).children()[0] == expected,
-            Err(_) => column(found, name)? == expected,
+            Ok(scalar) => read_nested(scalar.value()).children()[0] == expected,
+            Err(_) => read_column(found, name)? == expected,
         };
     }
     Ok(same)

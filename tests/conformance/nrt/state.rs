@@ -67,7 +67,7 @@ pub(super) fn check(
 }
 
 /// The columns and bounds of a table as an `.nrt` file names them.
-fn tensors(table: &RaggedTable) -> Checked<Vec<(String, DenseTensor)>> {
+fn list_tensors(table: &RaggedTable) -> Checked<Vec<(String, DenseTensor)>> {
     let mut out = Vec::new();
     for axis in 1..table.ndim() {
         let layout = table.layout(axis).map_err(|e| e.to_string())?;
@@ -138,26 +138,26 @@ pub(super) fn check_same<T: PartialEq + std::fmt::Debug>(
     }
 }
 
-fn names(json: &Json) -> Checked<Vec<String>> {
+fn parse_names(json: &Json) -> Checked<Vec<String>> {
     let mut names =
         json.list()?.iter().map(|n| n.text().map(str::to_owned)).collect::<Checked<Vec<_>>>()?;
     names.sort_unstable();
     Ok(names)
 }
 
-fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+fn sort_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut names: Vec<String> = names.map(str::to_owned).collect();
     names.sort_unstable();
     names
 }
 
-fn dtype(table: &RaggedTable, name: &str) -> Checked<&'static str> {
+fn find_dtype(table: &RaggedTable, name: &str) -> Checked<&'static str> {
     let column = table.column(name).map_err(|e| e.to_string())?;
     Ok(DType::from_arrow(column.data_type()).ok_or("a type of no tensor")?.name())
 }
 
 /// Whether a name is that of an axis which an index has taken: the library may keep `dim-1/..`.
-fn gone(name: &str) -> bool {
+fn is_gone(name: &str) -> bool {
     name.strip_prefix("dim-").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
@@ -167,9 +167,11 @@ fn same_state(case: &Case, table: &RaggedTable, what: &str, expected: &Json) -> 
         "tensors" => {
             let flat = case.op == "collate_roundtrip";
             // Columns of axis 0 go with their rows here, where the library loses them.
-            let kept = expected.members()?.iter().filter(|(name, _)| !gone(name)).cloned();
+            let kept = expected.members()?.iter().filter(|(name, _)| !is_gone(name)).cloned();
             let expected = Json::Object(kept.collect());
-            same_tensors(tensors(table)?, &expected, &|name, _| flat && name.starts_with("dim0/"))
+            same_tensors(list_tensors(table)?, &expected, &|name, _| {
+                flat && name.starts_with("dim0/")
+            })
         }
         "scalars" => expected.members()?.iter().try_for_each(|(name, value)| {
             let scalar = table.scalar(name).map_err(|e| e.to_string())?;
@@ -185,21 +187,21 @@ fn same_state(case: &Case, table: &RaggedTable, what: &str, expected: &Json) -> 
         "len" => check_same("len", table.num_rows(), expected.int()?),
         "min_n_dims" => check_same("min_n_dims", table.min_ndim(), Some(expected.int()?)),
         "max_n_dims" => check_same("max_n_dims", table.max_ndim(), Some(expected.int()?)),
-        "keys" => check_same("keys", sorted(table.names()), names(expected)?),
+        "keys" => check_same("keys", sort_names(table.names()), parse_names(expected)?),
         "keys_at_dim" => {
             let depths = expected.members()?;
             check_same("dims", depths.len(), table.max_ndim().unwrap_or(0))?;
             depths.iter().try_for_each(|(axis, keys)| {
                 let axis: usize = axis.parse().map_err(|_| format!("dim {axis:?}"))?;
-                let found = sorted(table.columns_at(axis).map(|c| c.name()));
-                check_same(&format!("keys at {axis}"), found, names(keys)?)
+                let found = sort_names(table.columns_at(axis).map(|c| c.name()));
+                check_same(&format!("keys at {axis}"), found, parse_names(keys)?)
             })
         }
         "schema" => {
             let schema = expected.members()?;
-            let keys = sorted(schema.iter().map(|(n, _)| n.as_str()));
-            check_same("schema", sorted(table.names()), keys)?;
-            schema.iter().try_for_each(|(n, t)| check_same(n, dtype(table, n)?, t.text()?))
+            let keys = sort_names(schema.iter().map(|(n, _)| n.as_str()));
+            check_same("schema", sort_names(table.names()), keys)?;
+            schema.iter().try_for_each(|(n, t)| check_same(n, find_dtype(table, n)?, t.text()?))
         }
         "nested" => {
             let columns = expected.members()?;
@@ -208,7 +210,7 @@ fn same_state(case: &Case, table: &RaggedTable, what: &str, expected: &Json) -> 
                 check_only(column, "a nested column", &["dtype", "ragged"])?;
                 check_same(
                     name,
-                    dtype(table, name)?,
+                    find_dtype(table, name)?,
                     column.get("dtype").ok_or("no dtype")?.text()?,
                 )?;
                 let array = table.array(name).and_then(|a| a.to_arrow());
@@ -284,7 +286,7 @@ fn same_file(case: &Case, path: &std::path::Path, expect: &Json) -> Checked<Verd
             "bytes" => check_same("bytes", bytes.len(), expected.int()?)?,
             // The file itself is there to compare with.
             "sha256" => {
-                let theirs = super::file(case, case.args.get("file"))?;
+                let theirs = super::find_file(case, case.args.get("file"))?;
                 let theirs = std::fs::read(theirs).map_err(|e| e.to_string())?;
                 check_same("the file", bytes == theirs, true)?;
             }
