@@ -150,6 +150,6 @@ const RAGGED: &str = "SELECT * FROM (VALUES \
     (2, NULL, NULL, NULL)) AS t(id, lists, x, s) ORDER BY id";
 
 /// Returns the path of a data folder of the repository.
-fn data(name: &str) -> String {
+fn data_path(name: &str) -> String {
     format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }

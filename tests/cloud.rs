@@ -15,7 +15,7 @@ struct Said {
 }
 
 /// Runs a statement with the credentials in the environment.
-fn run(server: &Server, sql: &str) -> Said {
+fn run_statement(server: &Server, sql: &str) -> Said {
     run_as(server, server::KEY, &[], sql)
 }
 
@@ -46,7 +46,7 @@ fn run_as(server: &Server, key: &str, options: &[&str], sql: &str) -> Said {
 const SECRET: &str = "not-to-be-shown";
 
 #[track_caller]
-fn expect(said: &Said, rows: &str) {
+fn expect_rows(said: &Said, rows: &str) {
     assert!(said.ok, "{}", said.err);
     let found: Vec<&str> = said.out.lines().skip(1).collect();
     assert_eq!(found.join("; "), rows, "{}", said.err);
@@ -80,19 +80,20 @@ fn files_of_all_formats_are_read() {
     for name in ["t.nrt", "t.parquet", "t.json", "t.arrow"] {
         server.put_object(&format!("bucket/data/{name}"), file_of(ROWS, name));
         let from = format!("'s3://bucket/data/{name}'");
-        let said = run(&server, &format!("SELECT count(*), sum(ragged_sum(x)) FROM {from}"));
-        expect(&said, "20000,400000000");
+        let said =
+            run_statement(&server, &format!("SELECT count(*), sum(ragged_sum(x)) FROM {from}"));
+        expect_rows(&said, "20000,400000000");
     }
     server.put_object("bucket/data/t.csv", b"a,b\n1,x\n2,y\n".to_vec());
-    expect(&run(&server, "SELECT a, b FROM 's3://bucket/data/t.csv'"), "1,x; 2,y");
-    expect(&run(&server, "SELECT count(*) FROM 's3://bucket/data/*.nrt'"), "20000");
-    expect(
-        &run(&server, "SELECT count(*) FROM read_parquet('s3://bucket/data/t.parquet')"),
+    expect_rows(&run_statement(&server, "SELECT a, b FROM 's3://bucket/data/t.csv'"), "1,x; 2,y");
+    expect_rows(&run_statement(&server, "SELECT count(*) FROM 's3://bucket/data/*.nrt'"), "20000");
+    expect_rows(
+        &run_statement(&server, "SELECT count(*) FROM read_parquet('s3://bucket/data/t.parquet')"),
         "20000",
     );
     let http = format!("SELECT count(*) FROM '{}/bucket/data/t.nrt'", server.url());
     server.set_open(true);
-    expect(&run(&server, &http), "20000");
+    expect_rows(&run_statement(&server, &http), "20000");
 }
 
 #[test]
@@ -102,12 +103,16 @@ fn a_point_query_reads_header_bounds_and_rows() {
     assert!(file.len() > 400_000);
     server.put_object("bucket/t.nrt", file);
     server.take_bytes();
-    expect(&run(&server, "SELECT id FROM 's3://bucket/t.nrt' WHERE _row = 12345"), "12345");
+    expect_rows(
+        &run_statement(&server, "SELECT id FROM 's3://bucket/t.nrt' WHERE _row = 12345"),
+        "12345",
+    );
     // 16 KiB for the header, then the id.
     let bytes = server.take_bytes();
     assert!(bytes <= (16 << 10) + 8, "{bytes}");
-    let said = run(&server, "SELECT ragged_sum(x) FROM 's3://bucket/t.nrt' WHERE _row = 12345");
-    expect(&said, "24691");
+    let said =
+        run_statement(&server, "SELECT ragged_sum(x) FROM 's3://bucket/t.nrt' WHERE _row = 12345");
+    expect_rows(&said, "24691");
     // Two bounds and two values.
     let bytes = server.take_bytes();
     assert!(bytes <= (16 << 10) + 16 + 16, "{bytes}");
@@ -118,15 +123,18 @@ fn copy_writes_whole_objects() {
     let server = Server::start();
     for name in ["t.nrt", "t.parquet", "t.csv", "t.json", "t.safetensors"] {
         let copy = format!("COPY (SELECT 1 AS id, 2.5 AS v) TO 's3://bucket/out/{name}'");
-        assert!(run(&server, &copy).ok, "{name}");
+        assert!(run_statement(&server, &copy).ok, "{name}");
         assert!(server.get_object(&format!("bucket/out/{name}")).is_some(), "{name}");
-        expect_error(&run(&server, &copy), &["already exists"]);
+        expect_error(&run_statement(&server, &copy), &["already exists"]);
     }
     let large = "COPY (SELECT value AS id FROM generate_series(1, 2500000)) TO 's3://bucket/l.nrt'";
-    assert!(run(&server, large).ok);
-    expect(&run(&server, "SELECT sum(id) FROM 's3://bucket/l.nrt'"), "3125001250000");
+    assert!(run_statement(&server, large).ok);
+    expect_rows(
+        &run_statement(&server, "SELECT sum(id) FROM 's3://bucket/l.nrt'"),
+        "3125001250000",
+    );
     let failing = "COPY (SELECT 10 / (value - 900000) AS q FROM generate_series(1, 1000000)) TO 's3://bucket/f.csv'";
-    expect_error(&run(&server, failing), &["by zero"]);
+    expect_error(&run_statement(&server, failing), &["by zero"]);
     assert!(server.get_object("bucket/f.csv").is_none());
     let none = run_as(
         &server,
@@ -145,7 +153,7 @@ fn an_upload_with_a_failed_part_is_aborted() {
     let copy = "COPY (SELECT value AS id FROM generate_series(1, 2500000)) TO 's3://bucket/l.nrt'";
     for part in [1, 3] {
         server.refuse_part(part);
-        expect_error(&run(&server, copy), &["too many (503"]);
+        expect_error(&run_statement(&server, copy), &["too many (503"]);
         assert!(server.get_object("bucket/l.nrt").is_none());
         assert_eq!(server.count_uploads(), 0, "{part}");
     }
@@ -177,16 +185,16 @@ fn options_open_a_store_and_stay_out_of_plans() {
     assert!(said.ok, "{}", said.err);
     assert!(!said.out.contains(SECRET) && !said.out.contains(server::KEY), "{}", said.out);
     assert!(server.get_object("bucket/c.nrt").is_some());
-    let said = run(&server, &create("WRONG"));
+    let said = run_statement(&server, &create("WRONG"));
     expect_error(&said, &["the store refuses access", "403", "AWS_ACCESS_KEY_ID"]);
     let other =
         create(server::KEY).replace("us-east-1", "eu-north-1").replace("TABLE t", "TABLE u");
-    let said = run(&server, &format!("{}; {other}", create(server::KEY)));
+    let said = run_statement(&server, &format!("{}; {other}", create(server::KEY)));
     expect_error(&said, &["already open in this session with other options"]);
     let wrong = create(server::KEY).replace("aws.region", "aws.rejion");
-    expect_error(&run(&server, &wrong), &["the option aws.rejion is unknown"]);
+    expect_error(&run_statement(&server, &wrong), &["the option aws.rejion is unknown"]);
     let wrong = create(server::KEY).replace("aws.region", "gcp.region");
-    expect_error(&run(&server, &wrong), &["does not apply to s3:// URLs"]);
+    expect_error(&run_statement(&server, &wrong), &["does not apply to s3:// URLs"]);
 }
 
 #[test]
@@ -195,30 +203,39 @@ fn errors_are_one_sentence() {
     server.put_object("bucket/t.nrt", file_of("SELECT 7 AS id", "t.nrt"));
     let read = "SELECT id FROM 's3://bucket/t.nrt'";
     expect_error(&run_as(&server, "WRONG", &[], read), &["the store refuses access", "403"]);
-    expect_error(&run(&server, "SELECT id FROM 's3://bucket/none.nrt'"), &["does not exist"]);
     expect_error(
-        &run(&server, "SELECT id FROM 's3://nowhere/t.nrt'"),
+        &run_statement(&server, "SELECT id FROM 's3://bucket/none.nrt'"),
+        &["does not exist"],
+    );
+    expect_error(
+        &run_statement(&server, "SELECT id FROM 's3://nowhere/t.nrt'"),
         &["s3://nowhere: the bucket does not exist"],
     );
     expect_error(
-        &run(&server, "SELECT id FROM 's3://user:pw@bucket/t.nrt'"),
+        &run_statement(&server, "SELECT id FROM 's3://user:pw@bucket/t.nrt'"),
         &["has a user or password"],
     );
-    expect_error(&run(&server, "SELECT id FROM 's3://bucket/t.nrt?x=1'"), &["after ? or #"]);
+    expect_error(
+        &run_statement(&server, "SELECT id FROM 's3://bucket/t.nrt?x=1'"),
+        &["after ? or #"],
+    );
     expect_error(
         &run_as(&server, server::KEY, &["--root", "/tmp"], read),
         &["object stores cannot be read"],
     );
     // Some refusals for too many requests, and some broken connections, are overcome.
     server.refuse_next(2);
-    expect(&run(&server, read), "7");
+    expect_rows(&run_statement(&server, read), "7");
     server.break_next(1);
-    expect(&run(&server, read), "7");
+    expect_rows(&run_statement(&server, read), "7");
     server.refuse_next(1_000);
-    expect_error(&run(&server, read), &["too many (503", "run the statement again later"]);
+    expect_error(
+        &run_statement(&server, read),
+        &["too many (503", "run the statement again later"],
+    );
     server.refuse_next(0);
     server.break_next(1_000);
-    expect_error(&run(&server, read), &["check the endpoint and the network"]);
+    expect_error(&run_statement(&server, read), &["check the endpoint and the network"]);
 }
 
 #[test]
@@ -245,11 +262,11 @@ fn functions_read_copies_of_objects() {
         "SELECT ragged_lookup([code], 'ROOT', 'code', 'code/n_subjects') AS n FROM vocab('ROOT') ORDER BY token LIMIT 3",
         "SELECT ragged_decode(ragged_encode([code], 'ROOT'), 'ROOT/metadata/codes.parquet') AS c FROM vocab('ROOT') ORDER BY token LIMIT 3",
     ] {
-        let local = run(&server, &query.replace("ROOT", &root));
-        let remote = run(&server, &query.replace("ROOT", "s3://bucket/meds"));
+        let local = run_statement(&server, &query.replace("ROOT", &root));
+        let remote = run_statement(&server, &query.replace("ROOT", "s3://bucket/meds"));
         assert!(local.ok && remote.ok, "{query}\n{}\n{}", local.err, remote.err);
         assert_eq!(local.out, remote.out, "{query}");
     }
-    let missing = run(&server, "SELECT * FROM meds('s3://bucket/none')");
+    let missing = run_statement(&server, "SELECT * FROM meds('s3://bucket/none')");
     expect_error(&missing, &["s3://bucket/none: there is no object of this name"]);
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::prelude::SessionConfig;
-use processes::{Pair, create_tables, data_path, run_query, start_workers};
+use processes::{Pair, data_path, run_query, start_pair, start_workers};
 use serrate::datafusion;
 
 /// Statements over a table `T` of files, most of them with rows of several files in one answer.
@@ -90,10 +90,7 @@ const QUERIES: &[&str] = &[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_are_those_of_one_process() {
-    let workers = start_workers(3);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 1000).await;
+    let (_workers, _folder, mut pair) = start_pair(3, 1000).await;
     for table in ["n", "p"] {
         for sql in QUERIES {
             pair.check_query(&with_table(sql, table)).await;
@@ -111,10 +108,7 @@ async fn answers_are_those_of_one_process() {
 /// A single worker runs two tasks of each scan; the last node of their plan is in the session.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_worker_runs_statements() {
-    let mut workers = start_workers(1);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 1000).await;
+    let (mut workers, _folder, mut pair) = start_pair(1, 1000).await;
     for sql in QUERIES {
         pair.check_query(&with_table(sql, "p")).await;
     }
@@ -154,10 +148,7 @@ fn with_table(sql: &str, table: &str) -> String {
 /// The same over one file, of which each partition is a range.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_file_is_read_once() {
-    let workers = start_workers(2);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 1000).await;
+    let (_workers, folder, mut pair) = start_pair(2, 1000).await;
     for format in ["nrt", "parquet"] {
         let path = folder.path().join(format).join(format!("0 a%b.{format}"));
         let one = format!("'{}'", path.display());
@@ -208,10 +199,7 @@ async fn folders_of_shards_are_divided() {
 /// Rows come in the order of their sources, although each connection buffers little.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_written_in_source_order() {
-    let workers = start_workers(3);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 5000).await;
+    let (workers, folder, mut pair) = start_pair(3, 5000).await;
     run_query(&pair.there, "SET distributed.worker_connection_buffer_budget_bytes = 1000")
         .await
         .unwrap();
@@ -269,10 +257,7 @@ async fn files_are_written_in_source_order() {
 /// Entries of a sparse tensor are in one partition of the session.
 #[tokio::test(flavor = "multi_thread")]
 async fn sparse_tables_are_read_once() {
-    let workers = start_workers(2);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 1000).await;
+    let (_workers, folder, mut pair) = start_pair(2, 1000).await;
     let path = folder.path().join("m.safetensors").display().to_string();
     // No two of the 100,000 entries have the same key.
     let copy = format!(
@@ -296,10 +281,7 @@ async fn sparse_tables_are_read_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notes_say_why_statements_run_here() {
-    let workers = start_workers(2);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 100).await;
+    let (workers, _folder, mut pair) = start_pair(2, 100).await;
     for (sql, reason) in [
         (
             "SELECT arrow_cast(codes, 'LargeList(Int64)') AS l, count(*) FROM n GROUP BY 1",
@@ -320,10 +302,7 @@ async fn notes_say_why_statements_run_here() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_travel() {
-    let workers = start_workers(2);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 500).await;
+    let (_workers, _folder, mut pair) = start_pair(2, 500).await;
     let sql = "SELECT count(*), sum(ragged_count(x)), max(ragged_max(x)) FROM n";
     pair.check_divided(sql).await;
     for show in ["SHOW cluster.bytes_per_task", "SHOW ALL"] {

@@ -36,7 +36,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use format::{Case, Outcome, only};
+use format::{Case, Outcome, check_only};
 use json::Json;
 
 /// Systems whose cases are counted and not run.
@@ -45,7 +45,7 @@ const NOT_BUILT: [&str; 0] = [];
 /// Folders that hold no cases.
 const DATA: [&str; 1] = ["nrt-files"];
 
-fn vectors() -> PathBuf {
+fn find_vectors() -> PathBuf {
     match std::env::var_os("SERRATE_VECTORS") {
         Some(folder) => folder.into(),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors"),
@@ -79,7 +79,7 @@ fn run(system: &str, case: &Case) -> Result<Outcome, String> {
 }
 
 /// The files of a folder by name.
-fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
+fn list_entries(folder: &Path) -> Vec<(String, PathBuf)> {
     let list = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut entries: Vec<_> = list
         .map(|e| e.unwrap())
@@ -89,7 +89,7 @@ fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     entries
 }
 
-fn cases(
+fn read_cases(
     root: &Path,
     system: &str,
     op: &str,
@@ -97,7 +97,7 @@ fn cases(
 ) -> Result<Vec<Result<Case, String>>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
     let file = Json::parse(&text)?;
-    only(&file, "the file", &["system", "op", "doc", "cases"])?;
+    check_only(&file, "the file", &["system", "op", "doc", "cases"])?;
     for (member, expected) in [("system", system), ("op", op)] {
         if file.get(member).ok_or_else(|| format!("no {member}"))?.text()? != expected {
             return Err(format!("the {member} is not {expected:?}"));
@@ -109,11 +109,11 @@ fn cases(
 
 #[test]
 fn vectors_hold() {
-    let root = vectors();
+    let root = find_vectors();
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     let mut failures: Vec<String> = Vec::new();
     let mut differences: Vec<(&str, String)> = Vec::new();
-    for (system, folder) in entries(&root) {
+    for (system, folder) in list_entries(&root) {
         if !folder.is_dir() {
             if system.ends_with(".json") {
                 failures.push(format!("{system}: cases are in the folder of a system"));
@@ -123,12 +123,12 @@ fn vectors_hold() {
         if DATA.contains(&system.as_str()) {
             continue;
         }
-        for (name, path) in entries(&folder) {
+        for (name, path) in list_entries(&folder) {
             let Some(op) = name.strip_suffix(".json") else {
                 failures.push(format!("{system}/{name} is no file of cases"));
                 continue;
             };
-            let all = match cases(&root, &system, op, &path) {
+            let all = match read_cases(&root, &system, op, &path) {
                 Ok(all) => all,
                 Err(why) => {
                     failures.push(format!("{system}/{name}: {why}"));
@@ -156,7 +156,7 @@ fn vectors_hold() {
             }
         }
     }
-    let report = report(&root, &counts, &differences);
+    let report = write_report(&root, &counts, &differences);
     // To the terminal itself, so that it is seen when the test passes, too.
     std::io::stdout().write_all(report.as_bytes()).unwrap();
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
@@ -164,7 +164,11 @@ fn vectors_hold() {
     assert!(ran > 0, "{}: there are no cases", root.display());
 }
 
-fn report(root: &Path, counts: &BTreeMap<String, Count>, differences: &[(&str, String)]) -> String {
+fn write_report(
+    root: &Path,
+    counts: &BTreeMap<String, Count>,
+    differences: &[(&str, String)],
+) -> String {
     let mut out = format!("\nvectors of {}\n", root.display());
     let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
     let mut total = Count::default();

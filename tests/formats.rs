@@ -43,7 +43,7 @@ use arrow::datatypes::UInt32Type;
 use serrate::table::{Column, RaggedTable};
 
 /// Builds a table with every kind of leaf, null leaves, null lists, empty rows and events.
-fn mixed() -> RaggedTable {
+fn make_mixed_table() -> RaggedTable {
     let codes: DictionaryArray<UInt32Type> =
         [Some("b"), None, Some("a"), Some("b"), Some("c"), Some("b")].into_iter().collect();
     let columns: [(&str, usize, ArrayRef); 7] = [

@@ -22,7 +22,7 @@ use serrate::kernels::elementwise::Op;
 use serrate::kernels::reduce::Reduction;
 use serrate::kernels::unary::Unary;
 
-use common::torture::{Node, Random, Spec, meaning, plain, random, tree};
+use common::torture::{Node, Random, Spec, build_plain, decode_ragged, draw_tree, seed_random};
 
 fn cases(cases: u32) -> Config {
     Config { cases, max_shrink_iters: 0, failure_persistence: None, ..Config::default() }
@@ -32,7 +32,7 @@ fn cases(cases: u32) -> Config {
 type Cells = BTreeMap<Vec<usize>, f64>;
 
 /// All that exists below a node.
-fn cells(node: &Node, levels: usize) -> Cells {
+fn read_cells(node: &Node, levels: usize) -> Cells {
     fn walk(node: &Node, levels: usize, at: &mut Vec<usize>, out: &mut Cells) {
         if node.is_null() {
             return;
@@ -53,7 +53,7 @@ fn cells(node: &Node, levels: usize) -> Cells {
 }
 
 /// Converts a value to a node, through the array of rows.
-fn node(value: &HetValue) -> Node {
+fn to_node(value: &HetValue) -> Node {
     let het = value.clone().into_het().unwrap();
     if het.ndim() == 0 {
         let dense = het.to_dense(&DenseOptions::default()).unwrap();
@@ -61,15 +61,15 @@ fn node(value: &HetValue) -> Node {
         let value = flat.as_primitive::<Float64Type>().value(0);
         return if het.has_holes() { Node::Null } else { Node::Float(value) };
     }
-    Node::List(meaning(&het.to_ragged().unwrap()))
+    Node::List(decode_ragged(&het.to_ragged().unwrap()))
 }
 
-fn found(value: &HetValue, levels: usize) -> Cells {
-    cells(&node(value), levels)
+fn read_found(value: &HetValue, levels: usize) -> Cells {
+    read_cells(&to_node(value), levels)
 }
 
 #[track_caller]
-fn same(found: &Cells, expected: &Cells) {
+fn assert_same(found: &Cells, expected: &Cells) {
     let keys = |c: &Cells| c.keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(found), keys(expected));
     for (at, x) in found {
@@ -80,7 +80,7 @@ fn same(found: &Cells, expected: &Cells) {
 }
 
 /// A tensor with as many dims, holes if wished, and what it means.
-fn any(dims: usize, holes: bool, leaf: &DataType, rng: &mut Random) -> (HetTensor, Node) {
+fn draw_any(dims: usize, holes: bool, leaf: &DataType, rng: &mut Random) -> (HetTensor, Node) {
     let spec = Spec {
         null_leaves: holes,
         null_lists: holes,
@@ -94,8 +94,9 @@ fn any(dims: usize, holes: bool, leaf: &DataType, rng: &mut Random) -> (HetTenso
             _ => serrate::array::ListKind::List,
         })
         .collect();
-    let rows: Vec<Node> = (0..rng.random_range(0..4)).map(|_| tree(&spec, &kinds, rng)).collect();
-    let array = plain(dims - 1, leaf, &rows);
+    let rows: Vec<Node> =
+        (0..rng.random_range(0..4)).map(|_| draw_tree(&spec, &kinds, rng)).collect();
+    let array = build_plain(dims - 1, leaf, &rows);
     (HetTensor::from_ragged(&array).unwrap(), Node::List(rows))
 }
 
@@ -117,7 +118,7 @@ fn types(cells: &Cells, max_shape: &[usize]) -> Vec<DimType> {
         .collect()
 }
 
-fn i(n: usize) -> i64 {
+fn to_i64(n: usize) -> i64 {
     i64::try_from(n).unwrap()
 }
 
@@ -126,9 +127,9 @@ proptest! {
 
     #[test]
     fn dims_are_what_coordinates_say(seed: u64, dims in 1usize..5, holes: bool) {
-        let mut rng = random(seed);
-        let (x, rows) = any(dims, holes, &DataType::Int64, &mut rng);
-        let cells = cells(&rows, dims);
+        let mut rng = seed_random(seed);
+        let (x, rows) = draw_any(dims, holes, &DataType::Int64, &mut rng);
+        let cells = read_cells(&rows, dims);
         prop_assert_eq!(x.num_values(), cells.len());
         let expected = types(&cells, &x.max_shape());
         if cells.is_empty() {
@@ -152,8 +153,8 @@ proptest! {
 
     #[test]
     fn what_is_taken_apart_can_be_put_together(seed: u64, dims in 1usize..5, holes: bool) {
-        let mut rng = random(seed);
-        let (x, rows) = any(dims, holes, &DataType::Float32, &mut rng);
+        let mut rng = seed_random(seed);
+        let (x, rows) = draw_any(dims, holes, &DataType::Float32, &mut rng);
         let parts = x.unbind().unwrap();
         fn tensors(n: &Nested) -> usize {
             match n {
@@ -167,16 +168,16 @@ proptest! {
             return Ok(());
         }
         let again = HetTensor::from_nested(&parts).unwrap();
-        prop_assert_eq!(&node(&HetValue::Het(again)), &rows);
+        prop_assert_eq!(&to_node(&HetValue::Het(again)), &rows);
     }
 
     #[test]
     fn reductions_over_any_dim(seed: u64, dims in 1usize..5, dim in 0usize..4, holes: bool) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = if rng.random() { DataType::Int64 } else { DataType::Float32 };
-        let (x, rows) = any(dims, holes, &leaf, &mut rng);
+        let (x, rows) = draw_any(dims, holes, &leaf, &mut rng);
         let dim = dim % dims;
-        let cells = cells(&rows, dims);
+        let cells = read_cells(&rows, dims);
         let mut groups: BTreeMap<Vec<usize>, Vec<f64>> = BTreeMap::new();
         for (at, v) in &cells {
             let mut at = at.clone();
@@ -193,9 +194,9 @@ proptest! {
         ];
         for (how, reference) in all {
             let expected: Cells = groups.iter().map(|(at, v)| (at.clone(), reference(v))).collect();
-            let negative = i(dim) - if rng.random() { i(dims) } else { 0 };
+            let negative = to_i64(dim) - if rng.random() { to_i64(dims) } else { 0 };
             let out = x.reduce(how, Some(negative)).unwrap();
-            same(&found(&out, dims - 1), &expected);
+            assert_same(&read_found(&out, dims - 1), &expected);
             let values: Vec<f64> = cells.values().copied().collect();
             // A product may be too large: infinite as Float32, refused as Int64.
             let wide = reference(&values);
@@ -205,7 +206,7 @@ proptest! {
             };
             match x.reduce(how, None) {
                 Ok(one) => {
-                    let one = node(&one).float().unwrap();
+                    let one = to_node(&one).float().unwrap();
                     let near = (one - expected).abs() <= 1e-4 * (1.0 + expected.abs());
                     let nothing = one.is_nan() && values.is_empty();
                     prop_assert!(one == expected || near || nothing, "{one} {expected}");
@@ -221,23 +222,23 @@ proptest! {
         let mut sum = Cells::new();
         for k in 0..size {
             let mut index = vec![Index::ALL; dim];
-            index.push(i(k).into());
-            for (at, v) in found(&x.index(&index).unwrap(), dims - 1) {
+            index.push(to_i64(k).into());
+            for (at, v) in read_found(&x.index(&index).unwrap(), dims - 1) {
                 *sum.entry(at).or_default() += v;
             }
         }
-        same(&found(&x.sum(Some(i(dim))).unwrap(), dims - 1), &sum);
+        assert_same(&read_found(&x.sum(Some(to_i64(dim))).unwrap(), dims - 1), &sum);
     }
 
     #[test]
     fn every_dim_is_indexed(seed: u64, dims in 1usize..5, holes: bool) {
-        let mut rng = random(seed);
-        let (x, rows) = any(dims, holes, &DataType::Int64, &mut rng);
+        let mut rng = seed_random(seed);
+        let (x, rows) = draw_any(dims, holes, &DataType::Int64, &mut rng);
         let max_shape = x.max_shape();
         let mut index: Vec<Index> = Vec::new();
         let mut arrays = 0;
         for size in &max_shape[..rng.random_range(0..=dims)] {
-            let n = i(*size);
+            let n = to_i64(*size);
             index.push(match rng.random_range(0..5) {
                 0 if n > 0 => rng.random_range(-n..n).into(),
                 1 if n > 0 && arrays == 0 => {
@@ -268,7 +269,7 @@ proptest! {
                 None => (Index::ALL, &[][..]),
             };
             let at = |k: i64| {
-                let k = if k < 0 { k + i(list.len()) } else { k };
+                let k = if k < 0 { k + to_i64(list.len()) } else { k };
                 usize::try_from(k).ok().and_then(|k| list.get(k)).map_or(Node::Null, |n| walk(n, rest, left - 1))
             };
             match item {
@@ -278,7 +279,7 @@ proptest! {
                     list.iter().zip(keep.values()).filter(|(_, k)| **k).map(|(n, _)| walk(n, rest, left - 1)).collect(),
                 ),
                 Index::Slice { start, stop, step } => {
-                    let n = i(list.len());
+                    let n = to_i64(list.len());
                     let step = step.unwrap_or(1);
                     let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
                     let clip = |k: i64| (if k < 0 { k + n } else { k }).clamp(low, high);
@@ -297,7 +298,9 @@ proptest! {
         let left = dims - index.iter().filter(|i| matches!(i, Index::At(_))).count();
         // An index is applied to what the one before it left, where it may be out of range.
         match x.index(&index) {
-            Ok(out) => same(&found(&out, left), &cells(&walk(&rows, &index, dims), left)),
+            Ok(out) => {
+                assert_same(&read_found(&out, left), &read_cells(&walk(&rows, &index, dims), left))
+            }
             Err(e) => {
                 let what = e.to_string();
                 prop_assert!(what.contains("out of range") || what.contains("the mask has"), "{what}");
@@ -308,24 +311,27 @@ proptest! {
 
     #[test]
     fn both_sides_of_an_operation(seed: u64, dims in 1usize..5, holes: bool) {
-        let mut rng = random(seed);
-        let (x, rows) = any(dims, holes, &DataType::Int64, &mut rng);
-        let a = cells(&rows, dims);
+        let mut rng = seed_random(seed);
+        let (x, rows) = draw_any(dims, holes, &DataType::Int64, &mut rng);
+        let a = read_cells(&rows, dims);
         // The same structure with other values, some of which do not exist.
         let other = x.apply(|v| {
             let v = v.as_primitive::<arrow::datatypes::Int64Type>();
             let other = v.iter().enumerate()
-                .map(|(k, v)| v.filter(|_| !holes || k % 5 > 0).map(|v| v * 2 + i(k % 3)));
+                .map(|(k, v)| v.filter(|_| !holes || k % 5 > 0).map(|v| v * 2 + to_i64(k % 3)));
             Ok(Arc::new(other.collect::<Int64Array>()))
         }).unwrap();
-        let b = found(&other, dims);
+        let b = read_found(&other, dims);
         let expected = |f: &dyn Fn(f64, f64) -> f64| -> Cells {
             a.iter().filter_map(|(at, x)| Some((at.clone(), f(*x, *b.get(at)?)))).collect()
         };
         let check = |op: Op, f: &dyn Fn(f64, f64) -> f64| {
-            same(&found(&x.binary(op, &other).unwrap(), dims), &expected(f));
+            assert_same(&read_found(&x.binary(op, &other).unwrap(), dims), &expected(f));
             let turned = |x: f64, y: f64| f(y, x);
-            same(&found(&x.binary_reverse(op, &other).unwrap(), dims), &expected(&turned));
+            assert_same(
+                &read_found(&x.binary_reverse(op, &other).unwrap(), dims),
+                &expected(&turned),
+            );
         };
         check(Op::Add, &|x, y| x + y);
         check(Op::Sub, &|x, y| x - y);
@@ -357,13 +363,13 @@ proptest! {
                 .map(|((k, n), s)| if *n == 1 { 0 } else { k * s }).sum();
             (at.clone(), v * f64::from(values[place]))
         }).collect();
-        same(&found(&out, dims), &expected);
+        assert_same(&read_found(&out, dims), &expected);
         // A reduced dim, put back with size 1, meets the whole.
         let dim = rng.random_range(0..dims);
-        let mean = x.mean(Some(i(dim))).unwrap().into_het().unwrap();
-        let centred = x.sub(&mean.unsqueeze(i(dim)).unwrap());
+        let mean = x.mean(Some(to_i64(dim))).unwrap().into_het().unwrap();
+        let centred = x.sub(&mean.unsqueeze(to_i64(dim)).unwrap());
         if let Ok(centred) = centred {
-            prop_assert_eq!(found(&centred, dims).len(), a.len());
+            prop_assert_eq!(read_found(&centred, dims).len(), a.len());
         } else {
             // Lists differ on the other dims: an element may lack what another has.
             prop_assert!(dim < dims - 1);
@@ -372,44 +378,51 @@ proptest! {
 
     #[test]
     fn one_after_the_other(seed: u64, dims in 1usize..4, holes: bool) {
-        let mut rng = random(seed);
-        let (x, a) = any(dims, holes, &DataType::Int64, &mut rng);
-        let (y, b) = any(dims, holes, &DataType::Int64, &mut rng);
+        let mut rng = seed_random(seed);
+        let (x, a) = draw_any(dims, holes, &DataType::Int64, &mut rng);
+        let (y, b) = draw_any(dims, holes, &DataType::Int64, &mut rng);
         let rows: Vec<Node> = a.children().iter().chain(b.children()).cloned().collect();
         let out = cat(&[&x, &y], 0).unwrap();
-        prop_assert_eq!(node(&out), Node::List(rows));
+        prop_assert_eq!(to_node(&out), Node::List(rows));
         // Along an inner dim: a tensor with itself.
         let dim = rng.random_range(0..dims);
-        let twice = cat(&[&x, &x], i(dim)).unwrap();
+        let twice = cat(&[&x, &x], to_i64(dim)).unwrap();
         let expected = a.map_at(dim, &mut |l| match l {
             Node::List(l) => Node::List(l.iter().chain(l).cloned().collect()),
             l => l.clone(),
         });
-        prop_assert_eq!(node(&twice), expected);
-        let wide = x.unsqueeze(i(dim)).unwrap().into_het().unwrap();
+        prop_assert_eq!(to_node(&twice), expected);
+        let wide = x.unsqueeze(to_i64(dim)).unwrap().into_het().unwrap();
         let expected = a.map_at(dim, &mut |n| Node::List(vec![n.clone()]));
-        same(&found(&HetValue::Het(wide.clone()), dims + 1), &cells(&expected, dims + 1));
-        same(&found(&wide.squeeze(i(dim)).unwrap(), dims), &cells(&a, dims));
+        assert_same(
+            &read_found(&HetValue::Het(wide.clone()), dims + 1),
+            &read_cells(&expected, dims + 1),
+        );
+        assert_same(&read_found(&wide.squeeze(to_i64(dim)).unwrap(), dims), &read_cells(&a, dims));
     }
 }
 
-fn tensor(values: &[i64]) -> Nested {
+fn make_tensor(values: &[i64]) -> Nested {
     DenseTensor::from_vec([values.len()], values.to_vec()).unwrap().into()
 }
 
-fn list(parts: Vec<Nested>) -> Nested {
+fn make_list(parts: Vec<Nested>) -> Nested {
     Nested::List(parts)
 }
 
 #[test]
 fn printed_as_nested_lists() {
-    let x = list(vec![list(vec![tensor(&[1, 2]), tensor(&[3])]), list(vec![tensor(&[4, 5, 6])])]);
+    let x = make_list(vec![
+        make_list(vec![make_tensor(&[1, 2]), make_tensor(&[3])]),
+        make_list(vec![make_tensor(&[4, 5, 6])]),
+    ]);
     let x = HetTensor::from_nested(&x).unwrap();
     assert_eq!(x.to_string(), "[[tensor([1, 2]), tensor([3])], tensor([[4, 5, 6]])]");
     let second = x.index(&[Index::ALL, Index::ALL, 1.into()]).unwrap();
     assert_eq!(second.to_string(), "[[tensor(2), -], tensor([5])]");
     assert_eq!(second.to_dense().unwrap().as_slice::<i64>().unwrap(), [2, 0, 5, 0]);
-    let empty = HetTensor::from_nested(&list(vec![tensor(&[1]), list(vec![])])).unwrap();
+    let empty =
+        HetTensor::from_nested(&make_list(vec![make_tensor(&[1]), make_list(vec![])])).unwrap();
     assert_eq!(empty.to_string(), "[tensor([1]), tensor([])]");
     assert_eq!(empty.max_shape(), [2, 1]);
 }
@@ -417,21 +430,29 @@ fn printed_as_nested_lists() {
 #[test]
 fn depths_and_types() {
     let deep = DenseTensor::from_vec([1, 1], vec![3i64]).unwrap();
-    let e = HetTensor::from_nested(&list(vec![tensor(&[1]), deep.clone().into()])).unwrap_err();
+    let e = HetTensor::from_nested(&make_list(vec![make_tensor(&[1]), deep.clone().into()]))
+        .unwrap_err();
     assert!(e.to_string().contains("the tensor [1]"), "{e}");
-    assert!(HetTensor::from_nested(&list(vec![])).is_err());
-    assert!(HetTensor::from_nested(&list(vec![tensor(&[1]), list(vec![list(vec![])])])).is_err());
+    assert!(HetTensor::from_nested(&make_list(vec![])).is_err());
+    assert!(
+        HetTensor::from_nested(&make_list(vec![
+            make_tensor(&[1]),
+            make_list(vec![make_list(vec![])])
+        ]))
+        .is_err()
+    );
     // A tensor of two axes next to a list of tensors of one.
-    let mixed = list(vec![deep.into(), list(vec![tensor(&[1, 2]), tensor(&[])])]);
+    let mixed =
+        make_list(vec![deep.into(), make_list(vec![make_tensor(&[1, 2]), make_tensor(&[])])]);
     let mixed = HetTensor::from_nested(&mixed).unwrap();
     assert_eq!((mixed.ndim(), mixed.max_shape()), (3, vec![2, 2, 2]));
     let floats = DenseTensor::from_vec([1], vec![2.5f32]).unwrap();
-    let x = HetTensor::from_nested(&list(vec![tensor(&[1, 2]), floats.into()])).unwrap();
+    let x = HetTensor::from_nested(&make_list(vec![make_tensor(&[1, 2]), floats.into()])).unwrap();
     assert_eq!(x.dtype(), DType::F32);
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
     let texts = RaggedArray::try_new(1, vec![], texts).unwrap();
     assert!(HetTensor::from_ragged(&texts).is_err());
-    let x = HetTensor::from_nested(&tensor(&[1, 2])).unwrap();
+    let x = HetTensor::from_nested(&make_tensor(&[1, 2])).unwrap();
     assert_eq!(x.add(2.5).unwrap().dtype(), DType::F32);
     assert_eq!(x.add(2).unwrap().dtype(), DType::I64);
     assert_eq!(x.div(2).unwrap().to_string(), "tensor([0.5, 1.0])");
@@ -461,8 +482,10 @@ fn nan_is_equal_to_nothing() {
 
 #[test]
 fn other_structures_are_refused() {
-    let x = HetTensor::from_nested(&list(vec![tensor(&[1, 2]), tensor(&[3])])).unwrap();
-    let y = HetTensor::from_nested(&list(vec![tensor(&[1]), tensor(&[2, 3])])).unwrap();
+    let x =
+        HetTensor::from_nested(&make_list(vec![make_tensor(&[1, 2]), make_tensor(&[3])])).unwrap();
+    let y =
+        HetTensor::from_nested(&make_list(vec![make_tensor(&[1]), make_tensor(&[2, 3])])).unwrap();
     assert!(x.add(&y).is_err());
     let dense = DenseTensor::from_vec([2, 2], vec![1i64; 4]).unwrap();
     assert!(x.add(&dense).is_err());
@@ -490,7 +513,8 @@ fn sizes_without_elements_allocate_nothing() {
         DenseTensor::from_vec(shape.to_vec(), Vec::<i64>::new()).unwrap().into()
     };
     assert_eq!(HetTensor::from_nested(&empty(&[3, 0])).unwrap().max_shape(), [3, 0]);
-    for nested in [empty(&[1 << 62, 0]), list(vec![empty(&[usize::MAX, 0]), empty(&[1 << 62, 0])])]
+    for nested in
+        [empty(&[1 << 62, 0]), make_list(vec![empty(&[usize::MAX, 0]), empty(&[1 << 62, 0])])]
     {
         let e = HetTensor::from_nested(&nested).unwrap_err();
         assert!(matches!(e, serrate::Error::TooLarge { .. }), "{e}");

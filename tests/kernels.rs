@@ -67,6 +67,6 @@ mod zones;
 use proptest::test_runner::Config;
 
 /// Cases are identified by their seed; a failing case prints its seed and is not shrunk.
-fn cases(cases: u32) -> Config {
+fn configure_cases(cases: u32) -> Config {
     Config { cases, max_shrink_iters: 0, failure_persistence: None, ..Config::default() }
 }

@@ -104,13 +104,13 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use cuts::{Counts, Cuts, Setup, Source, Switches, Wrapping};
-use explained::refusal;
+use explained::find_refusal;
 use expressions::Calls;
-use laws::{Asked, Law, shrunk, together, written_in_order};
+use laws::{Asked, Law, check_together, shrink_case, written_in_order};
 use queries::Queries;
 use queries::changes::COPY;
 use report::Difference;
-use sources::{Rows, Sessions, Stored, run, write_table};
+use sources::{Rows, Sessions, Stored, run_query, write_table};
 use statements::{Statement, Statements, Steps};
 use tables::World;
 
@@ -120,7 +120,7 @@ const ROWS: usize = 24;
 /// Maximum number of reported differences of one kind.
 const OF_A_KIND: usize = 3;
 
-fn setting(name: &str, default: u64) -> u64 {
+fn read_setting(name: &str, default: u64) -> u64 {
     let text = std::env::var(format!("SERRATE_LAWS_{name}")).ok();
     text.map_or(default, |t| t.parse().unwrap_or_else(|_| panic!("SERRATE_LAWS_{name}={t}")))
 }
@@ -148,7 +148,7 @@ struct Findings {
 
 impl Findings {
     fn is_enough(&self) -> bool {
-        self.differences.lock().unwrap().len() >= setting("DIFFERENCES", 5) as usize
+        self.differences.lock().unwrap().len() >= read_setting("DIFFERENCES", 5) as usize
     }
 
     fn count(&self, name: impl Into<String>) {
@@ -175,8 +175,8 @@ impl Findings {
             return;
         }
         let (small, found) = if shrink {
-            let tries = setting("TRIES", 400) as usize;
-            let small = shrunk(sessions, world.clone(), found, tries).await;
+            let tries = read_setting("TRIES", 400) as usize;
+            let small = shrink_case(sessions, world.clone(), found, tries).await;
             sessions.enter(world);
             small
         } else {
@@ -321,7 +321,7 @@ impl<'a> Trial<'a> {
             let ctx = self.sessions.cut(&setup, &mut self.tables).await;
             let found = asked.found(ctx, &setup).await;
             if let Err(e) = &found
-                && let Some(reason) = refusal(e)
+                && let Some(reason) = find_refusal(e)
             {
                 findings.count(format!("refused by a cut: {reason}"));
             }
@@ -351,7 +351,7 @@ impl<'a> Trial<'a> {
                         findings.count(format!("law: {}", law.name()));
                         let of = (statement, *steps);
                         if let Some((statement, expected, found)) =
-                            together(law, ctx, of, rows, statements).await
+                            check_together(law, ctx, of, rows, statements).await
                         {
                             let asked = Asked::Steps(statement, *steps);
                             let difference = made(law.name(), asked, expected, found);
@@ -391,8 +391,8 @@ use serrate::datafusion;
 
 #[test]
 fn statements_have_one_answer() {
-    let seed = setting("SEED", 1);
-    let wanted = setting("STATEMENTS", 160);
+    let seed = read_setting("SEED", 1);
+    let wanted = read_setting("STATEMENTS", 160);
     let each = (PER_WORLD as u64).min(wanted.div_ceil(8));
     let worlds = wanted.div_ceil(each);
     let findings = Findings::default();
@@ -425,7 +425,7 @@ fn statements_have_one_answer() {
 /// Checks every form of every function over columns, one at a time.
 #[test]
 fn functions_have_one_answer() {
-    let seed = setting("SEED", 1);
+    let seed = read_setting("SEED", 1);
     let findings = Findings::default();
     block_on(async {
         let switches = Switches::listed().await;
@@ -438,7 +438,7 @@ fn functions_have_one_answer() {
         for (w, world) in worlds.iter().enumerate() {
             let mut trial = Trial::new(&sessions, &findings, world, &switches);
             let mut statements = Statements::new(world, Calls::Safe, seed);
-            let calls = functions::ours().iter().map(|c| (c, false));
+            let calls = functions::list_ours().iter().map(|c| (c, false));
             let calls = calls.chain(functions::AGGREGATES.iter().map(|c| (c, true)));
             for (number, (call, aggregate)) in calls.enumerate() {
                 if number % worlds.len() != w || findings.is_enough() {
@@ -458,8 +458,8 @@ fn functions_have_one_answer() {
 /// Checks each of the rarer clauses as often as the others.
 #[test]
 fn rare_clauses_have_one_answer() {
-    let seed = setting("SEED", 1);
-    let wanted = setting("STATEMENTS", 160) * 5 / 8;
+    let seed = read_setting("SEED", 1);
+    let wanted = read_setting("STATEMENTS", 160) * 5 / 8;
     let each = (PER_WORLD as u64).min(wanted.div_ceil(4));
     let findings = Findings::default();
     block_on(async {
@@ -488,8 +488,8 @@ fn rare_clauses_have_one_answer() {
 /// fail.
 #[test]
 fn changes_are_queries() {
-    let seed = setting("SEED", 1);
-    let wanted = setting("STATEMENTS", 160) / 4;
+    let seed = read_setting("SEED", 1);
+    let wanted = read_setting("STATEMENTS", 160) / 4;
     let each = (PER_WORLD as u64).min(wanted.div_ceil(4));
     block_on(async {
         let switches = Switches::listed().await;
@@ -508,12 +508,12 @@ fn changes_are_queries() {
                 let setup = Setup { foreign: None, ..cuts.deal(&mut random) };
                 let ctx = sessions.cut(&setup, &mut tables).await;
                 let fresh = format!("CREATE OR REPLACE TABLE {COPY} AS {}", change.rows);
-                run(ctx, &fresh).await.unwrap();
+                run_query(ctx, &fresh).await.unwrap();
                 let all = format!("FROM {COPY}");
-                let before = run(ctx, &all).await.unwrap();
-                let expected = run(ctx, &change.expected).await;
-                let done = run(ctx, &change.sql).await;
-                let after = run(ctx, &all).await.unwrap();
+                let before = run_query(ctx, &all).await.unwrap();
+                let expected = run_query(ctx, &change.expected).await;
+                let done = run_query(ctx, &change.sql).await;
+                let after = run_query(ctx, &all).await.unwrap();
                 let refused = done.is_err();
                 let (expected, done) = match (expected, done) {
                     (Ok(expected), Ok(_)) => (expected, Ok(())),
@@ -579,7 +579,7 @@ fn every_function_is_generated() {
         let mut statements = Statements::new(&world, Calls::Safe, seed);
         for _ in 0..100 {
             let text = statements.statement().text(Steps::With, false);
-            generated.extend(functions::names(&text).map(str::to_string));
+            generated.extend(functions::find_names(&text).map(str::to_string));
         }
     }
     let scalar = serrate::functions::all_scalar().into_iter().map(|f| f.name().to_string());
@@ -597,7 +597,7 @@ fn statements_of_other_engines() {
     let own = tempfile::tempdir().unwrap();
     let given = std::env::var("SERRATE_LAWS_EXPORT").ok();
     let folder = given.map_or_else(|| own.path().to_path_buf(), std::path::PathBuf::from);
-    let statements = setting("STATEMENTS", 24);
-    let answered = block_on(export::write(&folder, setting("SEED", 1), statements as usize));
+    let statements = read_setting("STATEMENTS", 24);
+    let answered = block_on(export::write(&folder, read_setting("SEED", 1), statements as usize));
     assert!(answered * 4 > statements * 3, "{answered} of {statements} have answers");
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 #[path = "layers/source.rs"]
 mod source;
 
-use source::{Use, uses};
+use source::{Use, list_uses};
 
 /// A module at the top of a crate, and those that it uses.
 type Layer = (&'static str, &'static [&'static str]);
@@ -83,14 +83,14 @@ type Edges = BTreeMap<(String, String), String>;
 fn the_core_points_one_way() {
     let sources = read_sources(Path::new("core/src"));
     let below: BTreeSet<&str> = BTreeSet::new();
-    assert_eq!(check(&sources, CORE, &below, &["crate"]), Vec::<String>::new());
+    assert_eq!(check_layers(&sources, CORE, &below, &["crate"]), Vec::<String>::new());
 }
 
 #[test]
 fn the_root_points_one_way() {
     let sources = read_sources(Path::new("src"));
     let below = CORE.iter().map(|(module, _)| *module).collect();
-    assert_eq!(check(&sources, ROOT, &below, &["crate", "serrate"]), Vec::<String>::new());
+    assert_eq!(check_layers(&sources, ROOT, &below, &["crate", "serrate"]), Vec::<String>::new());
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn files_of_a_module_point_one_way() {
 }
 
 /// Returns a line for each fault in the edges between the top modules.
-fn check(
+fn check_layers(
     sources: &[Source],
     layers: &[Layer],
     below: &BTreeSet<&str>,
@@ -125,7 +125,7 @@ fn check(
     for source in sources {
         // The face of the crate names what it exports.
         let Some(from) = source.module.first() else { continue };
-        let found = match uses(&source.text, &source.module, names) {
+        let found = match list_uses(&source.text, &source.module, names) {
             Ok(found) => found,
             Err(why) => {
                 wrong.push(format!("{}: {why}", source.file));
@@ -178,7 +178,8 @@ fn edges_within(sources: &[Source], module: &[String]) -> Edges {
     let depth = module.len();
     let within: Vec<&Source> = sources.iter().filter(|s| s.module.starts_with(module)).collect();
     let children: BTreeSet<&String> = within.iter().filter_map(|s| s.module.get(depth)).collect();
-    let of = |source: &Source| uses(&source.text, &source.module, &["crate"]).unwrap_or_default();
+    let of =
+        |source: &Source| list_uses(&source.text, &source.module, &["crate"]).unwrap_or_default();
     // The items that the parent exports, by name.
     let mut exports = BTreeMap::new();
     for parent in within.iter().filter(|s| s.module.len() == depth) {
@@ -257,7 +258,7 @@ fn read_sources(folder: &Path) -> Vec<Source> {
 }
 
 /// Sources from their code, for the tests of this file.
-fn sources(of: &[(&str, &str)]) -> Vec<Source> {
+fn make_sources(of: &[(&str, &str)]) -> Vec<Source> {
     let source = |(file, text): &(&str, &str)| Source {
         module: file.split('/').filter(|s| *s != "mod").map(Into::into).collect(),
         file: format!("{file}.rs"),
@@ -272,7 +273,7 @@ fn an_edge_that_is_not_declared_fails() {
     let rest = [("table/mod", "use crate::array::A;"), ("kernels/mod", "use crate::array::A;")];
     let checked = |array: &str| {
         let all = [&[("array/ragged", array)], &rest[..]].concat();
-        check(&sources(&all), layers, &BTreeSet::new(), &["crate"])
+        check_layers(&make_sources(&all), layers, &BTreeSet::new(), &["crate"])
     };
     assert_eq!(checked("use std::fmt;\nuse super::offsets::Offsets;"), Vec::<String>::new());
     for upwards in [
@@ -309,8 +310,8 @@ fn an_edge_that_is_not_declared_fails() {
 
 #[test]
 fn lists_that_are_wrong_fail() {
-    let all = sources(&[("a/mod", "use crate::b::B;"), ("b/mod", "use crate::a::A;")]);
-    let check = |layers| check(&all, layers, &BTreeSet::new(), &["crate"]);
+    let all = make_sources(&[("a/mod", "use crate::b::B;"), ("b/mod", "use crate::a::A;")]);
+    let check = |layers| check_layers(&all, layers, &BTreeSet::new(), &["crate"]);
     // A circle cannot be declared.
     let wrong = check(&[("a", &["b"]), ("b", &["a"])]);
     assert_eq!(wrong, ["tests/layers.rs: a uses b, which does not stand before it"]);
@@ -324,7 +325,7 @@ fn lists_that_are_wrong_fail() {
 #[test]
 fn circles_within_a_module_are_found() {
     let module = ["kernels".to_owned()];
-    let within = |texts: &[(&str, &str)]| find_circle(&edges_within(&sources(texts), &module));
+    let within = |texts: &[(&str, &str)]| find_circle(&edges_within(&make_sources(texts), &module));
     let parent = ("kernels/mod", "mod args;\npub use args::RowArg;\nuse self::pad::pad;");
     let args = ("kernels/args", "use super::pad::pad;");
     assert_eq!(within(&[parent, ("kernels/pad", "use crate::array::A;"), args]), None);
@@ -338,7 +339,7 @@ fn circles_within_a_module_are_found() {
     let below = [("kernels/reduce/a", a), ("kernels/reduce/b", b), ("kernels/pad", a)];
     assert_eq!(within(&below), None);
     let folder = ["kernels".to_owned(), "reduce".to_owned()];
-    let circle = find_circle(&edges_within(&sources(&below), &folder)).unwrap();
+    let circle = find_circle(&edges_within(&make_sources(&below), &folder)).unwrap();
     assert_eq!(circle, ["kernels/reduce/a.rs:1: a uses b", "kernels/reduce/b.rs:1: b uses a"]);
 }
 

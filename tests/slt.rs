@@ -34,15 +34,15 @@ mod templates;
 
 use templates::{RecordTemplate, list_records, read_scripts};
 
-fn root(path: &str) -> PathBuf {
+fn root_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-fn blessing() -> bool {
+fn is_blessing() -> bool {
     std::env::var_os("SERRATE_BLESS").is_some()
 }
 
-fn shown() -> FormatOptions<'static> {
+fn shown_format() -> FormatOptions<'static> {
     FormatOptions::new().with_null("NULL").with_display_error(false)
 }
 
@@ -71,7 +71,7 @@ impl AsyncDB for Session {
             _ => DefaultColumnType::Any,
         });
         let mut rows = Vec::new();
-        let options = shown();
+        let options = shown_format();
         for batch in &batches {
             let columns: Vec<_> = batch
                 .columns()
@@ -90,12 +90,12 @@ impl AsyncDB for Session {
 
 /// Reads the card of a function: the statements that show it, with their output.
 pub(crate) fn read_card(name: &str) -> String {
-    fs::read_to_string(root(&format!("src/functions/examples/{name}.txt"))).unwrap_or_default()
+    fs::read_to_string(root_path(&format!("src/functions/examples/{name}.txt"))).unwrap_or_default()
 }
 
 /// Returns the functions of all templates.
 fn templated_functions() -> Vec<String> {
-    let templates = list_records(&root("sql/slt/templates"));
+    let templates = list_records(&root_path("sql/slt/templates"));
     let functions = templates.iter().flat_map(|path| RecordTemplate::read(path).functions());
     functions.map(|(name, _)| name).collect()
 }
@@ -105,18 +105,18 @@ fn templated_functions() -> Vec<String> {
 fn create_records() {
     let templated = templated_functions();
     for f in serrate::functions::all_scalar() {
-        let path = root(&format!("sql/slt/{}.slt", f.name()));
+        let path = root_path(&format!("sql/slt/{}.slt", f.name()));
         if path.exists() || templated.iter().any(|name| name == f.name()) {
             continue;
         }
         let section = f.documentation().unwrap().doc_section.label.to_lowercase();
-        let template = root(&format!("sql/slt/templates/{section}.slt"));
+        let template = root_path(&format!("sql/slt/templates/{section}.slt"));
         if template.exists() {
             answers::add_function(&template, f.name());
             continue;
         }
         let mut record = format!("# The function {}.\n", f.name());
-        for sql in statements(&read_card(f.name())) {
+        for sql in split_statements(&read_card(f.name())) {
             record.push_str(&format!("\nquery ?\n{}\n----\n", sql.trim().trim_end_matches(';')));
         }
         fs::write(path, record).unwrap();
@@ -126,7 +126,7 @@ fn create_records() {
 /// Writes the outputs of the records whose name contains `only`.
 async fn write_records(only: &str) {
     create_records();
-    let folder = root("sql/slt");
+    let folder = root_path("sql/slt");
     for file in list_records(&folder).iter().filter(|f| f.to_string_lossy().contains(only)) {
         let mut runner = Runner::new(|| async { Ok(Session(serrate::sql::session())) });
         runner
@@ -148,12 +148,12 @@ async fn write_records(only: &str) {
 #[tokio::test]
 async fn records() {
     let only = std::env::var("SERRATE_SLT").unwrap_or_default();
-    if blessing() {
+    if is_blessing() {
         write_records(&only).await;
         return;
     }
     let mut failures = Vec::new();
-    for script in read_scripts(&root("sql/slt")) {
+    for script in read_scripts(&root_path("sql/slt")) {
         if !script.name.contains(&only) {
             continue;
         }
@@ -166,7 +166,7 @@ async fn records() {
 }
 
 /// Returns the statements of an example without the output between them.
-fn statements(example: &str) -> Vec<String> {
+fn split_statements(example: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     for line in example.lines().filter(|l| !l.starts_with(['+', '|'])) {
         let current = out.last_mut().unwrap();
@@ -201,22 +201,22 @@ async fn examples_give_the_output_they_show() {
     }
     let templated = templated_functions();
     for name in names {
-        let slt = root(&format!("sql/slt/{name}.slt"));
+        let slt = root_path(&format!("sql/slt/{name}.slt"));
         if !slt.exists() && !templated.contains(&name) {
             failures.push(format!("{name} has no records {}, and no template", slt.display()));
         }
-        let path = root(&format!("src/functions/examples/{name}.txt"));
+        let path = root_path(&format!("src/functions/examples/{name}.txt"));
         let example = read_card(&name);
         if example.is_empty() {
             failures.push(format!("{name} has no card {}", path.display()));
         }
         let mut parts = Vec::new();
-        for sql in statements(&example) {
+        for sql in split_statements(&example) {
             let frame = serrate::sql::sql(&ctx, &sql).await;
             let output = match async { frame?.collect().await }.await {
-                Ok(batches) => {
-                    pretty_format_batches_with_options(&batches, &shown()).unwrap().to_string()
-                }
+                Ok(batches) => pretty_format_batches_with_options(&batches, &shown_format())
+                    .unwrap()
+                    .to_string(),
                 Err(e) => format!("| {e}"),
             };
             if output.starts_with("| ") {
@@ -226,7 +226,7 @@ async fn examples_give_the_output_they_show() {
         }
         let now = parts.join("\n");
         if now != example {
-            if blessing() {
+            if is_blessing() {
                 fs::write(&path, &now).unwrap();
             } else {
                 failures.push(format!("{name}: the example shows\n{example}\nbut gives\n{now}"));
@@ -239,9 +239,9 @@ async fn examples_give_the_output_they_show() {
 /// The documentation is compiled in, so this must run after a build with the new examples.
 #[test]
 fn documentation_is_up_to_date() {
-    let folder = root("docs/functions");
+    let folder = root_path("docs/functions");
     let pages = serrate::functions::documentation();
-    if blessing() {
+    if is_blessing() {
         fs::create_dir_all(&folder).unwrap();
         for (name, page) in &pages {
             fs::write(folder.join(name), page).unwrap();
@@ -282,14 +282,16 @@ const NAMED_IN: [&str; 13] = [
 fn a_function_takes_a_kernel_a_definition_and_a_card() {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> =
-        ["benches", "core", "docs", "examples", "python", "sql", "src", "tests"].map(root).to_vec();
+        ["benches", "core", "docs", "examples", "python", "sql", "src", "tests"]
+            .map(root_path)
+            .to_vec();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
             } else if fs::read_to_string(&path).is_ok_and(|text| text.contains("ragged_mode")) {
-                found.push(path.strip_prefix(root("")).unwrap().display().to_string());
+                found.push(path.strip_prefix(root_path("")).unwrap().display().to_string());
             }
         }
     }

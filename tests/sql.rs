@@ -179,11 +179,12 @@ use serrate::io::nrt::{self, WriteOptions};
 use serrate::table::RaggedTable;
 
 /// Creates a session with four partitions.
-fn four() -> SessionContext {
+fn create_parallel_session() -> SessionContext {
     serrate::sql::session_with(SessionConfig::new().with_target_partitions(4))
 }
 
-async fn batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+/// Runs a statement as `serrate::sql::sql` plans it.
+async fn query_batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     serrate::sql::sql(ctx, sql).await?.collect().await
 }
 
@@ -193,8 +194,8 @@ async fn stock_batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatc
 }
 
 /// Returns the result as text.
-async fn text(ctx: &SessionContext, sql: &str) -> String {
-    to_text(sql, batches(ctx, sql).await)
+async fn query_text(ctx: &SessionContext, sql: &str) -> String {
+    to_text(sql, query_batches(ctx, sql).await)
 }
 
 async fn stock_text(ctx: &SessionContext, sql: &str) -> String {
@@ -208,8 +209,9 @@ fn to_text(sql: &str, found: Result<Vec<RecordBatch>>) -> String {
     }
 }
 
+/// Returns the error of a statement that `serrate::sql::sql` plans.
 async fn error(ctx: &SessionContext, sql: &str) -> String {
-    to_error(sql, batches(ctx, sql).await)
+    to_error(sql, query_batches(ctx, sql).await)
 }
 
 async fn stock_error(ctx: &SessionContext, sql: &str) -> String {
@@ -263,12 +265,14 @@ async fn expect_rows(setup: &[&str], cases: &[(&str, &str)]) {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-async fn one(ctx: &SessionContext, sql: &str) -> i64 {
-    ints(ctx, sql).await[0]
+/// Returns the first value of the first column.
+async fn query_int(ctx: &SessionContext, sql: &str) -> i64 {
+    query_ints(ctx, sql).await[0]
 }
 
-async fn ints(ctx: &SessionContext, sql: &str) -> Vec<i64> {
-    to_ints(sql, batches(ctx, sql).await)
+/// Returns the values of the first column.
+async fn query_ints(ctx: &SessionContext, sql: &str) -> Vec<i64> {
+    to_ints(sql, query_batches(ctx, sql).await)
 }
 
 async fn stock_one(ctx: &SessionContext, sql: &str) -> i64 {
@@ -294,11 +298,12 @@ fn to_ints(sql: &str, found: Result<Vec<RecordBatch>>) -> Vec<i64> {
         .collect()
 }
 
-fn flat(values: impl IntoIterator<Item = i64>) -> ArrayRef {
+fn make_ints(values: impl IntoIterator<Item = i64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values))
 }
 
-fn write(path: &Path, table: &RaggedTable) {
+/// Writes a file `.nrt`, and creates its folder.
+fn write_table(path: &Path, table: &RaggedTable) {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).unwrap();
     }
@@ -307,7 +312,7 @@ fn write(path: &Path, table: &RaggedTable) {
 
 /// Returns `n` rows with `id` from `first` on; each has one event with as many codes as the last
 /// digit of its id.
-fn numbered(first: i64, n: usize) -> RaggedTable {
+fn make_numbered_table(first: i64, n: usize) -> RaggedTable {
     let ids = first..first + n as i64;
     let lengths: Vec<usize> = ids.clone().map(|i| (i % 10) as usize).collect();
     let codes: Vec<i64> = ids.clone().flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).collect();
@@ -316,12 +321,12 @@ fn numbered(first: i64, n: usize) -> RaggedTable {
         .unwrap()
         .lengths(lengths)
         .unwrap()
-        .column("id", 0, flat(ids))
-        .column("code", 2, flat(codes))
+        .column("id", 0, make_ints(ids))
+        .column("code", 2, make_ints(codes))
         .build()
         .unwrap()
 }
 
-fn show(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     path.display().to_string()
 }

@@ -7,7 +7,7 @@ use serrate::batching::RaggedBatch;
 use serrate::dense::{DType, DenseOptions, DenseTensor};
 use serrate::kernels::densify::densify;
 
-use crate::reference::{Random, Slow, numbers};
+use crate::reference::{Random, Slow, list_numbers};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
@@ -27,7 +27,7 @@ proptest! {
         let dense = densify(&array, None, &DenseOptions::default()).unwrap();
         let most = slow.samples.iter().map(Vec::len).max().unwrap_or(0);
         let tight = slow.with(most, slow.samples.clone());
-        prop_assert_eq!(numbers(&dense), numbers(&tight.padded(|| 0)));
+        prop_assert_eq!(list_numbers(&dense), list_numbers(&tight.padded(|| 0)));
         // If all sizes are equal, the non-uniform axis is still the ragged one.
         let back = RaggedBatch::from_ragged(&array).unwrap();
         tight.check(&back);
@@ -97,6 +97,6 @@ fn arrays_that_are_no_batches_are_refused() {
     let tail = RaggedBatch::from_ragged(&array.slice(1, 1).unwrap()).unwrap();
     assert_eq!(tail.sample_sizes().unwrap().to_string(), "int64[1, 2] [[3, 2]]");
     assert_eq!(tail.values().shape(), [5, 2]);
-    assert_eq!(numbers(tail.values()), (2..12).collect::<Vec<_>>());
+    assert_eq!(list_numbers(tail.values()), (2..12).collect::<Vec<_>>());
     assert_eq!(RaggedArray::try_from(&tail).unwrap().leaves().len(), 10);
 }

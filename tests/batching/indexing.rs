@@ -9,7 +9,9 @@ use serrate::batching::{
 };
 use serrate::dense::{DType, DenseTensor};
 
-use crate::reference::{Random, Slow, at, indices, numbers, places, tensor};
+use crate::reference::{
+    Random, Slow, draw_indices, list_numbers, list_places, make_tensor, read_place,
+};
 
 const ANY: IndexOptions =
     IndexOptions { duplicates: Duplicates::Last, beyond: BeyondSample::Filler };
@@ -17,7 +19,7 @@ const STRICT: IndexOptions =
     IndexOptions { duplicates: Duplicates::Refuse, beyond: BeyondSample::Error };
 
 /// Draws up to five positions below `limit` for every sample, some of them negative.
-fn positions(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> Vec<Vec<i64>> {
+fn draw_positions(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> Vec<Vec<i64>> {
     (0..samples)
         .map(|i| {
             let n = limit(i);
@@ -28,7 +30,7 @@ fn positions(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> 
 }
 
 /// Draws distinct positions below `limit` for every sample.
-fn distinct(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> Vec<Vec<i64>> {
+fn draw_distinct(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> Vec<Vec<i64>> {
     (0..samples)
         .map(|i| {
             let mut all: Vec<i64> = (0..limit(i) as i64).collect();
@@ -42,19 +44,19 @@ fn distinct(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> V
         .collect()
 }
 
-fn wrapped(i: i64, n: usize) -> usize {
+fn wrap_index(i: i64, n: usize) -> usize {
     (if i < 0 { i + n as i64 } else { i }) as usize
 }
 
 /// Draws a row of new entries for every sample.
-fn entries(r: &mut Random, slow: &Slow, rows: &[Vec<i64>]) -> Vec<Vec<Vec<i64>>> {
+fn pick_entries(r: &mut Random, slow: &Slow, rows: &[Vec<i64>]) -> Vec<Vec<Vec<i64>>> {
     let entry = slow.entry();
     let one = |r: &mut Random| (0..entry).map(|_| r.below(2) as i64).collect();
     rows.iter().map(|row| row.iter().map(|_| one(r)).collect()).collect()
 }
 
 /// Returns the data as a batch or as the padded tensor.
-fn either(r: &mut Random, slow: &Slow) -> AnyBatch {
+fn draw_either(r: &mut Random, slow: &Slow) -> AnyBatch {
     if r.flip() { slow.batch(r).into() } else { slow.padded(|| 0).into() }
 }
 
@@ -65,18 +67,18 @@ proptest! {
     fn entries_are_read(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
-        let rows = positions(&mut r, slow.samples.len(), |_| slow.width);
-        let ids = indices(&mut r, &slow.batch_shape, &rows);
+        let rows = draw_positions(&mut r, slow.samples.len(), |_| slow.width);
+        let ids = draw_indices(&mut r, &slow.batch_shape, &rows);
         let none = vec![0; slow.entry()];
         let expected: Vec<Vec<Vec<i64>>> = rows
             .iter()
             .zip(&slow.samples)
             .map(|(row, sample)| {
-                let one = |i: &i64| sample.get(wrapped(*i, slow.width)).unwrap_or(&none).clone();
+                let one = |i: &i64| sample.get(wrap_index(*i, slow.width)).unwrap_or(&none).clone();
                 row.iter().map(one).collect()
             })
             .collect();
-        let data = either(&mut r, &slow);
+        let data = draw_either(&mut r, &slow);
         let found = batched_indexing_access(&data, &ids, 1, Some(slow.dim()), &ANY).unwrap();
         let expected = slow.with(ids.max_sample_size(), expected);
         prop_assert_eq!(found.tensor().unwrap(), &expected.padded(|| 1));
@@ -88,28 +90,28 @@ proptest! {
     fn entries_are_read_along_any_axis(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
-        let (shape, own) = (slow.shape(), numbers(&slow.padded(|| 0)));
+        let (shape, own) = (slow.shape(), list_numbers(&slow.padded(|| 0)));
         let batch_dims = slow.batch_shape.len();
         for dim in batch_dims..shape.len() {
-            let rows = positions(&mut r, slow.samples.len(), |_| shape[dim]);
-            let ids = indices(&mut r, &slow.batch_shape, &rows);
-            let data = either(&mut r, &slow);
+            let rows = draw_positions(&mut r, slow.samples.len(), |_| shape[dim]);
+            let ids = draw_indices(&mut r, &slow.batch_shape, &rows);
+            let data = draw_either(&mut r, &slow);
             let found = batched_indexing_access(&data, &ids, 1, Some(dim), &ANY).unwrap();
             let mut made = shape.clone();
             made[dim] = ids.max_sample_size();
             prop_assert_eq!(found.shape(), made.clone());
-            let values = numbers(found.tensor().unwrap());
-            for mut place in places(&made) {
+            let values = list_numbers(found.tensor().unwrap());
+            for mut place in list_places(&made) {
                 let sample = place[..batch_dims]
                     .iter()
                     .zip(&slow.batch_shape)
                     .fold(0, |f, (i, n)| f * n + i);
-                let value = at(&values, &made, &place);
+                let value = read_place(&values, &made, &place);
                 match rows[sample].get(place[dim]) {
                     None => prop_assert_eq!(value, 1),
                     Some(i) => {
-                        place[dim] = wrapped(*i, shape[dim]);
-                        prop_assert_eq!(value, at(&own, &shape, &place));
+                        place[dim] = wrap_index(*i, shape[dim]);
+                        prop_assert_eq!(value, read_place(&own, &shape, &place));
                     }
                 }
             }
@@ -123,15 +125,15 @@ proptest! {
     fn entries_are_written_and_the_last_one_stays(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
-        let rows = positions(&mut r, slow.samples.len(), |_| slow.width);
-        let ids = indices(&mut r, &slow.batch_shape, &rows);
-        let new = entries(&mut r, &slow, &rows);
+        let rows = draw_positions(&mut r, slow.samples.len(), |_| slow.width);
+        let ids = draw_indices(&mut r, &slow.batch_shape, &rows);
+        let new = pick_entries(&mut r, &slow, &rows);
         let from = slow.with(ids.max_sample_size() + r.below(2), new.clone());
-        let from = either(&mut r, &from);
+        let from = draw_either(&mut r, &from);
         let mut samples = slow.samples.clone();
         for ((sample, row), new) in samples.iter_mut().zip(&rows).zip(&new) {
             for (i, entry) in row.iter().zip(new) {
-                if let Some(place) = sample.get_mut(wrapped(*i, slow.width)) {
+                if let Some(place) = sample.get_mut(wrap_index(*i, slow.width)) {
                     place.clone_from(entry);
                 }
             }
@@ -150,14 +152,14 @@ proptest! {
 
         // Writes into rows of filler.
         let targets = slow.width + r.below(3);
-        let rows = positions(&mut r, slow.samples.len(), |_| targets);
-        let ids = indices(&mut r, &slow.batch_shape, &rows);
-        let new = entries(&mut r, &slow, &rows);
+        let rows = draw_positions(&mut r, slow.samples.len(), |_| targets);
+        let ids = draw_indices(&mut r, &slow.batch_shape, &rows);
+        let new = pick_entries(&mut r, &slow, &rows);
         let from = slow.with(ids.max_sample_size(), new.clone()).padded(|| 0);
         let mut samples = vec![vec![vec![1; slow.entry()]; targets]; slow.samples.len()];
         for ((sample, row), new) in samples.iter_mut().zip(&rows).zip(&new) {
             for (i, entry) in row.iter().zip(new) {
-                sample[wrapped(*i, targets)].clone_from(entry);
+                sample[wrap_index(*i, targets)].clone_from(entry);
             }
         }
         let found =
@@ -169,8 +171,8 @@ proptest! {
     fn what_is_gathered_scatters_back(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
-        let rows = distinct(&mut r, slow.samples.len(), |i| slow.samples[i].len());
-        let ids = indices(&mut r, &slow.batch_shape, &rows);
+        let rows = draw_distinct(&mut r, slow.samples.len(), |i| slow.samples[i].len());
+        let ids = draw_indices(&mut r, &slow.batch_shape, &rows);
         let batch = slow.batch(&mut r);
         let dim = Some(slow.dim());
         let taken = batched_indexing_access(&batch, &ids, 0, dim, &STRICT).unwrap();
@@ -185,8 +187,8 @@ proptest! {
         let ones = taken.apply_to_values(|v| {
             DenseTensor::from_bools(v.shape(), vec![true; v.num_elements()])
         });
-        let (made, kept) = (numbers(&rows_of(&taken)), numbers(&rows_of(&ones.unwrap())));
-        let original = numbers(batch.tensor().unwrap());
+        let (made, kept) = (list_numbers(&rows_of(&taken)), list_numbers(&rows_of(&ones.unwrap())));
+        let original = list_numbers(batch.tensor().unwrap());
         for ((made, kept), original) in made.iter().zip(kept).zip(original) {
             prop_assert_eq!(*made, if kept == 1 { original } else { 0 });
         }
@@ -204,7 +206,7 @@ proptest! {
             })
             .collect();
         target.width = target.samples.iter().map(Vec::len).max().unwrap_or(0) + r.below(2);
-        let to = distinct(&mut r, target.samples.len(), |i| target.samples[i].len());
+        let to = draw_distinct(&mut r, target.samples.len(), |i| target.samples[i].len());
         let mut from = Vec::new();
         let mut to_kept = Vec::new();
         for (row, sample) in to.iter().zip(&source.samples) {
@@ -213,8 +215,8 @@ proptest! {
             to_kept.push(row);
         }
         let (a, b) = (
-            indices(&mut r, &source.batch_shape, &from),
-            indices(&mut r, &source.batch_shape, &to_kept),
+            draw_indices(&mut r, &source.batch_shape, &from),
+            draw_indices(&mut r, &source.batch_shape, &to_kept),
         );
         let width = a.max_sample_size().max(b.max_sample_size());
         let widened = |ids: &RaggedBatch, rows: &[Vec<i64>]| {
@@ -252,7 +254,7 @@ proptest! {
     fn out_of_range_says_where(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
-        let rows = positions(&mut r, slow.samples.len(), |_| slow.width);
+        let rows = draw_positions(&mut r, slow.samples.len(), |_| slow.width);
         let mut wrong = rows.clone();
         if rows.is_empty() {
             return Ok(());
@@ -262,18 +264,19 @@ proptest! {
         let n = slow.width as i64;
         let index = if r.flip() { n + r.below(3) as i64 } else { -n - 1 - r.below(3) as i64 };
         wrong[sample].insert(position, index);
-        let ids = indices(&mut r, &slow.batch_shape, &wrong);
-        let place = places(&slow.batch_shape)[sample].clone();
+        let ids = draw_indices(&mut r, &slow.batch_shape, &wrong);
+        let place = list_places(&slow.batch_shape)[sample].clone();
         let same = |e: Error| match e {
             Error::NoSuchEntry { sample, position: p, index: i, size } => {
                 (sample, p, i, size) == (place.clone(), position, index, slow.width)
             }
             _ => false,
         };
-        let data = either(&mut r, &slow);
+        let data = draw_either(&mut r, &slow);
         let dim = Some(slow.dim());
         prop_assert!(same(batched_indexing_access(&data, &ids, 0, dim, &ANY).unwrap_err()));
-        let new = slow.with(ids.max_sample_size(), entries(&mut r, &slow, &wrong)).padded(|| 0);
+        let new =
+            slow.with(ids.max_sample_size(), pick_entries(&mut r, &slow, &wrong)).padded(|| 0);
         prop_assert!(same(batched_indexing_write(&new, &ids, &data, dim, &ANY).unwrap_err()));
         let inverse = batched_inverse_indexing_access(&new, &ids, slow.width, 0, dim, &ANY);
         prop_assert!(same(inverse.unwrap_err()));
@@ -338,7 +341,7 @@ fn padding_may_be_written_twice_behind_a_larger_sample() {
 
 #[test]
 fn entries_without_elements_have_their_indices_checked() {
-    let data = tensor(DType::F32, &[1, 2, 0], vec![]);
+    let data = make_tensor(DType::F32, &[1, 2, 0], vec![]);
     let ids = |i: i64| {
         let ids = DenseTensor::from_vec([1, 1], vec![i]).unwrap();
         RaggedBatch::from_full_tensor(&ids, 1, 1).unwrap()
@@ -346,7 +349,7 @@ fn entries_without_elements_have_their_indices_checked() {
     let found = batched_indexing_access(&data, &ids(1), 0, None, &ANY).unwrap();
     assert_eq!(found.shape(), [1, 1, 0]);
     assert!(batched_indexing_access(&data, &ids(2), 0, None, &ANY).is_err());
-    let one = tensor(DType::F32, &[1, 1, 0], vec![]);
+    let one = make_tensor(DType::F32, &[1, 1, 0], vec![]);
     assert!(batched_indexing_write(&one, &ids(1), &data, None, &ANY).is_ok());
     assert!(batched_indexing_write(&one, &ids(-3), &data, None, &ANY).is_err());
     assert!(batched_inverse_indexing_access(&one, &ids(4), 4, 0, None, &ANY).is_err());

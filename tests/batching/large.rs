@@ -9,7 +9,7 @@ use serrate::dense::{DenseOptions, DenseTensor};
 use crate::reference::Random;
 
 /// Draws samples of up to 400 numbers; a third of them are empty, and one is large.
-fn ragged(r: &mut Random, samples: usize) -> RaggedBatch {
+fn draw_ragged(r: &mut Random, samples: usize) -> RaggedBatch {
     let mut ends = vec![0i64];
     for i in 0..samples {
         let size = match r.below(3) {
@@ -27,7 +27,7 @@ fn ragged(r: &mut Random, samples: usize) -> RaggedBatch {
 #[test]
 fn threads_make_what_one_makes() {
     let mut r = Random::new(7);
-    let data = ragged(&mut r, 3000);
+    let data = draw_ragged(&mut r, 3000);
     let mut flags = Vec::new();
     let mut ids = Vec::new();
     let mut ends = vec![0i64];
@@ -109,7 +109,7 @@ fn threads_make_what_one_makes() {
 #[test]
 fn the_first_error_is_the_one_that_is_told() {
     let mut r = Random::new(8);
-    let data = ragged(&mut r, 3000);
+    let data = draw_ragged(&mut r, 3000);
     let mut ids: Vec<i64> = Vec::new();
     for i in 0..data.num_samples() {
         ids.extend(0..data.offsets().length(i) as i64);

@@ -8,10 +8,10 @@ use serrate::batching::{
 };
 use serrate::dense::{DType, DenseTensor};
 
-use crate::reference::{Random, Slow, at, count, numbers, places};
+use crate::reference::{Random, Slow, count_elements, list_numbers, list_places, read_place};
 
 /// Draws flags for all slots of a padded batch, including filler.
-fn flags(r: &mut Random, slow: &Slow) -> Vec<Vec<bool>> {
+fn draw_flags(r: &mut Random, slow: &Slow) -> Vec<Vec<bool>> {
     slow.samples.iter().map(|_| (0..slow.width).map(|_| r.flip()).collect()).collect()
 }
 
@@ -21,7 +21,7 @@ fn as_tensor(slow: &Slow, flags: &[Vec<bool>]) -> DenseTensor {
     DenseTensor::from_bools(shape, flags.iter().flatten().copied()).unwrap()
 }
 
-fn filtered(slow: &Slow, flags: &[Vec<bool>]) -> Slow {
+fn filter_slow(slow: &Slow, flags: &[Vec<bool>]) -> Slow {
     let keep = |(sample, flags): (&Vec<Vec<i64>>, &Vec<bool>)| {
         let kept = sample.iter().zip(flags).filter(|(_, f)| **f);
         kept.map(|(entry, _)| entry.clone()).collect::<Vec<_>>()
@@ -38,12 +38,12 @@ proptest! {
     fn entries_are_kept_and_put_back(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
-        let flags = flags(&mut r, &slow);
+        let flags = draw_flags(&mut r, &slow);
         let mask = as_tensor(&slow, &flags);
         let sizes = slow.sizes();
         let ragged_mask = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();
         let batch = slow.batch(&mut r);
-        let expected = filtered(&slow, &flags);
+        let expected = filter_slow(&slow, &flags);
         let kept = batched_bool_indexing(&batch, &ragged_mask).unwrap();
         expected.check(&kept);
         let back = batched_bool_indexing_write(&kept, &ragged_mask, &batch).unwrap();
@@ -69,19 +69,19 @@ proptest! {
     fn one_of_data_and_mask_may_be_a_tensor(seed: u64) {
         let mut r = Random::new(seed);
         let mut slow = Slow::random(&mut r);
-        slow.batch_shape = vec![count(&slow.batch_shape)];
+        slow.batch_shape = vec![count_elements(&slow.batch_shape)];
         slow.before.clear();
-        let entry = count(&slow.after);
+        let entry = count_elements(&slow.after);
         for sample in &mut slow.samples {
             sample.iter_mut().for_each(|e| e.resize(entry, 1));
         }
-        let flags = flags(&mut r, &slow);
+        let flags = draw_flags(&mut r, &slow);
         let mask = as_tensor(&slow, &flags);
         let sizes = slow.sizes();
         let ragged_mask: AnyBatch =
             RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap().into();
         let (batch, padded) = (slow.batch(&mut r), slow.padded(|| 1));
-        let expected = filtered(&slow, &flags);
+        let expected = filter_slow(&slow, &flags);
         expected.check(&batched_bool_indexing(&batch, &mask).unwrap());
         expected.check(&batched_bool_indexing(&padded, &ragged_mask).unwrap());
         let kept = batched_bool_indexing(&padded, &mask).unwrap();
@@ -89,7 +89,7 @@ proptest! {
         prop_assert_eq!(back.as_dense().unwrap(), &padded);
         let mut all = slow.samples.clone();
         all.iter_mut().for_each(|s| s.resize(slow.width, vec![1; entry]));
-        let all = filtered(&slow.with(slow.width, all), &flags);
+        let all = filter_slow(&slow.with(slow.width, all), &flags);
         all.check(&kept);
 
         // Filtering equals taking the indices of the mask, and these indices give the mask.
@@ -117,14 +117,14 @@ proptest! {
         let values: Vec<bool> = (0..count(&shape)).map(|_| r.flip()).collect();
         let mask = DenseTensor::from_bools(shape.clone(), values).unwrap();
         let found = apply_mask_to_tensor(&data, &mask, 1).unwrap();
-        let own = numbers(&data);
-        let flags = numbers(&mask);
-        for place in places(data.shape()) {
+        let own = list_numbers(&data);
+        let flags = list_numbers(&mask);
+        for place in list_places(data.shape()) {
             let there: Vec<usize> =
                 place.iter().zip(&shape).map(|(i, n)| if *n == 1 { 0 } else { *i }).collect();
-            let keep = count(&shape) == 0 || at(&flags, &shape, &there) == 1;
-            let value = at(&own, data.shape(), &place);
-            let found = at(&numbers(&found), data.shape(), &place);
+            let keep = count_elements(&shape) == 0 || read_place(&flags, &shape, &there) == 1;
+            let value = read_place(&own, data.shape(), &place);
+            let found = read_place(&list_numbers(&found), data.shape(), &place);
             prop_assert_eq!(found, if keep { value } else { 1 });
         }
     }

@@ -7,7 +7,9 @@ use serrate::batching::{
 use serrate::dense::{DType, DenseTensor};
 use serrate::index::{Index, IndexArray};
 
-use crate::reference::{Random, Slow, at, count, numbers, places, tensor};
+use crate::reference::{
+    Random, Slow, count_elements, list_numbers, list_places, make_tensor, read_place,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
@@ -61,7 +63,7 @@ proptest! {
         batch.set_padded_to(1).unwrap();
         prop_assert_eq!(batch.tensor().unwrap(), &slow.padded(|| 1));
         let flat = batch.flatten_batch_dims().unwrap().cast(DType::F64).unwrap();
-        prop_assert_eq!(numbers(flat.tensor().unwrap()), numbers(&slow.padded(|| 1)));
+        prop_assert_eq!(list_numbers(flat.tensor().unwrap()), list_numbers(&slow.padded(|| 1)));
         let weights = batch.get_existence_weights(DType::F32).unwrap();
         let zeros = Slow { dtype: DType::F32, ..slow.clone() };
         let ones = zeros.samples.iter().map(|s| vec![vec![1; slow.entry()]; s.len()]).collect();
@@ -74,7 +76,7 @@ proptest! {
         let slow = Slow::random(&mut r);
         let batch = slow.batch(&mut r);
         let split = batch.split().unwrap();
-        let inner = count(&slow.after);
+        let inner = count_elements(&slow.after);
         for (found, sample) in split.tensors().zip(&slow.samples) {
             let mut shape = slow.before.clone();
             shape.push(sample.len());
@@ -85,7 +87,7 @@ proptest! {
                     expected.extend(&entry[b * inner..(b + 1) * inner]);
                 }
             }
-            prop_assert_eq!(found, &tensor(slow.dtype, &shape, expected));
+            prop_assert_eq!(found, &make_tensor(slow.dtype, &shape, expected));
         }
         prop_assert_eq!(split.tensors().count(), slow.samples.len());
         if slow.before.is_empty() && !slow.samples.is_empty() && slow.entry() > 0 {
@@ -108,18 +110,18 @@ proptest! {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
         let batch = slow.batch(&mut r);
-        let (shape, own) = (slow.shape(), numbers(&slow.padded(|| 0)));
+        let (shape, own) = (slow.shape(), list_numbers(&slow.padded(|| 0)));
         for dim in slow.batch_shape.len()..shape.len() {
             let swapped = batch.get_non_uniform_dimension_transposed_to(dim).unwrap();
             let mut expected = shape.clone();
             expected.swap(dim, slow.dim());
             prop_assert_eq!(swapped.shape(), expected.clone());
             prop_assert_eq!(swapped.non_uniform_dim(), dim);
-            let found = numbers(swapped.tensor().unwrap());
-            for mut place in places(&expected) {
-                let value = at(&found, &expected, &place);
+            let found = list_numbers(swapped.tensor().unwrap());
+            for mut place in list_places(&expected) {
+                let value = read_place(&found, &expected, &place);
                 place.swap(dim, slow.dim());
-                prop_assert_eq!(value, at(&own, &shape, &place));
+                prop_assert_eq!(value, read_place(&own, &shape, &place));
             }
             let back = swapped.get_non_uniform_dimension_transposed_to(slow.dim()).unwrap();
             prop_assert_eq!(&back, &batch);
@@ -145,7 +147,10 @@ proptest! {
             let more = batch.unsqueeze_batch_dim(dim).unwrap();
             prop_assert_eq!(more.batch_shape()[dim], 1);
             prop_assert_eq!(more.non_uniform_dim(), slow.dim() + 1);
-            prop_assert_eq!(numbers(more.tensor().unwrap()), numbers(batch.tensor().unwrap()));
+            prop_assert_eq!(
+                list_numbers(more.tensor().unwrap()),
+                list_numbers(batch.tensor().unwrap()),
+            );
             prop_assert_eq!(&more.squeeze_batch_dim(dim).unwrap(), &batch);
         }
         for dim in slow.batch_shape.len()..=batch.ndim() {
@@ -154,7 +159,10 @@ proptest! {
             shape.insert(dim, 1);
             prop_assert_eq!(more.shape(), shape);
             prop_assert_eq!(more.non_uniform_dim(), slow.dim() + usize::from(dim <= slow.dim()));
-            prop_assert_eq!(numbers(more.tensor().unwrap()), numbers(batch.tensor().unwrap()));
+            prop_assert_eq!(
+                list_numbers(more.tensor().unwrap()),
+                list_numbers(batch.tensor().unwrap()),
+            );
             let negative = dim as i64 - batch.ndim() as i64 - 1;
             prop_assert_eq!(&batch.unsqueeze_data_dim(negative).unwrap(), &more);
             let less = squeeze_except_batch_and_sample(&more).unwrap();
@@ -171,7 +179,7 @@ proptest! {
         let times: Vec<usize> = slow.batch_shape.iter().map(|_| r.below(4)).collect();
         let tiled = batch.repeat_samples(times.clone(), None).unwrap();
         let shape: Vec<usize> = slow.batch_shape.iter().zip(&times).map(|(n, t)| n * t).collect();
-        let samples = places(&shape)
+        let samples = list_places(&shape)
             .into_iter()
             .map(|place| {
                 let from = place.iter().zip(&slow.batch_shape).fold(0, |f, (i, n)| f * n + i % n);
@@ -227,8 +235,8 @@ proptest! {
         let all = DenseTensor::from_vec(shape.clone(), (0..count(&shape) as i64).collect()).unwrap();
         let taken = all.index(&index).unwrap();
         let values: Vec<i64> = (0..taken.num_elements()).map(|_| r.below(2) as i64).collect();
-        let mut expected = numbers(&padded);
-        for (place, value) in numbers(&taken).iter().zip(&values) {
+        let mut expected = list_numbers(&padded);
+        for (place, value) in list_numbers(&taken).iter().zip(&values) {
             expected[*place as usize] = *value;
         }
         let value = DenseTensor::from_vec(taken.shape(), values).unwrap();
@@ -236,7 +244,7 @@ proptest! {
         let exists = batch.get_existence_weights(DType::I64).unwrap();
         let kept: Vec<i64> =
             expected.iter().zip(exists.as_slice::<i64>().unwrap()).map(|(v, e)| v * e).collect();
-        prop_assert_eq!(numbers(batch.tensor().unwrap()), kept);
+        prop_assert_eq!(list_numbers(batch.tensor().unwrap()), kept);
     }
 }
 
@@ -245,8 +253,9 @@ fn applied_functions_give_one_batch_or_several() {
     let t = DenseTensor::from_vec([2, 2], vec![1i64, 2, 3, 7]).unwrap();
     let sizes = DenseTensor::from_vec([2], vec![2i32, 1]).unwrap();
     let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None).unwrap();
-    let twice =
-        |t: &DenseTensor| tensor(DType::I64, t.shape(), numbers(t).iter().map(|v| v * 2).collect());
+    let twice = |t: &DenseTensor| {
+        make_tensor(DType::I64, t.shape(), list_numbers(t).iter().map(|v| v * 2).collect())
+    };
     let one = batch.apply(|t| Ok(twice(t))).unwrap();
     assert_eq!(one.values().to_string(), "int64[3] [2, 4, 6]");
     assert_eq!(batch.apply_to_values(|t| Ok(twice(t))).unwrap(), one);

@@ -46,17 +46,17 @@ pub(crate) struct Slow {
     pub(crate) samples: Vec<Vec<Vec<i64>>>,
 }
 
-pub(crate) fn count(shape: &[usize]) -> usize {
+pub(crate) fn count_elements(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
 /// Converts numbers to a tensor of a type.
-pub(crate) fn tensor(dtype: DType, shape: &[usize], values: Vec<i64>) -> DenseTensor {
+pub(crate) fn make_tensor(dtype: DType, shape: &[usize], values: Vec<i64>) -> DenseTensor {
     DenseTensor::from_vec(shape, values).unwrap().cast(dtype).unwrap()
 }
 
 /// Returns the elements of a tensor.
-pub(crate) fn numbers(t: &DenseTensor) -> Vec<i64> {
+pub(crate) fn list_numbers(t: &DenseTensor) -> Vec<i64> {
     t.cast(DType::I64).unwrap().as_slice::<i64>().unwrap().to_vec()
 }
 
@@ -64,7 +64,7 @@ impl Slow {
     pub(crate) fn random(r: &mut Random) -> Self {
         let dtype = DType::ALL[r.below(DType::ALL.len())];
         let (batch_shape, before, after) = (r.shape(1, 3), r.shape(0, 2), r.shape(0, 2));
-        let entry = count(&before) * count(&after);
+        let entry = count_elements(&before) * count_elements(&after);
         let limit = if dtype == DType::Bool { 2 } else { 100 };
         let samples: Vec<Vec<Vec<i64>>> = (0..count(&batch_shape))
             .map(|_| {
@@ -86,7 +86,7 @@ impl Slow {
     }
 
     pub(crate) fn entry(&self) -> usize {
-        count(&self.before) * count(&self.after)
+        count_elements(&self.before) * count_elements(&self.after)
     }
 
     pub(crate) fn shape(&self) -> Vec<usize> {
@@ -100,7 +100,7 @@ impl Slow {
     /// Returns the padded tensor, built element by element; `filler` gives the slots after a
     /// sample.
     pub(crate) fn padded(&self, mut filler: impl FnMut() -> i64) -> DenseTensor {
-        let (outer, inner) = (count(&self.before), count(&self.after));
+        let (outer, inner) = (count_elements(&self.before), count_elements(&self.after));
         let mut out = Vec::new();
         for sample in &self.samples {
             for b in 0..outer {
@@ -114,7 +114,7 @@ impl Slow {
                 }
             }
         }
-        tensor(self.dtype, &self.shape(), out)
+        make_tensor(self.dtype, &self.shape(), out)
     }
 
     pub(crate) fn sizes(&self) -> DenseTensor {
@@ -135,7 +135,7 @@ impl Slow {
         let mut shape = vec![self.samples.iter().map(Vec::len).sum()];
         shape.extend(&self.before);
         shape.extend(&self.after);
-        tensor(self.dtype, &shape, all)
+        make_tensor(self.dtype, &shape, all)
     }
 
     /// Builds the batch from a tensor with junk as filler, by mask, sizes or both.
@@ -166,7 +166,11 @@ impl Slow {
 }
 
 /// Converts the indices of every sample to a batch, with junk as filler.
-pub(crate) fn indices(r: &mut Random, batch_shape: &[usize], rows: &[Vec<i64>]) -> RaggedBatch {
+pub(crate) fn draw_indices(
+    r: &mut Random,
+    batch_shape: &[usize],
+    rows: &[Vec<i64>],
+) -> RaggedBatch {
     let dtype = [DType::I64, DType::I32, DType::I16][r.below(3)];
     let width = rows.iter().map(Vec::len).max().unwrap_or(0) + r.below(2);
     let slow = Slow {
@@ -181,12 +185,12 @@ pub(crate) fn indices(r: &mut Random, batch_shape: &[usize], rows: &[Vec<i64>]) 
 }
 
 /// Returns the element at `place`.
-pub(crate) fn at(t: &[i64], shape: &[usize], place: &[usize]) -> i64 {
+pub(crate) fn read_place(t: &[i64], shape: &[usize], place: &[usize]) -> i64 {
     t[place.iter().zip(shape).fold(0, |flat, (i, size)| flat * size + i)]
 }
 
 /// Returns all positions of a shape, row-major.
-pub(crate) fn places(shape: &[usize]) -> Vec<Vec<usize>> {
+pub(crate) fn list_places(shape: &[usize]) -> Vec<Vec<usize>> {
     (0..count(shape))
         .map(|mut flat| {
             let mut place = vec![0; shape.len()];

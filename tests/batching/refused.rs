@@ -8,115 +8,138 @@ use serrate::batching::{
 };
 use serrate::dense::{DType, DenseOptions, DenseTensor, Side};
 
-fn ints(shape: &[usize], values: &[i64]) -> DenseTensor {
+fn make_ints(shape: &[usize], values: &[i64]) -> DenseTensor {
     DenseTensor::from_vec(shape, values.to_vec()).unwrap()
 }
 
-fn bools(shape: &[usize], values: &[u8]) -> DenseTensor {
+fn make_bools(shape: &[usize], values: &[u8]) -> DenseTensor {
     DenseTensor::from_bools(shape, values.iter().map(|v| *v == 1)).unwrap()
 }
 
-fn full(shape: &[usize], batch_dims: usize) -> RaggedBatch {
-    let t = ints(shape, &vec![0; shape.iter().product()]);
+fn make_full(shape: &[usize], batch_dims: usize) -> RaggedBatch {
+    let t = make_ints(shape, &vec![0; shape.iter().product()]);
     RaggedBatch::from_full_tensor(&t, batch_dims, batch_dims).unwrap()
 }
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(result: serrate::Result<T>, words: &str) {
+fn expect_refused<T: std::fmt::Debug>(result: serrate::Result<T>, words: &str) {
     let e = result.unwrap_err().to_string();
     assert!(e.contains(words), "{e:?} does not say {words:?}");
 }
 
 #[test]
 fn masks_and_sizes_are_checked() {
-    let t = ints(&[2, 3], &[1, 2, 3, 4, 5, 6]);
+    let t = make_ints(&[2, 3], &[1, 2, 3, 4, 5, 6]);
     let new =
         |m: Option<&DenseTensor>, s: Option<&DenseTensor>, d| RaggedBatch::try_new(&t, m, s, d);
-    let gap = bools(&[2, 3], &[1, 1, 0, 1, 0, 1]);
-    refused(
+    let gap = make_bools(&[2, 3], &[1, 1, 0, 1, 0, 1]);
+    expect_refused(
         new(Some(&gap), None, None),
         "mask of sample 1 is true at entry 2 after it is false at entry 1",
     );
-    let mask = bools(&[2, 3], &[1, 1, 0, 1, 0, 0]);
-    let sizes = |v: &[i64]| ints(&[v.len()], v);
-    refused(
+    let mask = make_bools(&[2, 3], &[1, 1, 0, 1, 0, 0]);
+    let sizes = |v: &[i64]| make_ints(&[v.len()], v);
+    expect_refused(
         new(Some(&mask), Some(&sizes(&[2, 2])), None),
         "sample 1 has the size 2, but the number of its entries in the mask is 1",
     );
     assert!(new(Some(&mask), Some(&sizes(&[2, 1])), None).is_ok());
-    refused(new(None, None, None), "neither mask nor sample sizes");
-    refused(new(None, Some(&sizes(&[1, 4])), None), "sample 1 has 4 entries, more than the size 3");
-    refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the invalid size -1");
-    refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes [3]");
-    refused(
-        new(None, Some(&ints(&[], &[1])), None),
+    expect_refused(new(None, None, None), "neither mask nor sample sizes");
+    expect_refused(
+        new(None, Some(&sizes(&[1, 4])), None),
+        "sample 1 has 4 entries, more than the size 3",
+    );
+    expect_refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the invalid size -1");
+    expect_refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes [3]");
+    expect_refused(
+        new(None, Some(&make_ints(&[], &[1])), None),
         "the sample sizes or the mask have no batch axes",
     );
     let bounds = "at least 1 (the number of batch axes) and less than 2 (the number of all axes)";
-    refused(new(None, Some(&sizes(&[1, 1])), Some(0)), bounds);
-    refused(new(None, Some(&sizes(&[1, 1])), Some(2)), bounds);
+    expect_refused(new(None, Some(&sizes(&[1, 1])), Some(0)), bounds);
+    expect_refused(new(None, Some(&sizes(&[1, 1])), Some(2)), bounds);
     let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();
-    refused(new(None, Some(&floats), None), "sample sizes have the type float32");
-    refused(new(Some(&ints(&[2, 3], &[1; 6])), None, None), "cast it to bool");
-    refused(
-        new(Some(&bools(&[2, 2], &[1; 4])), None, None),
+    expect_refused(new(None, Some(&floats), None), "sample sizes have the type float32");
+    expect_refused(new(Some(&make_ints(&[2, 3], &[1; 6])), None, None), "cast it to bool");
+    expect_refused(
+        new(Some(&make_bools(&[2, 2], &[1; 4])), None, None),
         "the last axis of the mask has the size 2",
     );
-    refused(
-        new(Some(&bools(&[2, 3], &[1; 6])), Some(&sizes(&[1])), None),
+    expect_refused(
+        new(Some(&make_bools(&[2, 3], &[1; 6])), Some(&sizes(&[1])), None),
         "does not match sample sizes",
     );
-    refused(new(Some(&bools(&[], &[1])), None, None), "the mask has no axes");
-    refused(
-        RaggedBatch::try_new(&ints(&[1, 1, 1], &[1]), None, Some(&ints(&[1, 1], &[2])), None),
+    expect_refused(new(Some(&make_bools(&[], &[1])), None, None), "the mask has no axes");
+    expect_refused(
+        RaggedBatch::try_new(
+            &make_ints(&[1, 1, 1], &[1]),
+            None,
+            Some(&make_ints(&[1, 1], &[2])),
+            None,
+        ),
         "sample [0, 0] has 2 entries",
     );
-    refused(
+    expect_refused(
         RaggedBatch::from_oversize_tensor(&t, None, Some(&sizes(&[4, 0])), None),
         "more than the size 3",
     );
-    refused(RaggedBatch::empty(2, 1, Some(1), Some(&[2])), "give one of them");
-    refused(RaggedBatch::empty(2, 1, Some(usize::MAX), None), "batch axes");
-    refused(RaggedBatch::empty(2, 1, None, Some(&[usize::MAX])), "limit");
-    refused(RaggedBatch::empty(2, 1, Some(0), None), "batch axes");
+    expect_refused(RaggedBatch::empty(2, 1, Some(1), Some(&[2])), "give one of them");
+    expect_refused(RaggedBatch::empty(2, 1, Some(usize::MAX), None), "batch axes");
+    expect_refused(RaggedBatch::empty(2, 1, None, Some(&[usize::MAX])), "limit");
+    expect_refused(RaggedBatch::empty(2, 1, Some(0), None), "batch axes");
 }
 
 #[test]
 fn axes_are_checked() {
-    let batch = full(&[2, 3, 4], 2);
-    refused(batch.unsqueeze_batch_dim(3), "from 0 to 2");
-    refused(batch.squeeze_batch_dim(0), "has size 2");
-    refused(batch.squeeze_batch_dim(2), "there is no batch axis 2");
-    refused(full(&[1, 2], 1).squeeze_batch_dim(0), "the result would have no batch axes");
-    refused(batch.reshape_batch_dims(&[4]), "6 samples");
-    refused(batch.reshape_batch_dims(&[-1, -1]), "6 samples");
-    refused(batch.reshape_batch_dims(&[-2, 3]), "6 samples");
-    refused(batch.reshape_batch_dims(&[4, -1]), "6 samples");
-    refused(batch.reshape_batch_dims(&[]), "batch axes");
-    refused(full(&[0, 2], 1).reshape_batch_dims(&[0, -1]), "0 samples");
-    refused(batch.repeat_samples([1, 2], Some(0)), "give a single number");
-    refused(batch.repeat_samples([1], None), "has the length 1, but the number of batch axes is 2");
-    refused(batch.repeat_samples(2, Some(2)), "no batch axis 2");
-    refused(batch.repeat_samples(usize::MAX, None), "repeated [18446744073709551615, 1] times");
-    refused(batch.repeat_samples(1 << 40, None), "limit");
-    refused(batch.broadcast_batch_dims_to_shape(&[3, 3]), "multiple");
-    refused(batch.broadcast_batch_dims_to_shape(&[2]), "one size per batch axis");
-    refused(RaggedBatch::broadcast_batch_dims(&[batch.clone(), full(&[2, 2], 1)]), "2 and 1");
-    refused(batch.unsqueeze_data_dim(1), "from 2 to 3");
-    refused(batch.unsqueeze_data_dim(-3), "from 2 to 3");
-    refused(
+    let batch = make_full(&[2, 3, 4], 2);
+    expect_refused(batch.unsqueeze_batch_dim(3), "from 0 to 2");
+    expect_refused(batch.squeeze_batch_dim(0), "has size 2");
+    expect_refused(batch.squeeze_batch_dim(2), "there is no batch axis 2");
+    expect_refused(
+        make_full(&[1, 2], 1).squeeze_batch_dim(0),
+        "the result would have no batch axes",
+    );
+    expect_refused(batch.reshape_batch_dims(&[4]), "6 samples");
+    expect_refused(batch.reshape_batch_dims(&[-1, -1]), "6 samples");
+    expect_refused(batch.reshape_batch_dims(&[-2, 3]), "6 samples");
+    expect_refused(batch.reshape_batch_dims(&[4, -1]), "6 samples");
+    expect_refused(batch.reshape_batch_dims(&[]), "batch axes");
+    expect_refused(make_full(&[0, 2], 1).reshape_batch_dims(&[0, -1]), "0 samples");
+    expect_refused(batch.repeat_samples([1, 2], Some(0)), "give a single number");
+    expect_refused(
+        batch.repeat_samples([1], None),
+        "has the length 1, but the number of batch axes is 2",
+    );
+    expect_refused(batch.repeat_samples(2, Some(2)), "no batch axis 2");
+    expect_refused(
+        batch.repeat_samples(usize::MAX, None),
+        "repeated [18446744073709551615, 1] times",
+    );
+    expect_refused(batch.repeat_samples(1 << 40, None), "limit");
+    expect_refused(batch.broadcast_batch_dims_to_shape(&[3, 3]), "multiple");
+    expect_refused(batch.broadcast_batch_dims_to_shape(&[2]), "one size per batch axis");
+    expect_refused(
+        RaggedBatch::broadcast_batch_dims(&[batch.clone(), make_full(&[2, 2], 1)]),
+        "2 and 1",
+    );
+    expect_refused(batch.unsqueeze_data_dim(1), "from 2 to 3");
+    expect_refused(batch.unsqueeze_data_dim(-3), "from 2 to 3");
+    expect_refused(
         batch.get_non_uniform_dimension_transposed_to(1),
         "at least 2 (the number of batch axes) and less than 3",
     );
-    let t = ints(&[2, 3, 5], &[0; 30]);
-    refused(batch.create_with_sample_sizes_like_self(&t, None), "5 along the non-uniform axis 2");
-    refused(batch.create_with_sample_sizes_like_self(&t, Some(7)), "no axis 7");
+    let t = make_ints(&[2, 3, 5], &[0; 30]);
+    expect_refused(
+        batch.create_with_sample_sizes_like_self(&t, None),
+        "5 along the non-uniform axis 2",
+    );
+    expect_refused(batch.create_with_sample_sizes_like_self(&t, Some(7)), "no axis 7");
     let mut same = batch.clone();
-    refused(same.set_tensor(&t), "5 along");
+    expect_refused(same.set_tensor(&t), "5 along");
     assert_eq!(same, batch);
-    refused(batch.sample(6), "out of range");
-    refused(batch.index(&[2.into()]), "out of range");
-    refused(same.set(&[0.into()], &ints(&[2], &[1, 2])), "the value has the shape [2]");
+    expect_refused(batch.sample(6), "out of range");
+    expect_refused(batch.index(&[2.into()]), "out of range");
+    expect_refused(same.set(&[0.into()], &make_ints(&[2], &[1, 2])), "the value has the shape [2]");
     let big = DenseTensor::from_vec([1], vec![1e30]).unwrap();
     assert!(same.set(&[0.into()], &big).is_err());
     assert_eq!(same, batch);
@@ -125,27 +148,30 @@ fn axes_are_checked() {
 #[test]
 fn padding_has_its_limits() {
     let ends = DenseTensor::from_vec([3], vec![0i64, 0, 1]).unwrap();
-    let batch = RaggedBatch::from_packed(ints(&[1], &[5]), &ends).unwrap();
+    let batch = RaggedBatch::from_packed(make_ints(&[1], &[5]), &ends).unwrap();
     let limit = DenseOptions { limit: Some(8), ..Default::default() };
-    refused(batch.padded(&limit), "needs 16 bytes");
+    expect_refused(batch.padded(&limit), "needs 16 bytes");
     let left = DenseOptions { side: Side::Left, ..Default::default() };
-    refused(batch.padded(&left), "left");
+    expect_refused(batch.padded(&left), "left");
     let other = DenseOptions { dtype: Some(DType::F32), ..Default::default() };
-    refused(batch.padded(&other), "convert the batch before");
+    expect_refused(batch.padded(&other), "convert the batch before");
     let half = DenseOptions { fill: Some(0.5.into()), ..Default::default() };
-    refused(batch.padded(&half), "0.5");
-    refused(batch.with_padded_set_to(f64::NAN), "NaN");
-    refused(batch.cast(DType::U8).unwrap().with_padded_set_to(-1), "-1");
-    refused(batch.with_padded_set_to(300).unwrap().cast(DType::I8), "");
-    refused(RaggedBatch::from_packed(ints(&[2], &[5, 6]), &ends), "the number of entries is 1");
+    expect_refused(batch.padded(&half), "0.5");
+    expect_refused(batch.with_padded_set_to(f64::NAN), "NaN");
+    expect_refused(batch.cast(DType::U8).unwrap().with_padded_set_to(-1), "-1");
+    expect_refused(batch.with_padded_set_to(300).unwrap().cast(DType::I8), "");
+    expect_refused(
+        RaggedBatch::from_packed(make_ints(&[2], &[5, 6]), &ends),
+        "the number of entries is 1",
+    );
     let late = DenseTensor::from_vec([2], vec![1i32, 2]).unwrap();
-    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &late), "begin with 0");
+    expect_refused(RaggedBatch::from_packed(make_ints(&[1], &[5]), &late), "begin with 0");
     let down = DenseTensor::from_vec([3], vec![0i32, 2, 1]).unwrap();
-    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "must not decrease");
+    expect_refused(RaggedBatch::from_packed(make_ints(&[1], &[5]), &down), "must not decrease");
     let none = DenseTensor::from_vec([0], Vec::<i64>::new()).unwrap();
-    refused(RaggedBatch::from_packed(ints(&[0], &[]), &none), "at least one offset");
-    refused(
-        RaggedBatch::from_packed(ints(&[1], &[5]), &ints(&[1, 1], &[0])),
+    expect_refused(RaggedBatch::from_packed(make_ints(&[0], &[]), &none), "at least one offset");
+    expect_refused(
+        RaggedBatch::from_packed(make_ints(&[1], &[5]), &make_ints(&[1, 1], &[0])),
         "of shape [samples + 1]",
     );
 }
@@ -153,106 +179,143 @@ fn padding_has_its_limits() {
 #[test]
 fn indices_are_checked() {
     let any = IndexOptions::default();
-    let (data, ids) = (ints(&[2, 3], &[0; 6]), full(&[2, 2], 1));
-    refused(
+    let (data, ids) = (make_ints(&[2, 3], &[0; 6]), make_full(&[2, 2], 1));
+    expect_refused(
         batched_indexing_access(&data, &ids, 0, Some(0), &any),
         "dim_to_index_in is 0, which is a batch axis",
     );
-    refused(batched_indexing_access(&data, &ids, 0, Some(2), &any), "axis 2");
-    refused(batched_indexing_access(ints(&[3, 3], &[0; 9]), &ids, 0, None, &any), "batch axes");
-    refused(
+    expect_refused(batched_indexing_access(&data, &ids, 0, Some(2), &any), "axis 2");
+    expect_refused(
+        batched_indexing_access(make_ints(&[3, 3], &[0; 9]), &ids, 0, None, &any),
+        "batch axes",
+    );
+    expect_refused(
         batched_indexing_access(&data, &ids.cast(DType::F32).unwrap(), 0, None, &any),
         "integers",
     );
-    refused(batched_indexing_access(&data, &full(&[2, 2, 1], 1), 0, None, &any), "integers");
-    refused(batched_indexing_access(&data, &ids, f64::INFINITY, None, &any), "inf");
+    expect_refused(
+        batched_indexing_access(&data, &make_full(&[2, 2, 1], 1), 0, None, &any),
+        "integers",
+    );
+    expect_refused(batched_indexing_access(&data, &ids, f64::INFINITY, None, &any), "inf");
     let float = DenseTensor::from_vec([2, 2], vec![0.5f32; 4]).unwrap();
-    refused(batched_indexing_write(&float, &ids, &data, None, &any), "convert");
-    refused(
-        batched_indexing_write(ints(&[2, 2, 1], &[0; 4]), &ids, &data, None, &any),
+    expect_refused(batched_indexing_write(&float, &ids, &data, None, &any), "convert");
+    expect_refused(
+        batched_indexing_write(make_ints(&[2, 2, 1], &[0; 4]), &ids, &data, None, &any),
         "entries of shape [1]",
     );
-    refused(
-        batched_indexing_write(ints(&[2, 1], &[0; 2]), &ids, &data, None, &any),
+    expect_refused(
+        batched_indexing_write(make_ints(&[2, 1], &[0; 2]), &ids, &data, None, &any),
         "1 for sample 0",
     );
-    refused(
-        batched_inverse_indexing_access(ints(&[2, 2], &[0; 4]), &ids, usize::MAX, 0, None, &any),
+    expect_refused(
+        batched_inverse_indexing_access(
+            make_ints(&[2, 2], &[0; 4]),
+            &ids,
+            usize::MAX,
+            0,
+            None,
+            &any,
+        ),
         "limit",
     );
-    refused(
-        batched_index_mapping(&data, &ids, &full(&[2, 3], 1), &data, &any),
+    expect_refused(
+        batched_index_mapping(&data, &ids, &make_full(&[2, 3], 1), &data, &any),
         "the number of entries of sample 0 is 2 in the first of the two and 3 in the second",
     );
-    refused(batched_index_mapping(&data, &ids, &full(&[3, 2], 1), &data, &any), "batch axes");
+    expect_refused(
+        batched_index_mapping(&data, &ids, &make_full(&[3, 2], 1), &data, &any),
+        "batch axes",
+    );
 }
 
 #[test]
 fn masks_of_data_are_checked() {
-    let (data, mask) = (ints(&[2, 3], &[0; 6]), bools(&[2, 3], &[1; 6]));
-    refused(batched_bool_indexing(&data, bools(&[2, 2], &[1; 4])), "the mask has the size 2");
-    refused(batched_bool_indexing(&data, bools(&[3, 3], &[1; 9])), "batch axes");
-    refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "cast it to bool");
-    refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "give a mask of 2 axes");
-    refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "combined with a dense tensor");
-    let sizes = ints(&[2], &[3, 1]);
+    let (data, mask) = (make_ints(&[2, 3], &[0; 6]), make_bools(&[2, 3], &[1; 6]));
+    expect_refused(
+        batched_bool_indexing(&data, make_bools(&[2, 2], &[1; 4])),
+        "the mask has the size 2",
+    );
+    expect_refused(batched_bool_indexing(&data, make_bools(&[3, 3], &[1; 9])), "batch axes");
+    expect_refused(batched_bool_indexing(&data, make_ints(&[2, 3], &[1; 6])), "cast it to bool");
+    expect_refused(
+        batched_bool_indexing(&data, make_bools(&[2], &[1; 2])),
+        "give a mask of 2 axes",
+    );
+    expect_refused(
+        batched_bool_indexing(make_full(&[1, 2, 3], 2), &mask),
+        "combined with a dense tensor",
+    );
+    let sizes = make_ints(&[2], &[3, 1]);
     let short = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();
-    refused(
-        batched_bool_indexing(full(&[2, 3], 1), &short),
+    expect_refused(
+        batched_bool_indexing(make_full(&[2, 3], 1), &short),
         "the number of entries of sample 1 is 3 in the first of the two and 1 in the second",
     );
-    let kept = batched_bool_indexing(&data, bools(&[2, 3], &[1, 1, 1, 0, 0, 0])).unwrap();
-    let other = bools(&[2, 3], &[0, 1, 1, 1, 0, 0]);
-    refused(
+    let kept = batched_bool_indexing(&data, make_bools(&[2, 3], &[1, 1, 1, 0, 0, 0])).unwrap();
+    let other = make_bools(&[2, 3], &[0, 1, 1, 1, 0, 0]);
+    expect_refused(
         batched_bool_indexing_write(&kept, &other, &data),
         "is 3 for sample 0, but the number of positions at which the mask is true is 2",
     );
     let floats = kept.cast(DType::F32).unwrap();
-    let first = bools(&[2, 3], &[1, 1, 1, 0, 0, 0]);
-    refused(batched_bool_indexing_write(&floats, &first, &data), "convert");
-    refused(batched_bool_indexing_write(&full(&[3, 1], 1), &first, &data), "batch axes");
-    refused(apply_mask_to_tensor(&data, &ints(&[2], &[1, 1]), 0), "bool");
-    refused(apply_mask_to_tensor(&data, &bools(&[3], &[1; 3]), 0), "a mask of shape [3]");
-    refused(apply_mask_to_tensor(&data, &bools(&[2, 3, 1], &[1; 6]), 0), "a mask of shape");
-    refused(apply_mask_to_tensor(&data, &mask, f64::NAN), "NaN");
-    refused(get_indices_from_mask(bools(&[2], &[1; 2])), "batch axes");
-    refused(get_indices_from_mask(full(&[1, 1, 2], 2)), "one batch axis");
-    refused(get_compact_lists(&bools(&[2], &[1, 1]), vec![data.clone()]), "two axes");
-    refused(get_compact_lists(&bools(&[2, 4], &[1; 8]), vec![data]), "the mask has the size 4");
+    let first = make_bools(&[2, 3], &[1, 1, 1, 0, 0, 0]);
+    expect_refused(batched_bool_indexing_write(&floats, &first, &data), "convert");
+    expect_refused(
+        batched_bool_indexing_write(&make_full(&[3, 1], 1), &first, &data),
+        "batch axes",
+    );
+    expect_refused(apply_mask_to_tensor(&data, &make_ints(&[2], &[1, 1]), 0), "bool");
+    expect_refused(
+        apply_mask_to_tensor(&data, &make_bools(&[3], &[1; 3]), 0),
+        "a mask of shape [3]",
+    );
+    expect_refused(
+        apply_mask_to_tensor(&data, &make_bools(&[2, 3, 1], &[1; 6]), 0),
+        "a mask of shape",
+    );
+    expect_refused(apply_mask_to_tensor(&data, &mask, f64::NAN), "NaN");
+    expect_refused(get_indices_from_mask(make_bools(&[2], &[1; 2])), "batch axes");
+    expect_refused(get_indices_from_mask(make_full(&[1, 1, 2], 2)), "one batch axis");
+    expect_refused(get_compact_lists(&make_bools(&[2], &[1, 1]), vec![data.clone()]), "two axes");
+    expect_refused(
+        get_compact_lists(&make_bools(&[2, 4], &[1; 8]), vec![data]),
+        "the mask has the size 4",
+    );
 }
 
 #[test]
 fn samples_to_combine_are_checked() {
     let combine = |s: Samples, flat| combine_data(&s, None, flat);
-    let t = |n: usize| Samples::Tensor(ints(&[n], &vec![1; n]));
-    refused(combine(Samples::List(vec![]), true), "a list without tensors is given");
-    refused(combine(t(1), true), "from a list");
-    refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of length 1 and 0");
-    refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list next to samples");
-    refused(combine(vec![vec![t(1)].into(), t(1)].into(), false), "a sample next to lists");
+    let t = |n: usize| Samples::Tensor(make_ints(&[n], &vec![1; n]));
+    expect_refused(combine(Samples::List(vec![]), true), "a list without tensors is given");
+    expect_refused(combine(t(1), true), "from a list");
+    expect_refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of length 1 and 0");
+    expect_refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list next to samples");
+    expect_refused(combine(vec![vec![t(1)].into(), t(1)].into(), false), "a sample next to lists");
     assert!(combine(vec![vec![t(1)].into(), t(1)].into(), true).is_ok());
-    refused(combine(vec![ints(&[], &[1])].into(), true), "without axes");
-    let flat = vec![ints(&[1, 2], &[1, 2]), ints(&[1, 3], &[1, 2, 3])];
-    refused(combine(flat.into(), true), "sample 1 has the shape [1, 3]");
-    let other = full(&[2, 2], 1);
-    refused(
+    expect_refused(combine(vec![make_ints(&[], &[1])].into(), true), "without axes");
+    let flat = vec![make_ints(&[1, 2], &[1, 2]), make_ints(&[1, 3], &[1, 2, 3])];
+    expect_refused(combine(flat.into(), true), "sample 1 has the shape [1, 3]");
+    let other = make_full(&[2, 2], 1);
+    expect_refused(
         combine_data(&vec![t(2), t(1)].into(), Some(&other), true),
         "the number of entries of sample 1 is 1 in the first of the two and 2 in the second",
     );
-    refused(combine_data(&vec![t(2)].into(), Some(&other), true), "batch axes");
-    let long = Samples::Tensor(ints(&[1], &[300]));
+    expect_refused(combine_data(&vec![t(2)].into(), Some(&other), true), "batch axes");
+    let long = Samples::Tensor(make_ints(&[1], &[300]));
     let byte = Samples::Tensor(DenseTensor::from_vec([1], vec![1u8]).unwrap());
-    refused(combine(vec![byte, long].into(), true), "");
+    expect_refused(combine(vec![byte, long].into(), true), "");
 }
 
 #[test]
 fn axes_are_counted_before_they_are_allocated() {
     let most = usize::MAX;
-    refused(RaggedBatch::empty(most, 1, None, None), "an empty batch");
-    refused(RaggedBatch::empty(most, 1, Some(most - 1), None), "the batch axes");
-    refused(RaggedBatch::empty(2, 1, None, Some(&[1 << 60])), "sample sizes of shape");
-    let full = ints(&[1 << 60, 0], &[]);
-    refused(RaggedBatch::from_full_tensor(&full, 1, 1), "sample sizes of shape");
-    let mask = bools(&[1 << 60, 0], &[]);
-    refused(RaggedBatch::try_new(&full, Some(&mask), None, None), "sample sizes of shape");
+    expect_refused(RaggedBatch::empty(most, 1, None, None), "an empty batch");
+    expect_refused(RaggedBatch::empty(most, 1, Some(most - 1), None), "the batch axes");
+    expect_refused(RaggedBatch::empty(2, 1, None, Some(&[1 << 60])), "sample sizes of shape");
+    let full = make_ints(&[1 << 60, 0], &[]);
+    expect_refused(RaggedBatch::from_full_tensor(&full, 1, 1), "sample sizes of shape");
+    let mask = make_bools(&[1 << 60, 0], &[]);
+    expect_refused(RaggedBatch::try_new(&full, Some(&mask), None, None), "sample sizes of shape");
 }

@@ -2,18 +2,18 @@
 
 use super::*;
 
-fn batch(place: &Place, name: &str) -> Vec<(String, serrate::dense::DenseTensor)> {
+fn read_batch(place: &Place, name: &str) -> Vec<(String, serrate::dense::DenseTensor)> {
     dense::read(place.path(name), false).unwrap()
 }
 
-fn tensor<'a>(
+fn find_tensor<'a>(
     batch: &'a [(String, serrate::dense::DenseTensor)],
     name: &str,
 ) -> &'a serrate::dense::DenseTensor {
     &batch.iter().find(|(n, _)| n == name).unwrap().1
 }
 
-fn index(place: &Place, folder: &str) -> serde_json::Value {
+fn read_index(place: &Place, folder: &str) -> serde_json::Value {
     let text = fs::read_to_string(place.path(folder).join("batches.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
@@ -21,7 +21,7 @@ fn index(place: &Place, folder: &str) -> serde_json::Value {
 #[test]
 fn batches_are_files_that_a_seed_decides() {
     let place = Place::new();
-    let cohort = data("synthea-meds-torch-data");
+    let cohort = data_path("synthea-meds-torch-data");
     let run = |out: &str, more: &[&str]| {
         let mut args = vec!["batches", cohort.as_str(), "--batch", "5", "--len", "16", "-o", out];
         args.extend(more);
@@ -30,7 +30,7 @@ fn batches_are_files_that_a_seed_decides() {
     let said = run("a", &["--shuffle", "--seed", "7", "--epochs", "2"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.out.starts_with("wrote 12 batches of 56 items ("), "{}", said.out);
-    let about = index(&place, "a");
+    let about = read_index(&place, "a");
     assert_eq!((about["epochs"].as_u64(), about["items"].as_u64()), (Some(2), Some(28)));
     assert_eq!(about["batches"].as_array().unwrap().len(), 12);
     assert_eq!(about["batches"][11]["file"], "batch-000011.safetensors");
@@ -38,8 +38,8 @@ fn batches_are_files_that_a_seed_decides() {
         (&about["batches"][11]["epoch"], &about["batches"][11]["items"]),
         (&1.into(), &3.into())
     );
-    let first = batch(&place, "a/batch-000000.safetensors");
-    assert_eq!(tensor(&first, "code").shape(), [5, 16]);
+    let first = read_batch(&place, "a/batch-000000.safetensors");
+    assert_eq!(find_tensor(&first, "code").shape(), [5, 16]);
 
     // The seed decides the result, the number of threads does not.
     run("b", &["--shuffle", "--seed", "7", "--epochs", "2", "--threads", "1"]);
@@ -72,15 +72,18 @@ fn batches_are_files_that_a_seed_decides() {
         ],
     );
     assert_eq!(said.code, 0, "{}", said.err);
-    let first = batch(&place, "a/batch-000000.safetensors");
-    assert_eq!(tensor(&first, "code").shape()[..2], tensor(&first, "event_mask").shape()[..]);
+    let first = read_batch(&place, "a/batch-000000.safetensors");
+    assert_eq!(
+        find_tensor(&first, "code").shape()[..2],
+        find_tensor(&first, "event_mask").shape()[..]
+    );
     assert!(first.iter().all(|(name, _)| !name.starts_with("static")));
     place.file("c/notes.txt", "mine");
     let kept = run("c", &["--overwrite"]);
     assert!(kept.code == 1 && kept.err.contains("notes.txt"), "{}", kept.err);
 
     // A raw MEDS folder needs no conversion first.
-    let raw = data("synthea-meds");
+    let raw = data_path("synthea-meds");
     let said = place
         .run(&["batches", &raw, "--split", "tuning", "--batch", "2", "--len", "8", "-o", "raw"]);
     assert_eq!(said.code, 0, "{}", said.err);
@@ -90,7 +93,7 @@ fn batches_are_files_that_a_seed_decides() {
 #[test]
 fn a_stream_has_the_same_batches_and_an_end() {
     let place = Place::new();
-    let cohort = data("synthea-meds-torch-data");
+    let cohort = data_path("synthea-meds-torch-data");
     let args = [
         "batches",
         cohort.as_str(),
@@ -126,14 +129,15 @@ fn a_stream_has_the_same_batches_and_an_end() {
         let file = fs::read(place.path(&format!("out/batch-{n:06}.safetensors"))).unwrap();
         assert_eq!(frame, file);
     }
-    let first = batch(&place, "out/batch-000000.safetensors");
-    assert_eq!(tensor(&first, "dim1/cu_seqlens").shape(), [7]);
+    let first = read_batch(&place, "out/batch-000000.safetensors");
+    assert_eq!(find_tensor(&first, "dim1/cu_seqlens").shape(), [7]);
 }
 
 #[test]
 fn labels_are_items_that_end_with_them() {
     let place = Place::new();
-    let (cohort, labels) = (data("synthea-meds-torch-data"), data("synthea-meds") + "/labels");
+    let (cohort, labels) =
+        (data_path("synthea-meds-torch-data"), data_path("synthea-meds") + "/labels");
     let said = place.run(&[
         "batches", &cohort, "--labels", &labels, "--split", "train", "--batch", "200", "--len",
         "8", "--unit", "event", "-o", "out",
@@ -141,18 +145,18 @@ fn labels_are_items_that_end_with_them() {
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.err.contains("533 labels are of subjects not in the split train"), "{}", said.err);
     assert!(said.out.contains("of 1,182 items"), "{}", said.out);
-    let about = index(&place, "out");
+    let about = read_index(&place, "out");
     assert_eq!(about["unknown_labels"], 533);
     let files = about["batches"].as_array().unwrap();
     let mut subjects = Vec::new();
     for file in files {
-        let batch = batch(&place, &format!("out/{}", file["file"].as_str().unwrap()));
-        subjects.extend(tensor(&batch, "subject_id").as_slice::<i64>().unwrap().to_vec());
+        let batch = read_batch(&place, &format!("out/{}", file["file"].as_str().unwrap()));
+        subjects.extend(find_tensor(&batch, "subject_id").as_slice::<i64>().unwrap().to_vec());
         assert_eq!(
-            tensor(&batch, "boolean_value").shape(),
-            tensor(&batch, "prediction_time").shape()
+            find_tensor(&batch, "boolean_value").shape(),
+            find_tensor(&batch, "prediction_time").shape()
         );
-        assert!(tensor(&batch, "event_mask").shape()[1] <= 8);
+        assert!(find_tensor(&batch, "event_mask").shape()[1] <= 8);
     }
     let all = serrate::io::meds::Labels::read(labels + "/emergency_within_a_year/train").unwrap();
     assert_eq!(subjects, all.subject_ids().values().as_ref());
@@ -183,7 +187,7 @@ fn labels_are_items_that_end_with_them() {
 #[test]
 fn what_makes_no_batches_is_said() {
     let place = Place::new();
-    let cohort = data("synthea-meds-torch-data");
+    let cohort = data_path("synthea-meds-torch-data");
     place.file("x.nrt", "");
     let base = ["batches", cohort.as_str(), "-o", "out", "--batch", "2", "--len", "4"];
     for (args, code, part) in [
@@ -223,7 +227,7 @@ fn what_makes_no_batches_is_said() {
 fn names_of_other_formats_are_no_folders() {
     let place = Place::new();
     place.patients("x.nrt");
-    let (meds, cohort) = (data("synthea-meds"), data("synthea-meds-torch-data"));
+    let (meds, cohort) = (data_path("synthea-meds"), data_path("synthea-meds-torch-data"));
     for args in [
         vec!["batches", &cohort, "--batch", "2", "--len", "4", "-o", "out.npz"],
         vec!["batches", &cohort, "--batch", "2", "--len", "4", "-o", "out.safetensors"],
@@ -260,7 +264,7 @@ fn names_of_other_formats_are_no_folders() {
 #[test]
 fn a_stream_says_what_categories_mean() {
     let place = Place::new();
-    let cohort = data("synthea-meds-torch-data");
+    let cohort = data_path("synthea-meds-torch-data");
     let labels = "COPY (SELECT 8 AS subject_id, TIMESTAMP '2020-01-01' AS prediction_time, v AS categorical_value \
                   FROM (VALUES ('no'), ('yes')) AS t(v)) TO 'labels.parquet'";
     place.ok(&["-c", labels]);
@@ -277,7 +281,7 @@ fn a_stream_says_what_categories_mean() {
 #[test]
 fn in_compat_labels_are_in_the_order_of_text() {
     let place = Place::new();
-    let cohort = data("synthea-meds-torch-data");
+    let cohort = data_path("synthea-meds-torch-data");
     for n in [9, 10] {
         let sql = format!(
             "COPY (SELECT {n} AS subject_id, TIMESTAMP '2100-01-01' AS prediction_time, {} AS boolean_value) \
@@ -291,8 +295,8 @@ fn in_compat_labels_are_in_the_order_of_text() {
         let args =
             ["batches", &cohort, "--labels", "labels", "--batch", "4", "--len", "4", "-o", out];
         place.ok(&[args.as_slice(), more].concat());
-        let first = batch(&place, &format!("{out}/batch-000000.safetensors"));
-        tensor(&first, "boolean_value").to_string()
+        let first = read_batch(&place, &format!("{out}/batch-000000.safetensors"));
+        find_tensor(&first, "boolean_value").to_string()
     };
     assert_eq!(run("a", &[]), "bool[2] [false, true]");
     assert_eq!(run("b", &["--compat"]), "bool[2] [true, false]");
@@ -302,7 +306,7 @@ fn in_compat_labels_are_in_the_order_of_text() {
 #[test]
 fn signals_leave_no_folder() {
     let place = Place::new();
-    let cohort = data("synthea-meds-torch-data");
+    let cohort = data_path("synthea-meds-torch-data");
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let mut child = place
             .command()

@@ -32,8 +32,8 @@ windows:
     label: death
 ";
 
-fn configs() -> Vec<(String, String)> {
-    let folder = data("cohorts/configs");
+fn list_configs() -> Vec<(String, String)> {
+    let folder = data_path("cohorts/configs");
     let mut names: Vec<String> = fs::read_dir(&folder)
         .unwrap()
         .map(|f| f.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
@@ -43,17 +43,17 @@ fn configs() -> Vec<(String, String)> {
     names.into_iter().map(|n| (n.clone(), format!("{folder}/{n}.yaml"))).collect()
 }
 
-fn from(config: &str) -> String {
-    format!("meds_cohort('{}', '{config}')", data("cohorts/meds"))
+fn format_from(config: &str) -> String {
+    format!("meds_cohort('{}', '{config}')", data_path("cohorts/meds"))
 }
 
-fn records(text: &str) -> Vec<serde_json::Value> {
+fn parse_records(text: &str) -> Vec<serde_json::Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
 fn a_configuration_that_does_not_exist_is_named() {
-    let err = Place::new().fails(1, &["-c", &format!("FROM {}", from("nosuch.yaml"))]);
+    let err = Place::new().fails(1, &["-c", &format!("FROM {}", format_from("nosuch.yaml"))]);
     assert!(err.contains("nosuch.yaml: the file does not exist; name the YAML file"), "{err}");
     assert!(!err.contains("os error"), "{err}");
 }
@@ -62,11 +62,12 @@ fn a_configuration_that_does_not_exist_is_named() {
 #[test]
 fn cohorts_are_those_of_aces() {
     let place = Place::new();
-    for (name, config) in configs() {
-        let query = format!("SELECT * FROM {} ORDER BY subject_id, trigger", from(&config));
+    for (name, config) in list_configs() {
+        let query = format!("SELECT * FROM {} ORDER BY subject_id, trigger", format_from(&config));
         let ours = place.ok(&["-f", "ndjson", "-c", &query]);
-        let answer = fs::read_to_string(data(&format!("cohorts/answers/{name}.ndjson"))).unwrap();
-        let (ours, theirs) = (records(&ours), records(&answer));
+        let answer =
+            fs::read_to_string(data_path(&format!("cohorts/answers/{name}.ndjson"))).unwrap();
+        let (ours, theirs) = (parse_records(&ours), parse_records(&answer));
         assert!(!theirs.is_empty(), "{name}");
         for (ours, theirs) in ours.iter().zip(&theirs) {
             assert_eq!(ours, theirs, "{name}");
@@ -78,8 +79,8 @@ fn cohorts_are_those_of_aces() {
 #[test]
 fn cohorts_do_not_depend_on_partitions_and_batches() {
     let place = Place::new();
-    for (name, config) in configs() {
-        let query = format!("SELECT * FROM {} ORDER BY subject_id, trigger", from(&config));
+    for (name, config) in list_configs() {
+        let query = format!("SELECT * FROM {} ORDER BY subject_id, trigger", format_from(&config));
         let mut results = Vec::new();
         for (partitions, size) in [(1, 8192), (4, 8192), (3, 7)] {
             let set = format!(
@@ -90,10 +91,10 @@ fn cohorts_do_not_depend_on_partitions_and_batches() {
         assert_eq!(results[0], results[1], "{name}");
         assert_eq!(results[0], results[2], "{name}");
     }
-    let config = data("cohorts/configs/imminent_mortality.yaml");
+    let config = data_path("cohorts/configs/imminent_mortality.yaml");
     let count = format!(
         "SELECT count(*) AS n FROM {0}; SELECT count(*) AS n FROM (SELECT trigger FROM {0} LIMIT 5)",
-        from(&config)
+        format_from(&config)
     );
     assert_eq!(place.ok(&["-f", "csv", "-c", &count]), "n\n170\n\nn\n5\n");
 }
@@ -101,8 +102,8 @@ fn cohorts_do_not_depend_on_partitions_and_batches() {
 #[test]
 fn labels_are_written_as_the_loader_reads_them() {
     let place = Place::new();
-    let meds = data("cohorts/meds");
-    let config = data("cohorts/configs/readmission_risk.yaml");
+    let meds = data_path("cohorts/meds");
+    let config = data_path("cohorts/configs/readmission_risk.yaml");
     let out = place.ok(&["cohort", &meds, &config, "-o", "labels.parquet"]);
     assert!(out.contains("wrote 46 labels to labels.parquet"), "{out}");
     let labels = Labels::read(place.path("labels.parquet")).unwrap();
@@ -119,7 +120,7 @@ fn labels_are_written_as_the_loader_reads_them() {
     };
     let rows = format!(
         "SELECT label > 0 AS boolean_value, index_timestamp AS prediction_time FROM {}",
-        from(&config)
+        format_from(&config)
     );
     assert_eq!(of("FROM 'labels.parquet'"), of(&rows));
     assert_eq!(of("FROM 'labels.parquet'"), of(&format!("FROM meds_asof('{meds}', 'labels')")));
@@ -131,7 +132,7 @@ fn labels_are_written_as_the_loader_reads_them() {
     let err = place.fails(1, &["cohort", &meds, &config, "-o", "labels.parquet"]);
     assert!(err.contains("exists"), "{err}");
     place.ok(&["cohort", &meds, &config, "-o", "labels.parquet", "--overwrite"]);
-    let only_triggers = data("cohorts/configs/triggers_only.yaml");
+    let only_triggers = data_path("cohorts/configs/triggers_only.yaml");
     let err = place.fails(1, &["cohort", &meds, &only_triggers, "-o", "l.parquet"]);
     assert!(err.contains("triggers_only.yaml") && err.contains("index_timestamp"), "{err}");
     let err = place.fails(2, &["cohort", &meds, &config, "-o", "l.csv"]);
@@ -143,10 +144,11 @@ fn labels_are_written_as_the_loader_reads_them() {
 #[test]
 fn the_counts_per_criterion_add_up() {
     let place = Place::new();
-    for (name, config) in configs() {
-        let out = place.ok(&["cohort", &data("cohorts/meds"), &config]);
+    for (name, config) in list_configs() {
+        let out = place.ok(&["cohort", &data_path("cohorts/meds"), &config]);
         assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
-        let count = format!("SELECT count(*), count(DISTINCT subject_id) FROM {}", from(&config));
+        let count =
+            format!("SELECT count(*), count(DISTINCT subject_id) FROM {}", format_from(&config));
         let count = place.ok(&["-f", "csv", "-c", &count]);
         let (rows, subjects) = count.lines().nth(1).unwrap().split_once(',').unwrap();
         let last: Vec<&str> = out.lines().last().unwrap().split_whitespace().collect();
@@ -187,8 +189,10 @@ query:
   FROM meds_cohort('nowhere', 'task.yaml')
 "
     );
-    let plan =
-        format!("EXPLAIN SELECT label FROM meds_cohort('{}', 'task.yaml')", data("cohorts/meds"));
+    let plan = format!(
+        "EXPLAIN SELECT label FROM meds_cohort('{}', 'task.yaml')",
+        data_path("cohorts/meds")
+    );
     let plan = place.ok(&["-f", "csv", "-c", &plan]);
     assert!(plan.contains("MedsCohort: ") && plan.contains("projection=[label]"), "{plan}");
 }
@@ -202,7 +206,7 @@ fn predicates_of_another_file_replace_those_of_the_configuration() {
         "codes.yaml",
         "predicates:\n  death: { code: DEATH }\n  unused: { code: 5 }\npatient_demographics:\n",
     );
-    let meds = data("cohorts/meds");
+    let meds = data_path("cohorts/meds");
     let rows = |call: &str| {
         place.ok(&[
             "-f",
@@ -226,7 +230,7 @@ windows:
   input: { start: end - 2d, end: trigger, start_inclusive: true, end_inclusive: true, index_timestamp: end }
 ";
     place.file("task.yaml", task);
-    let meds = data("cohorts/meds");
+    let meds = data_path("cohorts/meds");
     let query = format!(
         "SELECT count(*) AS n, count_if(index_timestamp == trigger) AS same,
            count_if(\"input.start_summary\"['timestamp_at_start'] == trigger - INTERVAL '2 days') AS before
@@ -251,7 +255,7 @@ windows:
 ";
     place.file("task.yaml", task);
     let rows = |folder: &str| {
-        let folder = data(folder);
+        let folder = data_path(folder);
         place.ok(&["-f", "csv", "-c", &format!("SELECT subject_id, trigger, label FROM meds_cohort('{folder}', 'task.yaml') ORDER BY 1, 2")])
     };
     let found = rows("synthea-meds");
@@ -262,7 +266,7 @@ windows:
 #[test]
 fn faults_of_a_configuration_are_named_with_their_line() {
     let place = Place::new();
-    let meds = data("cohorts/meds");
+    let meds = data_path("cohorts/meds");
     for (old, new, expected) in [
         (
             "_ANY_EVENT: (2, None)",

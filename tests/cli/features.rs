@@ -6,15 +6,15 @@ use super::*;
 
 const CHOICE: &str = "prefixes => ['LAB//', 'DRUG//'], codes => ['VISIT_START//OUTPATIENT'], windows => ['90d', 'all']";
 
-fn from(options: &str) -> String {
-    let meds = data("synthea-meds");
+fn format_from(options: &str) -> String {
+    let meds = data_path("synthea-meds");
     format!("meds_features('{meds}', '{meds}/labels', {options})")
 }
 
 #[test]
 fn features_equal_a_query_over_meds_asof() {
     let place = Place::new();
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let ours = format!(
         r#"SELECT subject_id, prediction_time,
              "VISIT_START//OUTPATIENT/all/count" AS visits, "LAB//*/90d/count" AS labs,
@@ -22,7 +22,7 @@ fn features_equal_a_query_over_meds_asof() {
              CAST("LAB//*/90d/mean" AS REAL) AS mean, "LAB//*/90d/min" AS least, "LAB//*/90d/max" AS most,
              "LAB//*/all/last" AS last, "DRUG//*/all/count" AS drugs
            FROM {} ORDER BY 1, 2"#,
-        from(&format!(
+        format_from(&format!(
             "{CHOICE}, aggregates => ['count', 'value_count', 'mean', 'min', 'max', 'last']"
         ))
     );
@@ -54,7 +54,7 @@ fn features_equal_a_query_over_meds_asof() {
 #[test]
 fn features_do_not_depend_on_partitions_and_batches() {
     let place = Place::new();
-    let query = format!("SELECT * FROM {} ORDER BY row", from(CHOICE));
+    let query = format!("SELECT * FROM {} ORDER BY row", format_from(CHOICE));
     let mut results = Vec::new();
     for (partitions, size) in [(1, 8192), (4, 8192), (3, 7)] {
         let set = format!(
@@ -64,15 +64,19 @@ fn features_do_not_depend_on_partitions_and_batches() {
     }
     assert_eq!(results[0], results[1]);
     assert_eq!(results[0], results[2]);
-    let counted =
-        place.ok(&["-f", "csv", "-c", &format!("SELECT count(*) AS n FROM {}", from(CHOICE))]);
+    let counted = place.ok(&[
+        "-f",
+        "csv",
+        "-c",
+        &format!("SELECT count(*) AS n FROM {}", format_from(CHOICE)),
+    ]);
     assert_eq!(counted, "n\n1715\n");
 }
 
 #[test]
 fn features_are_written_as_tables_and_sparse_files() {
     let place = Place::new();
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let labels = format!("{meds}/labels");
     let args = |out: &'static str| {
         let prefixes = ["--prefix", "LAB//", "--prefix", "DRUG//", "--windows", "90d,all"];
@@ -86,7 +90,7 @@ fn features_are_written_as_tables_and_sparse_files() {
     );
     let of_sql = count(&format!(
         "SELECT count(*) AS n, max(row) AS last, sum(\"LAB//*/all/count\") AS labs FROM {}",
-        from("prefixes => ['LAB//', 'DRUG//'], windows => ['90d', 'all']")
+        format_from("prefixes => ['LAB//', 'DRUG//'], windows => ['90d', 'all']")
     ));
     assert_eq!(columns, of_sql);
     // Rows are in the order of the labels.
@@ -101,14 +105,14 @@ fn features_are_written_as_tables_and_sparse_files() {
     );
     let of_sql = count(&format!(
         "SELECT count(*) AS n, count(DISTINCT row) AS rows, sum(value) AS sum FROM ragged_explode((SELECT row, value FROM {}))",
-        from("prefixes => ['LAB//', 'DRUG//'], windows => ['90d', 'all'], form => 'sparse'")
+        format_from("prefixes => ['LAB//', 'DRUG//'], windows => ['90d', 'all'], form => 'sparse'")
     ));
     assert_eq!(values, of_sql);
     assert_eq!(count("SELECT count(*) AS n FROM 'sparse/features.parquet'"), "n\n28\n");
     assert_eq!(count("SELECT count(*) AS n FROM 'sparse/labels.parquet'"), "n\n1715\n");
     let names = count(&format!(
         "SELECT name FROM {} LIMIT 2",
-        from("prefixes => ['LAB//'], windows => ['90d', 'all'], form => 'names'")
+        format_from("prefixes => ['LAB//'], windows => ['90d', 'all'], form => 'names'")
     ));
     assert_eq!(names, "name\nLAB//*/90d/count\nLAB//*/90d/sum\n");
 
@@ -124,7 +128,7 @@ fn features_are_written_as_tables_and_sparse_files() {
 #[test]
 fn wrong_arguments_of_features_are_named() {
     let place = Place::new();
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let labels = format!("{meds}/labels");
     for (more, expected) in [
         (["--windows", "1y"], "write a number of days"),
@@ -148,7 +152,7 @@ fn wrong_arguments_of_features_are_named() {
         ("form => 'wide'", "'names'"),
         ("aggregates => []", "aggregates"),
     ] {
-        let err = place.fails(1, &["-c", &format!("FROM {}", from(options))]);
+        let err = place.fails(1, &["-c", &format!("FROM {}", format_from(options))]);
         assert!(err.contains(expected), "{options}: {err}");
     }
     let err = place.fails(1, &["features", &meds, "--labels", &labels, "-o", "all.parquet"]);
@@ -158,7 +162,7 @@ fn wrong_arguments_of_features_are_named() {
 #[test]
 fn codes_that_do_not_occur_are_named() {
     let place = Place::new();
-    let (meds, out) = (data("synthea-meds"), place.path("f.parquet"));
+    let (meds, out) = (data_path("synthea-meds"), place.path("f.parquet"));
     let labels = format!("{meds}/labels");
     let args = ["features", &meds, "--labels", &labels, "--code", "NOPE", "--prefix", "NEVER//"];
     let more = ["--code", "MEDS_BIRTH", "-o", out.to_str().unwrap()];

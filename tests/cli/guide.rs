@@ -8,13 +8,13 @@ use super::*;
 
 const RECIPES: &str = "docs/guide/recipes.md";
 
-fn root(path: &str) -> PathBuf {
+fn root_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 /// Returns the files of a folder of the repository with this extension, by name.
 fn list_files(folder: &str, extension: &str) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = fs::read_dir(root(folder))
+    let mut files: Vec<PathBuf> = fs::read_dir(root_path(folder))
         .unwrap()
         .map(|f| f.unwrap().path())
         .filter(|p| p.extension().is_some_and(|e| e == extension))
@@ -27,7 +27,7 @@ fn list_files(folder: &str, extension: &str) -> Vec<PathBuf> {
 fn make_clone() -> Place {
     let place = Place::new();
     for folder in ["sql", "tests"] {
-        std::os::unix::fs::symlink(root(folder), place.path(folder)).unwrap();
+        std::os::unix::fs::symlink(root_path(folder), place.path(folder)).unwrap();
     }
     place
 }
@@ -40,7 +40,7 @@ fn show_results(place: &Place, sql: &str) -> String {
 }
 
 /// Writes `now` if answers are blessed, and else adds `file` to `outdated` if it holds anything else.
-fn compare(file: &Path, now: &str, outdated: &mut Vec<String>) {
+fn compare_file(file: &Path, now: &str, outdated: &mut Vec<String>) {
     if std::env::var_os("SERRATE_BLESS").is_some() {
         fs::write(file, now).unwrap();
         return;
@@ -66,13 +66,13 @@ fn compare(file: &Path, now: &str, outdated: &mut Vec<String>) {
 fn the_thirty_questions_have_the_recorded_answers() {
     let place = make_clone();
     let scripts = list_files("sql/questions", "sql");
-    let page = fs::read_to_string(root(RECIPES)).unwrap();
+    let page = fs::read_to_string(root_path(RECIPES)).unwrap();
     let mut recipes = page.split("\n## ").next().unwrap().to_string();
     let mut outdated = Vec::new();
     let mut questions = 0;
     for script in &scripts {
         let answer = place.ok(&[&script.display().to_string(), "-f", "csv"]);
-        compare(&script.with_extension("csv"), &answer, &mut outdated);
+        compare_file(&script.with_extension("csv"), &answer, &mut outdated);
 
         let (number, name) = script.file_stem().unwrap().to_str().unwrap().split_once('_').unwrap();
         // A letter marks a variant of the question before it, as in `08b`.
@@ -100,7 +100,7 @@ fn the_thirty_questions_have_the_recorded_answers() {
         ));
     }
     assert_eq!(questions, 30, "{scripts:?}");
-    compare(&root(RECIPES), &recipes, &mut outdated);
+    compare_file(&root_path(RECIPES), &recipes, &mut outdated);
     assert!(outdated.is_empty(), "{}", outdated.join("\n"));
 }
 
@@ -227,7 +227,7 @@ fn the_pages_of_the_guide_show_what_their_blocks_print() {
     let mut outdated = Vec::new();
     for page in pages.iter().filter(|p| !p.ends_with(RECIPES)) {
         let text = fs::read_to_string(page).unwrap();
-        compare(page, &rerun_page(&text), &mut outdated);
+        compare_file(page, &rerun_page(&text), &mut outdated);
     }
     assert!(outdated.is_empty(), "{}", outdated.join("\n"));
 }

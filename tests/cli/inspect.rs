@@ -73,7 +73,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     let place = Place::new();
     let json =
         |args: &[&str]| -> serde_json::Value { serde_json::from_str(&place.ok(args)).unwrap() };
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let report = json(&["inspect", &meds, "--json"]);
     let names = |list: &serde_json::Value| -> Vec<String> {
         let list = list.as_array().unwrap().iter();
@@ -119,7 +119,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
         "SELECT count(*), count(numeric_value) FROM 'MEDS/data/**/*.parquet' WHERE code == 'LAB//29463-7//kg'",
     );
     assert_eq!([count(weight), weight["values"].as_u64().unwrap()].to_vec(), counted);
-    let tiny = data("tiny-meds");
+    let tiny = data_path("tiny-meds");
     let described = json(&["inspect", &tiny, "--json", "--codes", "100"]);
     let texts =
         described["codes"].as_array().unwrap().iter().filter(|c| c["description"].is_string());
@@ -136,7 +136,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     }
 
     // Tensors are inspected as the rows that they hold.
-    let cohort = data("synthea-meds-torch-data");
+    let cohort = data_path("synthea-meds-torch-data");
     let report = json(&["inspect", &cohort, "--json"]);
     assert_eq!(report["format"], "meds-torch-data");
     assert_eq!(report["splits"][1], *train);
@@ -154,7 +154,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
 #[test]
 fn inspect_describes_a_folder_of_batches() {
     let place = Place::new();
-    let cohort = data("synthea-meds-torch-data");
+    let cohort = data_path("synthea-meds-torch-data");
     place.ok(&["batches", &cohort, "--batch", "8", "--len", "32", "-o", "train"]);
     let out = place.ok(&["inspect", "train"]);
     for expected in ["train: training batches", "in 4 batches", "items: 28", "code"] {
@@ -180,7 +180,7 @@ fn inspect_draws_histograms_in_80_columns() {
         let start = text.find("\n\nevents per subject").or_else(|| text.find("\n\nelements of"));
         text[start.unwrap_or_else(|| panic!("{text}"))..].to_owned()
     };
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     for (locale, bar) in [("en_US.UTF-8", '█'), ("C", '#')] {
         let text = draw(&meds, locale);
         for title in [
@@ -205,7 +205,7 @@ fn inspect_draws_histograms_in_80_columns() {
 #[test]
 fn charts_are_as_wide_as_the_terminal() {
     let place = Place::new();
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     for (columns, width) in [("20", 40), ("60", 60), ("100", 100), ("300", 120)] {
         let mut command = place.command();
         let output = command.env("COLUMNS", columns).args(["inspect", &meds]).output().unwrap();

@@ -11,7 +11,7 @@ use super::*;
 #[test]
 fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
     let place = Place::new();
-    let meds = data("tiny-meds");
+    let meds = data_path("tiny-meds");
     let said = place.run(&["convert", &meds, "one.nrt"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.out.contains("codes to one.codes.parquet"), "{}", said.out);
@@ -40,14 +40,14 @@ fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
     );
     // Tokens of another data set mean other codes, so each file has its own vocabulary.
     let codes = fs::read(place.path("one.codes.parquet")).unwrap();
-    place.ok(&["convert", &data("synthea-meds"), "two.nrt"]);
+    place.ok(&["convert", &data_path("synthea-meds"), "two.nrt"]);
     assert!(place.exists("two.codes.parquet"));
     assert_eq!(fs::read(place.path("one.codes.parquet")).unwrap(), codes);
     let err = place.fails(1, &["convert", &meds, "one.nrt"]);
     assert!(err.contains("exists"), "{err}");
     place.ok(&["convert", &meds, "out", "--to", "nrt", "--overwrite"]);
     fs::copy(place.path("one.nrt"), place.path("out/data/older.nrt")).unwrap();
-    let other = data("synthea-meds");
+    let other = data_path("synthea-meds");
     let err = place.fails(1, &["convert", &other, "out", "--to", "nrt", "--overwrite"]);
     assert!(err.contains("older.nrt") || err.contains("data/"), "{err}");
     assert!(err.contains("the codes of another data set"), "{err}");
@@ -58,7 +58,7 @@ fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
 #[test]
 fn meds_is_inspected_densified_and_kept_whole_in_parquet() {
     let place = Place::new();
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let json: serde_json::Value =
         serde_json::from_str(&place.ok(&["inspect", &meds, "--json"])).unwrap();
     assert_eq!((json["format"].as_str(), json["files"].as_u64()), (Some("MEDS"), Some(4)));
@@ -123,7 +123,7 @@ fn a_subject_in_two_shards_is_refused_by_name() {
 #[test]
 fn meds_becomes_a_cohort_that_is_checked_and_read_in_sql() {
     let place = Place::new();
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let said = place.run(&["convert", &meds, "cohort", "--to", "meds-torch-data", "--normalize"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::*;
 
 /// Returns the names in a folder, including hidden ones.
-fn names(folder: &Path) -> Vec<String> {
+fn list_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =
         entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -15,14 +15,14 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn spawn(place: &Place, args: &[&str]) -> Child {
+fn spawn_command(place: &Place, args: &[&str]) -> Child {
     let mut command = place.command();
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
 #[cfg(unix)]
-fn signal(child: &Child, name: &str) {
+fn send_signal(child: &Child, name: &str) {
     let id = child.id().to_string();
     assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
 }
@@ -49,14 +49,14 @@ fn inserts_of_two_processes_are_all_there() {
         format!("{DOK}\n{}", inserts.join("\n"))
     };
     place.file("1.sql", script(1)).file("2.sql", script(2));
-    let children = [spawn(&place, &["1.sql"]), spawn(&place, &["2.sql"])];
+    let children = [spawn_command(&place, &["1.sql"]), spawn_command(&place, &["2.sql"])];
     for child in children {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let count = place.ok(&["-f", "csv", "-c", &format!("{DOK} SELECT count(*) AS n FROM m")]);
     assert_eq!(count, format!("n\n{}\n", 2 * EACH + 1));
-    assert_eq!(names(place.0.path()), ["1.sql", "2.sql", "m.safetensors"]);
+    assert_eq!(list_names(place.0.path()), ["1.sql", "2.sql", "m.safetensors"]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn updates_of_two_processes_are_all_there() {
     // The length of the file stays the same.
     let script = format!("{DOK}\n{}", "UPDATE m SET v = v + 1;\n".repeat(EACH));
     place.file("u.sql", script);
-    for child in [spawn(&place, &["u.sql"]), spawn(&place, &["u.sql"])] {
+    for child in [spawn_command(&place, &["u.sql"]), spawn_command(&place, &["u.sql"])] {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -82,7 +82,7 @@ fn folders_of_others_stay() {
     place.file(".serrate-1-0.tmp/out.csv", "precious");
     place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'x.csv'"]);
     assert_eq!(fs::read(place.path(".serrate-1-0.tmp/out.csv")).unwrap(), b"precious");
-    assert_eq!(names(place.0.path()), [".serrate-1-0.tmp", "x.csv"]);
+    assert_eq!(list_names(place.0.path()), [".serrate-1-0.tmp", "x.csv"]);
 }
 
 #[test]
@@ -141,22 +141,24 @@ fn what_killed_writers_leave_is_gone_after_the_next_one() {
         ),
     ] {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let mut child = spawn(&place, &args);
+        let mut child = spawn_command(&place, &args);
         wait_until("a temporary file", || {
-            names(place.0.path()).iter().any(|n| n.ends_with(".tmp"))
+            list_names(place.0.path()).iter().any(|n| n.ends_with(".tmp"))
         });
-        signal(&child, "-KILL");
+        send_signal(&child, "-KILL");
         child.wait().unwrap();
-        assert!(names(place.0.path()).iter().any(|n| n.starts_with(".serrate-")));
+        assert!(list_names(place.0.path()).iter().any(|n| n.starts_with(".serrate-")));
         place.ok(&["-c", next]);
-        assert!(!names(place.0.path()).iter().any(|n| n.starts_with('.')), "{args:?}");
+        assert!(!list_names(place.0.path()).iter().any(|n| n.starts_with('.')), "{args:?}");
     }
     // Files that a living process writes are kept.
-    let mut living = spawn(&place, &["-c", &format!("COPY ({endless}) TO 'z.csv'")]);
-    wait_until("a temporary file", || names(place.0.path()).iter().any(|n| n.ends_with(".tmp")));
+    let mut living = spawn_command(&place, &["-c", &format!("COPY ({endless}) TO 'z.csv'")]);
+    wait_until("a temporary file", || {
+        list_names(place.0.path()).iter().any(|n| n.ends_with(".tmp"))
+    });
     place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'w.csv'"]);
-    assert!(names(place.0.path()).iter().any(|n| n.ends_with(".tmp")));
-    signal(&living, "-KILL");
+    assert!(list_names(place.0.path()).iter().any(|n| n.ends_with(".tmp")));
+    send_signal(&living, "-KILL");
     living.wait().unwrap();
 }
 
@@ -174,24 +176,24 @@ fn shards_appear_together() {
         let args =
             [vec!["generate", "--patients", "20000", "--shards", "40", "-o", out], more].concat();
         for pause in [30, 60, 120, 240] {
-            let mut child = spawn(&place, &args);
+            let mut child = spawn_command(&place, &args);
             std::thread::sleep(Duration::from_millis(pause));
-            signal(&child, "-KILL");
+            send_signal(&child, "-KILL");
             let ended = child.wait().unwrap();
             assert!(!ended.success(), "made for a slower machine");
             let folder = place.path(out);
             let visible = |n: &String| !n.starts_with('.') && n != "kept.txt";
-            let shards = if folder.exists() { names(&folder) } else { Vec::new() };
+            let shards = if folder.exists() { list_names(&folder) } else { Vec::new() };
             assert_eq!(shards.iter().filter(|n| visible(n)).count(), 0, "{out} {pause}");
         }
         let args =
             [vec!["generate", "--patients", "400", "--shards", "4", "-o", out], args[7..].to_vec()]
                 .concat();
         place.ok(&args);
-        assert!(!names(&place.path(out)).iter().any(|n| n.starts_with('.')), "{out}");
+        assert!(!list_names(&place.path(out)).iter().any(|n| n.starts_with('.')), "{out}");
     }
-    assert!(!names(place.0.path()).iter().any(|n| n.starts_with('.')));
-    assert_eq!(names(&place.path("new")), ["0.nrt", "1.nrt", "2.nrt", "3.nrt"]);
+    assert!(!list_names(place.0.path()).iter().any(|n| n.starts_with('.')));
+    assert_eq!(list_names(&place.path("new")), ["0.nrt", "1.nrt", "2.nrt", "3.nrt"]);
     assert_eq!(fs::read(place.path("there/kept.txt")).unwrap(), b"kept");
 }
 
@@ -204,11 +206,11 @@ const JOIN: &str = "CREATE TABLE t AS SELECT value % 3 AS k FROM generate_series
 fn signals_end_a_join_at_once() {
     let place = Place::new();
     for (name, code) in [("-INT", 130), ("-TERM", 143)] {
-        let mut child = spawn(&place, &["-c", JOIN]);
+        let mut child = spawn_command(&place, &["-c", JOIN]);
         std::thread::sleep(Duration::from_secs(2));
         assert!(child.try_wait().unwrap().is_none());
         let start = Instant::now();
-        signal(&child, name);
+        send_signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(code), "{name}");
         assert!(start.elapsed() < Duration::from_secs(1), "{name}: {:?}", start.elapsed());
     }
@@ -218,12 +220,12 @@ fn signals_end_a_join_at_once() {
 #[test]
 fn in_the_shell_an_interrupt_ends_the_statement_and_the_second_one_the_process() {
     let place = Place::new();
-    let mut child = spawn(&place, &["-i", "-f", "csv"]);
+    let mut child = spawn_command(&place, &["-i", "-f", "csv"]);
     let mut input = child.stdin.take().unwrap();
     writeln!(input, "CREATE TABLE kept AS SELECT 7 AS a;").unwrap();
     writeln!(input, "{JOIN}").unwrap();
     std::thread::sleep(Duration::from_secs(3));
-    signal(&child, "-INT");
+    send_signal(&child, "-INT");
     writeln!(input, "SELECT a + 1 AS b FROM kept;").unwrap();
     drop(input);
     let output = child.wait_with_output().unwrap();
@@ -239,16 +241,16 @@ fn the_second_interrupt_ends_what_does_not_yield() {
     // One batch of the join makes 10^10 pairs and returns none of them.
     let join = "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 3000000); \
         SELECT count(*) FROM t a JOIN t b ON a.v % 1 = b.v % 1 AND a.v + b.v < 0;";
-    let mut child = spawn(&place, &["-i"]);
+    let mut child = spawn_command(&place, &["-i"]);
     let mut input = child.stdin.take().unwrap();
     writeln!(input, "{join}").unwrap();
     std::thread::sleep(Duration::from_secs(4));
     assert!(child.try_wait().unwrap().is_none());
     let start = Instant::now();
-    signal(&child, "-INT");
+    send_signal(&child, "-INT");
     std::thread::sleep(Duration::from_millis(300));
     if child.try_wait().unwrap().is_none() {
-        signal(&child, "-INT");
+        send_signal(&child, "-INT");
     }
     drop(input);
     child.wait().unwrap();
@@ -285,7 +287,7 @@ fn damaged_files_are_errors_of_one_statement() {
 #[test]
 fn numbers_that_no_machine_can_do_are_refused_before_anything_starts() {
     let place = Place::new();
-    let cohort = data("synthea-meds-torch-data");
+    let cohort = data_path("synthea-meds-torch-data");
     let huge = "18446744073709551615";
     let batches = |more: &[&'static str]| {
         let args = ["batches", &cohort, "--batch", "4", "--len", "8", "-o", "out"];
@@ -309,13 +311,13 @@ fn numbers_that_no_machine_can_do_are_refused_before_anything_starts() {
         assert!(err.contains("invalid value"), "{args:?}: {err}");
         assert!(start.elapsed() < Duration::from_secs(2), "{args:?}");
     }
-    assert!(names(place.0.path()).is_empty());
+    assert!(list_names(place.0.path()).is_empty());
 }
 
 #[test]
 fn copy_writes_what_minus_o_writes() {
     let place = Place::new();
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let queries = [
         "SELECT value AS id, [value, NULL] AS x, {'a': [value], 'b': 'q\"'} AS s FROM generate_series(1, 5)".to_owned(),
         // Codes are dictionaries from several shards.
@@ -429,7 +431,7 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
         assert!(first.contains(name) && !err.contains("bug in DataFusion"), "{args:?}: {err}");
         assert!(err.contains("too large") || err.contains("disk may be full"), "{args:?}: {err}");
         assert_eq!(fs::read(place.path(file)).unwrap(), b"old", "{args:?}");
-        assert_eq!(names(&place.path("out")), [name], "{args:?}");
+        assert_eq!(list_names(&place.path("out")), [name], "{args:?}");
         fs::remove_file(place.path(file)).unwrap();
     }
     // An error of the query is reported as such.
@@ -453,7 +455,7 @@ const SILENT: [&str; 4] = [
 fn one_interrupt_ends_joins_that_show_nothing() {
     let place = Place::new();
     for join in SILENT {
-        let mut child = spawn(&place, &["-i", "-f", "csv"]);
+        let mut child = spawn_command(&place, &["-i", "-f", "csv"]);
         let mut input = child.stdin.take().unwrap();
         writeln!(input, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 150000);")
             .unwrap();
@@ -463,7 +465,7 @@ fn one_interrupt_ends_joins_that_show_nothing() {
         std::thread::sleep(Duration::from_secs(4));
         assert!(child.try_wait().unwrap().is_none(), "{join}: made for a slower machine");
         let start = Instant::now();
-        signal(&child, "-INT");
+        send_signal(&child, "-INT");
         let output = child.wait_with_output().unwrap();
         let took = start.elapsed();
         let (out, err) =
@@ -486,11 +488,11 @@ fn an_interrupt_does_not_wait_for_a_kernel() {
         "SELECT sum(ragged_sum(ragged_sort(ragged_pad(x, [25000000])))) FROM (SELECT [random()] AS x FROM generate_series(1, 8))",
         "SELECT ragged_sum(ragged_sort(ragged_pad([3.0, 1.0], [120000000])))",
     ] {
-        let mut child = spawn(&place, &["-c", slow]);
+        let mut child = spawn_command(&place, &["-c", slow]);
         std::thread::sleep(Duration::from_millis(1500));
         assert!(child.try_wait().unwrap().is_none(), "{slow}: made for a slower machine");
         let start = Instant::now();
-        signal(&child, "-INT");
+        send_signal(&child, "-INT");
         assert_eq!(child.wait().unwrap().code(), Some(130), "{slow}");
         assert!(start.elapsed() < Duration::from_millis(1800), "{slow}: {:?}", start.elapsed());
     }
@@ -508,7 +510,7 @@ fn flipped_bits_are_errors_or_tables_in_little_time_and_memory() {
     let streamed =
         place.command().args(["-c", "SELECT 1 AS id, [1, 2] AS x", "-f", "arrow"]).output();
     place.file("g.arrow", streamed.unwrap().stdout);
-    fs::copy(Path::new(&data("tiny-dok")).join("m.safetensors"), place.path("f.safetensors"))
+    fs::copy(Path::new(&data_path("tiny-dok")).join("m.safetensors"), place.path("f.safetensors"))
         .unwrap();
     for name in ["f.arrow", "g.arrow", "f.parquet", "f.nrt", "f.ndjson", "f.safetensors"] {
         let good = fs::read(place.path(name)).unwrap();
@@ -552,7 +554,7 @@ fn flipped_bits_are_errors_or_tables_in_little_time_and_memory() {
 #[cfg(unix)]
 fn end_process(child: &mut Child, name: &str) -> (Option<i32>, Duration) {
     let start = Instant::now();
-    signal(child, name);
+    send_signal(child, name);
     let code = child.wait().unwrap().code();
     (code, start.elapsed())
 }
@@ -582,10 +584,10 @@ fn terminated_writers_leave_nothing() {
     for (i, args) in cases.iter().enumerate() {
         fs::create_dir_all(place.path("out")).unwrap();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let mut child = spawn(&place, &args);
+        let mut child = spawn_command(&place, &args);
         let is_temporary = |n: &String| n.starts_with(".serrate-");
         wait_until(&format!("a temporary file of {args:?}"), || {
-            let at = |folder: &str| names(&place.path(folder)).iter().any(is_temporary);
+            let at = |folder: &str| list_names(&place.path(folder)).iter().any(is_temporary);
             at("out") || at("") || child.try_wait().unwrap().is_some()
         });
         std::thread::sleep(Duration::from_millis(100));
@@ -593,8 +595,8 @@ fn terminated_writers_leave_nothing() {
         let (code, time) = end_process(&mut child, name);
         assert_eq!(code, Some(expected), "{args:?}");
         assert!(time < Duration::from_millis(1200), "{args:?} {name}: {time:?}");
-        assert_eq!(names(&place.path("out")), Vec::<String>::new(), "{args:?}");
-        assert!(!names(place.0.path()).iter().any(is_temporary), "{args:?}");
+        assert_eq!(list_names(&place.path("out")), Vec::<String>::new(), "{args:?}");
+        assert!(!list_names(place.0.path()).iter().any(is_temporary), "{args:?}");
     }
 }
 
@@ -632,6 +634,6 @@ fn terminated_readers_leave_nothing() {
         let (code, time) = end_process(&mut child, "-TERM");
         assert_eq!(code, Some(143), "{args:?}");
         assert!(time < Duration::from_millis(1200), "{args:?}: {time:?}");
-        assert_eq!(names(&place.path("tmp")), Vec::<String>::new(), "{args:?}");
+        assert_eq!(list_names(&place.path("tmp")), Vec::<String>::new(), "{args:?}");
     }
 }

@@ -16,20 +16,20 @@ fn write_page(place: &Place, source: &str, more: &[&str]) -> String {
 }
 
 /// Returns the text of the page from `from` up to `to`.
-fn between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
+fn find_between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
     let start = page.find(from).unwrap_or_else(|| panic!("no {from}")) + from.len();
     let end = page[start..].find(to).unwrap_or_else(|| panic!("no {to}"));
     &page[start..start + end]
 }
 
-fn section<'a>(page: &'a str, name: &str) -> &'a str {
-    between(page, &format!("<section id=\"{name}\">"), "</section>")
+fn find_section<'a>(page: &'a str, name: &str) -> &'a str {
+    find_between(page, &format!("<section id=\"{name}\">"), "</section>")
 }
 
 /// Returns the content of all cells of the table with this caption, by row, without the header.
-fn table(page: &str, caption: &str) -> Vec<Vec<String>> {
-    let body = between(page, &format!("<caption>{caption}</caption>"), "</table>");
-    let body = between(body, "<tbody role=\"rowgroup\">", "</tbody>");
+fn read_table(page: &str, caption: &str) -> Vec<Vec<String>> {
+    let body = find_between(page, &format!("<caption>{caption}</caption>"), "</table>");
+    let body = find_between(body, "<tbody role=\"rowgroup\">", "</tbody>");
     body.split("<tr ").skip(1).map(|row| row.split("</t").filter_map(cell_text).collect()).collect()
 }
 
@@ -111,13 +111,13 @@ fn check_markup(page: &str) {
 fn the_page_of_meds_data_has_every_section_and_is_the_same_each_time() {
     let place = Place::new();
     for name in ["synthea-meds", "synthea-meds-torch-data", "tiny-meds"] {
-        let page = write_page(&place, &data(name), &[]);
+        let page = write_page(&place, &data_path(name), &[]);
         assert_eq!(list_sections(&page), MEDS_SECTIONS, "{name}");
         assert!(page.contains(&format!("<h1>{name}</h1>")));
         assert!(!page.contains("http://") && !page.contains("https://"), "{name}");
-        assert_eq!(write_page(&place, &data(name), &[]), page, "{name}");
+        assert_eq!(write_page(&place, &data_path(name), &[]), page, "{name}");
     }
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let without = write_page(&place, &meds, &["--no-check", "--codes", "0", "--subjects", "0"]);
     assert_eq!(list_sections(&without), MEDS_SECTIONS[..4]);
     let noted = write_page(&place, &meds, &["--note", "1 < 2", "--subjects", "2"]);
@@ -128,7 +128,7 @@ fn the_page_of_meds_data_has_every_section_and_is_the_same_each_time() {
 #[test]
 fn the_numbers_are_those_of_sql() {
     let place = Place::new();
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let page = write_page(&place, &meds, &["--codes", "7"]);
     let sql = |question: &str| -> Vec<Vec<String>> {
         let out =
@@ -137,7 +137,7 @@ fn the_numbers_are_those_of_sql() {
     };
     let plain = |text: &str| text.replace(',', "");
 
-    let lengths = section(&page, "lengths");
+    let lengths = find_section(&page, "lengths");
     let mut totals = Vec::new();
     for (title, length) in [
         ("events per subject", "ragged_lengths(code, 1)"),
@@ -148,7 +148,7 @@ fn the_numbers_are_those_of_sql() {
             .iter()
             .map(|row| row[0].parse().unwrap())
             .collect();
-        let bins = table(lengths, title);
+        let bins = read_table(lengths, title);
         assert!(bins.len() > 4, "{title}");
         for bin in bins {
             let (low, high) = bin[0].split_once('–').unwrap_or((&bin[0], &bin[0]));
@@ -160,8 +160,8 @@ fn the_numbers_are_those_of_sql() {
         totals = all;
     }
 
-    let padding = section(&page, "padding");
-    let cuts = table(padding, "cuts of measurements per subject");
+    let padding = find_section(&page, "padding");
+    let cuts = read_table(padding, "cuts of measurements per subject");
     assert_eq!(cuts.last().unwrap()[1], "100.0%");
     let (lists, all) = (totals.len() as f64, totals.iter().sum::<f64>());
     for cut in &cuts {
@@ -177,7 +177,7 @@ fn the_numbers_are_those_of_sql() {
         assert_eq!(plain(&cut[4]), (lists * at).to_string());
     }
 
-    let columns = table(&page, "Columns, one row per subject");
+    let columns = read_table(&page, "Columns, one row per subject");
     let value = columns.iter().find(|c| c[0] == "numeric_value").unwrap();
     let counted = sql("SELECT count(*), count(v), min(v), max(v), count(DISTINCT v)
          FROM (SELECT unnest(ragged_flatten(numeric_value)) AS v FROM MEDS)");
@@ -194,7 +194,7 @@ fn the_numbers_are_those_of_sql() {
         assert!((shown - exact).abs() <= exact.abs() * 1e-3, "{percent} %: {shown} {exact}");
     }
 
-    let codes = table(&page, "Most frequent codes");
+    let codes = read_table(&page, "Most frequent codes");
     let all = sql(
         "SELECT code, count(*) FROM (SELECT unnest(ragged_flatten(code)) AS code FROM MEDS
          UNION ALL SELECT unnest(static_code) FROM MEDS) GROUP BY code ORDER BY count(*) DESC, code LIMIT 7",
@@ -205,7 +205,7 @@ fn the_numbers_are_those_of_sql() {
     }
     let timed = sql("SELECT sum(array_length(ragged_flatten(code))) FROM MEDS");
     assert_eq!(plain(&codes[7][1]), timed[0][0]);
-    assert_eq!(section(&page, "codes").matches("class=\"spark\"").count(), 8);
+    assert_eq!(find_section(&page, "codes").matches("class=\"spark\"").count(), 8);
 }
 
 #[test]
@@ -215,12 +215,12 @@ fn plain_tables_have_the_sections_of_what_they_hold() {
     let page = write_page(&place, "x.nrt", &[]);
     assert_eq!(list_sections(&page), ["overview", "lengths", "padding", "columns"]);
     // The lengths are 2, 0, 1 on axis 1 and 3, 0, 2 on axis 2; the rows have 3, 0 and 2 elements.
-    let lists = table(&page, "elements of axis 1 per row");
+    let lists = read_table(&page, "elements of axis 1 per row");
     assert_eq!(lists, [["0", "1", "33.3%"], ["1", "1", "33.3%"], ["2", "1", "33.3%"]]);
-    let cuts = table(&page, "cuts of elements of axis 2 per row");
+    let cuts = read_table(&page, "cuts of elements of axis 2 per row");
     assert_eq!(cuts[0], ["1", "40.0%", "66.7%", "33.3%", "3"]);
     assert_eq!(cuts.last().unwrap(), &["3", "100.0%", "0.00%", "44.4%", "9"]);
-    let columns = table(&page, "Columns, one row per row");
+    let columns = read_table(&page, "Columns, one row per row");
     let t = columns.iter().find(|c| c[0] == "t").unwrap();
     assert_eq!(t[3..13], ["3", "0", "33.3%", "0", "2", "1.5", "1.5", "1.5", "2", "2"]);
 
@@ -238,7 +238,7 @@ fn plain_tables_have_the_sections_of_what_they_hold() {
             if name == "x.ndjson" { &["--schema", "time=timestamp[]"] } else { &[] };
         let page = write_page(&place, name, more);
         assert_eq!(list_sections(&page), MEDS_SECTIONS[..6], "{name}");
-        let codes = table(&page, "Most frequent codes");
+        let codes = read_table(&page, "Most frequent codes");
         assert_eq!(codes[0][..3], ["X//1", "2", "50.0%"], "{name}");
         assert_eq!(codes[3][..2], ["all codes with a time", "4"], "{name}");
         assert!(page.contains("<h3>name a</h3>"), "{name}");
@@ -250,11 +250,11 @@ fn plain_tables_have_the_sections_of_what_they_hold() {
         fs::copy(place.path("x.parquet"), folder.join(format!("{i}.parquet"))).unwrap();
     }
     let page = write_page(&place, "shards", &[]);
-    assert_eq!(table(&page, "Most frequent codes")[0][..2], ["X//1", "6"]);
+    assert_eq!(read_table(&page, "Most frequent codes")[0][..2], ["X//1", "6"]);
     let sql = "COPY (SELECT * FROM (VALUES (1, [1, 2], [5]), (2, [3], [6, 7, 8])) AS t(id, a, b)) TO 'y.parquet'";
     place.ok(&["-c", sql]);
     let page = write_page(&place, "y.parquet", &[]);
-    assert_eq!(section(&page, "columns").matches("<table ").count(), 2);
+    assert_eq!(find_section(&page, "columns").matches("<table ").count(), 2);
 
     // A flat table has no lists.
     place
@@ -271,7 +271,7 @@ fn rounded_quantiles_look_rounded() {
         FROM generate_series(0, 69999)) TO 'x.parquet'";
     place.ok(&["-c", sql]);
     let page = write_page(&place, "x.parquet", &[]);
-    let columns = table(&page, "Columns, one row per row");
+    let columns = read_table(&page, "Columns, one row per row");
     let ids = ["&gt;65,536", "10000000", "10120000", "10250000", "10370000", "10489993"];
     assert_eq!(columns[0][7..13], ids);
     let times = ["2001-12-30", "2003-12-29", "2005-12-27"];
@@ -285,7 +285,7 @@ fn rounded_quantiles_look_rounded() {
         "COPY (SELECT 10000000 + value AS id FROM generate_series(0, 6)) TO 'y.parquet'",
     ]);
     let page = write_page(&place, "y.parquet", &[]);
-    let columns = table(&page, "Columns, one row per row");
+    let columns = read_table(&page, "Columns, one row per row");
     assert_eq!(
         columns[0][7..13],
         ["7", "10000000", "10000001", "10000003", "10000005", "10000006"]
@@ -308,24 +308,24 @@ fn batches_are_described_without_their_padding() {
         place.ok(&["-c", &format!("COPY ({select}) {to}")]);
         let page = write_page(&place, name, &["--codes", "5"]);
         assert_eq!(list_sections(&page), BATCH_SECTIONS, "{name}");
-        let lists = table(&page, "elements of axis 1 per item");
+        let lists = read_table(&page, "elements of axis 1 per item");
         let each = ["0", "1", "2", "3"].map(|n| [n, "1", "25.0%"]);
         assert_eq!(lists, each, "{name}");
-        let columns = table(&page, "Columns, one row per item");
+        let columns = read_table(&page, "Columns, one row per item");
         let v = columns.iter().find(|c| c[0] == "v").unwrap();
         let expected = ["6", "16.7%", "16.7%", "0", "3", "1", "1", "2.5", "2.5", "4"];
         assert_eq!(v[3..13], expected, "{name}");
         assert_eq!(columns.iter().find(|c| c[0] == "id").unwrap()[3..5], ["4", "0"], "{name}");
-        let codes = table(&page, "Most frequent codes");
+        let codes = read_table(&page, "Most frequent codes");
         assert_eq!(
             codes,
             [["7", "4", "66.7%"], ["3", "1", "16.7%"], ["5", "1", "16.7%"]],
             "{name}"
         );
         // The first batch has 124 bytes of tensors and the second 88. Each has 36 bytes of padding.
-        let sizes = table(&page, "Padding of each batch");
+        let sizes = read_table(&page, "Padding of each batch");
         let shares: Vec<&str> = sizes.iter().map(|b| b[3].as_str()).collect();
-        let batches = section(&page, "batches");
+        let batches = find_section(&page, "batches");
         if name == "packed" {
             assert_eq!(shares, ["0.00%", "0.00%"]);
             assert!(batches.contains("dim1/cu_seqlens"), "{batches}");
@@ -334,7 +334,7 @@ fn batches_are_described_without_their_padding() {
             assert!(batches.contains("34.0%") && batches.contains("dim1/mask"), "{batches}");
         }
         assert!(batches.contains("v/valid"), "{batches}");
-        let tensors = table(&page, TENSORS);
+        let tensors = read_table(&page, TENSORS);
         assert!(tensors.iter().any(|t| t[0] == "v/valid" && t[3] == "2"), "{tensors:?}");
     }
     place.fails(2, &["report", "padded", "-o", "l.html", "--labels", "x"]);
@@ -346,13 +346,13 @@ fn batches_are_described_without_their_padding() {
         .unwrap();
     let mixed = write_page(&place, "padded", &[]);
     assert_eq!(list_sections(&mixed), ["overview", "columns"]);
-    assert!(section(&mixed, "columns").contains("do not have the same tensors"));
+    assert!(find_section(&mixed, "columns").contains("do not have the same tensors"));
 }
 
 #[test]
 fn padded_and_packed_batches_of_records_are_described_alike() {
     let place = Place::new();
-    let cohort = data("synthea-meds-torch-data");
+    let cohort = data_path("synthea-meds-torch-data");
     for (unit, axes) in [
         ("event", &["events per item", "measurements per event", "static facts per item"][..]),
         ("measurement", &["measurements per item", "static facts per item"][..]),
@@ -364,20 +364,21 @@ fn padded_and_packed_batches_of_records_are_described_alike() {
             let said = place.ok(&[&base[..], option].concat());
             let page = write_page(&place, "train", &[]);
             assert_eq!(list_sections(&page), BATCH_SECTIONS, "{unit} {option:?}");
-            let columns = table(&page, "Columns, one row per item");
-            let facts = table(&page, "Static facts, one list per item");
+            let columns = read_table(&page, "Columns, one row per item");
+            let facts = read_table(&page, "Static facts, one list per item");
             described.push(vec![
-                section(&page, "lengths").to_owned(),
-                section(&page, "codes").to_owned(),
+                find_section(&page, "lengths").to_owned(),
+                find_section(&page, "codes").to_owned(),
                 format!("{columns:?} {facts:?}"),
             ]);
             for title in axes {
-                assert!(!table(&page, title).is_empty(), "{title}");
+                assert!(!read_table(&page, title).is_empty(), "{title}");
             }
             // `batches` writes the share of padding without decimals.
             let (said, _) = said.split_once(" % of it padding").unwrap();
             let said: f64 = said.rsplit([' ', '(']).next().unwrap().parse().unwrap();
-            let shown = between(section(&page, "overview"), "<dt>padding</dt>\n<dd>", "%");
+            let shown =
+                find_between(find_section(&page, "overview"), "<dt>padding</dt>\n<dd>", "%");
             let shown: f64 = shown.parse().unwrap();
             assert!((shown - said).abs() < 0.56, "{unit} {option:?}: {shown} {said}");
         }
@@ -385,7 +386,7 @@ fn padded_and_packed_batches_of_records_are_described_alike() {
             assert_eq!(other, &described[0], "{unit}");
         }
     }
-    let tensors = table(&write_page(&place, "train", &[]), TENSORS);
+    let tensors = read_table(&write_page(&place, "train", &[]), TENSORS);
     assert!(tensors.iter().any(|t| t[0] == "dim1/cu_seqlens" && t[1] == "I32"), "{tensors:?}");
 }
 
@@ -406,7 +407,7 @@ fn data_do_not_become_markup() {
     assert_eq!(page.matches("<script>").count(), 1);
     assert!(!page.contains("<b>") && !page.contains('\u{202e}') && !page.contains("<i>"));
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
-    let codes = table(&page, "Most frequent codes");
+    let codes = read_table(&page, "Most frequent codes");
     assert_eq!(codes[0][..2], ["&lt;script&gt;alert(1)&lt;/script&gt;", "2"]);
     assert_eq!(codes[1][1..2], ["1"]);
 }
@@ -427,23 +428,23 @@ fn nothing_is_described_as_nothing() {
         &place,
         "SELECT NULL::DOUBLE AS x, NULL::BIGINT[] AS y, [NULL::TIMESTAMP] AS time, [NULL::VARCHAR] AS code",
     );
-    let columns = table(&page, "Columns, one row per row");
+    let columns = read_table(&page, "Columns, one row per row");
     assert!(columns.iter().any(|c| c[0] == "x" && c[4] == "100.0%" && c[8] == "–"), "{columns:?}");
     // Empty lists, and numbers that are not finite.
     let page = of(
         &place,
         "SELECT * FROM (VALUES ('NaN'::DOUBLE, []::DOUBLE[]), ('Infinity'::DOUBLE, []::DOUBLE[])) AS t(x, y)",
     );
-    let columns = table(&page, "Columns, one row per row");
+    let columns = read_table(&page, "Columns, one row per row");
     assert_eq!(columns[0][5..9], ["50.0%", "50.0%", "0", "–"], "{columns:?}");
-    assert_eq!(table(&page, "elements of axis 1 per row"), [["0", "2", "100.0%"]]);
+    assert_eq!(read_table(&page, "elements of axis 1 per row"), [["0", "2", "100.0%"]]);
     // Numbers at the ends of their ranges.
     let page = of(
         &place,
         "SELECT * FROM (VALUES (9223372036854775807, 1.7e308, [1]), (-9223372036854775807, -1.7e308, [2]))
          AS t(i, x, time)",
     );
-    let columns = table(&page, "Columns, one row per row");
+    let columns = read_table(&page, "Columns, one row per row");
     assert_eq!(columns[0][8], "-9223372036854775807");
     assert_eq!(columns[0][12], "9223372036854775807");
     assert_eq!(columns[1][12], "1.700e308");

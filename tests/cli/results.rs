@@ -128,7 +128,7 @@ fn a_query_that_fails_prints_no_header() {
 #[test]
 fn tables_fit_the_terminal() {
     let place = Place::new();
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let run = |columns: &str, sql: &str| {
         let output = place.command().env("COLUMNS", columns).args(["-c", sql]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

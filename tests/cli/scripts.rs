@@ -474,7 +474,7 @@ fn the_shell_knows_functions_of_from() {
     {
         assert!(said.err.contains(expected), "{expected}: {}", said.err);
     }
-    let meds = data("synthea-meds");
+    let meds = data_path("synthea-meds");
     let said = place.run_with(&["-i"], &format!(".schema meds('{meds}')\n"));
     assert!(said.out.contains("numeric_value"), "{} {}", said.out, said.err);
 }

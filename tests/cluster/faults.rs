@@ -12,7 +12,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 
 use crate::processes::{
-    Pair, WorkerProcess, create_tables, run_query, start_workers, wait_until_idle,
+    Pair, WorkerProcess, create_tables, run_query, start_pair, start_workers, wait_until_idle,
 };
 
 /// Takes a minute on these machines.
@@ -27,10 +27,7 @@ const LONG: &str = "SELECT count(*), sum(a.subject_id) FROM p a, p b \
 
 /// Starts a statement, sends a signal to one of three workers before its first row, and compares the rows.
 async fn repeats_after(signal: &'static str) {
-    let workers = start_workers(3);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 10_000).await;
+    let (workers, _folder, mut pair) = start_pair(3, 10_000).await;
     assert!(pair.is_divided(LONG).await, "{:?}", pair.cluster.take_notes());
     let there = pair.there.clone();
     let query = tokio::spawn(async move { run_query(&there, LONG).await });
@@ -64,10 +61,7 @@ async fn a_query_runs_again_without_a_stopped_worker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_runs_again_here_if_no_worker_is_left() {
-    let workers = start_workers(2);
-    let folder = tempfile::tempdir().unwrap();
-    let pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 10_000).await;
+    let (workers, _folder, pair) = start_pair(2, 10_000).await;
     let there = pair.there.clone();
     let query = tokio::spawn(async move { run_query(&there, LONG).await });
     tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -85,10 +79,7 @@ async fn a_query_runs_again_here_if_no_worker_is_left() {
 /// Rows that were returned are not returned twice: the statement fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_is_lost_after_the_first_row_is_an_error() {
-    let workers = start_workers(3);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 10_000).await;
+    let (workers, _folder, mut pair) = start_pair(3, 10_000).await;
     let sql = "SELECT a.subject_id, b.x FROM p a, p b WHERE ragged_sum(a.x * b.v) % 7 > 3";
     assert!(pair.is_divided(sql).await, "{:?}", pair.cluster.take_notes());
     let frame = serrate::sql::sql(&pair.there, sql).await.unwrap();
@@ -115,10 +106,7 @@ async fn a_worker_that_is_lost_after_the_first_row_is_an_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_workers_queries_run_here() {
-    let mut workers = start_workers(2);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 100).await;
+    let (mut workers, _folder, mut pair) = start_pair(2, 100).await;
     let address = workers[0].address.clone();
     drop(workers.remove(0));
     let lost = format!("worker {address} cannot be reached");
@@ -220,10 +208,7 @@ async fn other_versions_are_not_used() {
 /// A file appears whole or not at all, also if a worker is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_worker_leaves_no_file() {
-    let workers = start_workers(2);
-    let folder = tempfile::tempdir().unwrap();
-    let pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 10_000).await;
+    let (workers, folder, pair) = start_pair(2, 10_000).await;
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
     // Takes a minute, and returns rows from its start.
@@ -266,10 +251,7 @@ async fn cancel_queries(pair: &Pair, count: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_queries_leave_nothing_on_workers() {
-    let workers = start_workers(2);
-    let folder = tempfile::tempdir().unwrap();
-    let mut pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 10_000).await;
+    let (workers, _folder, mut pair) = start_pair(2, 10_000).await;
     // Buffers and thread stacks grow at first.
     cancel_queries(&pair, 10).await;
     let before = measure_memory(&workers);
@@ -284,10 +266,7 @@ async fn cancelled_queries_leave_nothing_on_workers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_gone_is_named() {
-    let workers = start_workers(2);
-    let folder = tempfile::tempdir().unwrap();
-    let pair = Pair::new(&workers).await;
-    create_tables(&pair, folder.path(), 100).await;
+    let (_workers, folder, pair) = start_pair(2, 100).await;
     let frame =
         serrate::sql::sql(&pair.there, "SELECT sum(ragged_sum(codes)) FROM p").await.unwrap();
     let plan = frame.create_physical_plan().await.unwrap();

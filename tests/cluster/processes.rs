@@ -10,6 +10,7 @@ use datafusion::physical_plan::displayable;
 use datafusion::prelude::SessionContext;
 use serrate::cluster::{ClientConfig, Cluster};
 use serrate::datafusion;
+use tempfile::TempDir;
 
 pub(crate) use crate::worker_process::{
     WorkerProcess, list_addresses, shipped_file, start_workers, wait_until_idle,
@@ -144,6 +145,15 @@ fn show_rows(batches: &[RecordBatch], sorted: bool) -> String {
 pub(crate) fn data_path(path: &str) -> String {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path);
     path.display().to_string()
+}
+
+/// Starts workers, and creates the tables of [`create_tables`] in the folder that is returned.
+pub(crate) async fn start_pair(workers: usize, rows: usize) -> (Vec<WorkerProcess>, TempDir, Pair) {
+    let workers = start_workers(workers);
+    let folder = tempfile::tempdir().unwrap();
+    let pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), rows).await;
+    (workers, folder, pair)
 }
 
 /// Writes a table of ragged columns as five files of each format, and names them in both sessions.

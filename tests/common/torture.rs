@@ -1,6 +1,6 @@
 //! Random nested arrays in their worst form, with their meaning.
 //!
-//! [`torture`] builds an Arrow array of lists (List, LargeList and FixedSizeList, mixed over the
+//! [`draw_torture`] builds an Arrow array of lists (List, LargeList and FixedSizeList, mixed over the
 //! levels) whose offsets do not start at zero, with unreachable values before, after and between,
 //! null lists that hide values, and null leaves over values. It also returns the meaning of the
 //! array as a tree.
@@ -22,7 +22,7 @@ use serrate::array::{ListKind, RaggedArray};
 
 pub type Random = ChaCha8Rng;
 
-pub fn random(seed: u64) -> Random {
+pub fn seed_random(seed: u64) -> Random {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
@@ -115,13 +115,13 @@ impl Node {
 }
 
 /// Returns whether values are equal; NaN equals NaN, and floats are equal within rounding.
-pub fn alike(a: &Node, b: &Node) -> bool {
+pub fn are_alike(a: &Node, b: &Node) -> bool {
     match (a, b) {
         (Node::Float(a), Node::Float(b)) => {
             a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-5 * (1.0 + a.abs())
         }
         (Node::List(a), Node::List(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| are_alike(a, b))
         }
         (a, b) => a == b,
     }
@@ -131,7 +131,7 @@ pub fn alike(a: &Node, b: &Node) -> bool {
 pub fn assert_alike(found: &[Node], expected: &[Node]) {
     assert_eq!(found.len(), expected.len(), "number of rows");
     for (row, (f, e)) in found.iter().zip(expected).enumerate() {
-        assert!(alike(f, e), "row {row}: found {f:?}, expected {e:?}");
+        assert!(are_alike(f, e), "row {row}: found {f:?}, expected {e:?}");
     }
 }
 
@@ -184,7 +184,7 @@ impl Torture {
 }
 
 /// Draws a random array; about one in eight is extreme: no rows, all null, all empty, one huge row.
-pub fn torture(spec: &Spec, rng: &mut Random) -> Torture {
+pub fn draw_torture(spec: &Spec, rng: &mut Random) -> Torture {
     let mut spec = spec.clone();
     let kinds: Vec<ListKind> = (0..spec.levels)
         .map(|_| match rng.random_range(0..5) {
@@ -203,17 +203,17 @@ pub fn torture(spec: &Spec, rng: &mut Random) -> Torture {
         2 => spec.longest = 0,
         _ => spec.rows = rng.random_range(0..=spec.rows),
     }
-    let mut rows: Vec<Node> = (0..spec.rows).map(|_| tree(&spec, &kinds, rng)).collect();
+    let mut rows: Vec<Node> = (0..spec.rows).map(|_| draw_tree(&spec, &kinds, rng)).collect();
     if shape == 3 && spec.null_lists && !kinds.is_empty() {
         rows.fill(Node::Null);
     }
-    let array = encode(&spec, &kinds, &rows, rng);
+    let array = encode_nodes(&spec, &kinds, &rows, rng);
     Torture { kinds, array, rows }
 }
 
 /// Draws a random value below the levels `kinds`.
-pub fn tree(spec: &Spec, kinds: &[ListKind], rng: &mut Random) -> Node {
-    let Some((kind, below)) = kinds.split_first() else { return leaf(spec, rng) };
+pub fn draw_tree(spec: &Spec, kinds: &[ListKind], rng: &mut Random) -> Node {
+    let Some((kind, below)) = kinds.split_first() else { return draw_leaf(spec, rng) };
     if spec.null_lists && rng.random_range(0..6) == 0 {
         return Node::Null;
     }
@@ -222,10 +222,10 @@ pub fn tree(spec: &Spec, kinds: &[ListKind], rng: &mut Random) -> Node {
         _ if rng.random_range(0..5) == 0 => 0,
         _ => rng.random_range(0..=spec.longest),
     };
-    Node::List((0..n).map(|_| tree(spec, below, rng)).collect())
+    Node::List((0..n).map(|_| draw_tree(spec, below, rng)).collect())
 }
 
-fn leaf(spec: &Spec, rng: &mut Random) -> Node {
+fn draw_leaf(spec: &Spec, rng: &mut Random) -> Node {
     if spec.null_leaves && rng.random_range(0..6) == 0 {
         return Node::Null;
     }
@@ -244,20 +244,20 @@ fn leaf(spec: &Spec, rng: &mut Random) -> Node {
 }
 
 /// Encodes rows as Arrow lists of these kinds, as a slice of a longer array.
-pub fn encode(spec: &Spec, kinds: &[ListKind], rows: &[Node], rng: &mut Random) -> ArrayRef {
+pub fn encode_nodes(spec: &Spec, kinds: &[ListKind], rows: &[Node], rng: &mut Random) -> ArrayRef {
     let (before, behind) = (rng.random_range(0..3), rng.random_range(0..3));
-    let mut all: Vec<Node> = (0..before).map(|_| tree(spec, kinds, rng)).collect();
+    let mut all: Vec<Node> = (0..before).map(|_| draw_tree(spec, kinds, rng)).collect();
     all.extend(rows.iter().cloned());
-    all.extend((0..behind).map(|_| tree(spec, kinds, rng)));
-    level(spec, kinds, &all, rng).slice(before, rows.len())
+    all.extend((0..behind).map(|_| draw_tree(spec, kinds, rng)));
+    encode_level(spec, kinds, &all, rng).slice(before, rows.len())
 }
 
-fn level(spec: &Spec, kinds: &[ListKind], nodes: &[Node], rng: &mut Random) -> ArrayRef {
-    let Some((kind, below)) = kinds.split_first() else { return leaves(spec, nodes, rng) };
+fn encode_level(spec: &Spec, kinds: &[ListKind], nodes: &[Node], rng: &mut Random) -> ArrayRef {
+    let Some((kind, below)) = kinds.split_first() else { return encode_leaves(spec, nodes, rng) };
     // Hidden children: before all lists, under null lists, after all lists.
     let mut children: Vec<Node> = Vec::new();
     let mut junk = |n: usize, children: &mut Vec<Node>| {
-        children.extend((0..n).map(|_| tree(spec, below, rng)));
+        children.extend((0..n).map(|_| draw_tree(spec, below, rng)));
     };
     let fixed = match kind {
         ListKind::FixedSizeList(n) => Some(usize::try_from(*n).unwrap()),
@@ -280,7 +280,7 @@ fn level(spec: &Spec, kinds: &[ListKind], nodes: &[Node], rng: &mut Random) -> A
         .iter()
         .any(Node::is_null)
         .then(|| NullBuffer::new(BooleanBuffer::from_iter(nodes.iter().map(|n| !n.is_null()))));
-    let child = level(spec, below, &children, rng);
+    let child = encode_level(spec, below, &children, rng);
     let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
     match kind {
         ListKind::List => {
@@ -298,7 +298,7 @@ fn level(spec: &Spec, kinds: &[ListKind], nodes: &[Node], rng: &mut Random) -> A
 }
 
 /// Builds leaves with values under their nulls, as a slice.
-fn leaves(spec: &Spec, nodes: &[Node], rng: &mut Random) -> ArrayRef {
+fn encode_leaves(spec: &Spec, nodes: &[Node], rng: &mut Random) -> ArrayRef {
     let pad = rng.random_range(0..3usize);
     let valid: Vec<bool> =
         std::iter::repeat_n(true, pad).chain(nodes.iter().map(|n| !n.is_null())).collect();
@@ -343,10 +343,10 @@ fn with_nulls(array: &ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
 }
 
 /// Decodes an Arrow array value by value.
-pub fn decode(array: &ArrayRef) -> Vec<Node> {
+pub fn decode_rows(array: &ArrayRef) -> Vec<Node> {
     let list = |at: &dyn Fn(usize) -> ArrayRef| -> Vec<Node> {
         (0..array.len())
-            .map(|i| if array.is_null(i) { Node::Null } else { Node::List(decode(&at(i))) })
+            .map(|i| if array.is_null(i) { Node::Null } else { Node::List(decode_rows(&at(i))) })
             .collect()
     };
     match array.data_type() {
@@ -366,33 +366,36 @@ pub fn decode(array: &ArrayRef) -> Vec<Node> {
             .iter()
             .map(|v| v.map_or(Node::Null, |v| Node::Int(i64::try_from(v).unwrap())))
             .collect(),
-        t if t.is_floating() => numbers::<Float64Type>(array, Node::Float),
-        _ => numbers::<Int64Type>(array, Node::Int),
+        t if t.is_floating() => decode_numbers::<Float64Type>(array, Node::Float),
+        _ => decode_numbers::<Int64Type>(array, Node::Int),
     }
 }
 
-fn numbers<T: ArrowPrimitiveType>(array: &ArrayRef, node: impl Fn(T::Native) -> Node) -> Vec<Node> {
+fn decode_numbers<T: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    node: impl Fn(T::Native) -> Node,
+) -> Vec<Node> {
     let wide = cast(array, &T::DATA_TYPE).unwrap();
     wide.as_primitive::<T>().iter().map(|v| v.map_or(Node::Null, &node)).collect()
 }
 
 /// Decodes a ragged array.
 #[track_caller]
-pub fn meaning(array: &RaggedArray) -> Vec<Node> {
+pub fn decode_ragged(array: &RaggedArray) -> Vec<Node> {
     let arrow = array.to_arrow().unwrap();
     arrow.to_data().validate_full().unwrap();
-    decode(&arrow)
+    decode_rows(&arrow)
 }
 
 /// Builds a ragged array of rows in the plain form: 32-bit offsets from zero.
-pub fn plain(levels: usize, leaf: &DataType, rows: &[Node]) -> RaggedArray {
+pub fn build_plain(levels: usize, leaf: &DataType, rows: &[Node]) -> RaggedArray {
     fn lists(levels: usize, leaf: &DataType, nodes: &[Node]) -> ArrayRef {
         if levels == 0 {
             let spec = Spec::new(0, leaf.clone());
             return if nodes.is_empty() {
                 new_empty_array(leaf)
             } else {
-                leaves(&spec, nodes, &mut random(0))
+                encode_leaves(&spec, nodes, &mut seed_random(0))
             };
         }
         let children: Vec<Node> = nodes.iter().flat_map(|n| n.children().to_vec()).collect();

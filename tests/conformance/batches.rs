@@ -5,7 +5,9 @@ use serrate::batching::{AnyBatch, RaggedBatch};
 use serrate::dense::{DType, DenseTensor, Fill};
 use serrate::index::Index;
 
-use crate::format::{Asked, Case, Expected, Outcome, fits, ints, only, tensor};
+use crate::format::{
+    Asked, Case, Expected, Outcome, check_only, matches_kind, parse_ints, parse_tensor,
+};
 use crate::json::Json;
 
 pub(crate) type Checked<T> = Result<T, String>;
@@ -31,46 +33,50 @@ pub(crate) enum Exactly {
 }
 
 /// A member that has to be there.
-pub(crate) fn member<'a>(json: &'a Json, name: &str) -> Checked<&'a Json> {
+pub(crate) fn find_member<'a>(json: &'a Json, name: &str) -> Checked<&'a Json> {
     json.get(name).ok_or_else(|| format!("no {name}"))
 }
 
 /// A ragged batch, wrapped or not.
-pub(crate) fn batch(json: &Json) -> Checked<serrate::Result<RaggedBatch>> {
+pub(crate) fn parse_batch(json: &Json) -> Checked<serrate::Result<RaggedBatch>> {
     let json = match json.get("ragged_batch") {
         Some(inner) => {
-            only(json, "a batch", &["ragged_batch"])?;
+            check_only(json, "a batch", &["ragged_batch"])?;
             inner
         }
         None => json,
     };
-    only(
+    check_only(
         json,
         "a batch",
         &["tensor", "mask", "sample_sizes", "non_uniform_dim", "num_batch_dims"],
     )?;
-    let sizes = json.get("sample_sizes").map(tensor).transpose()?;
-    let mask = json.get("mask").map(tensor).transpose()?;
+    let sizes = json.get("sample_sizes").map(parse_tensor).transpose()?;
+    let mask = json.get("mask").map(parse_tensor).transpose()?;
     let dim = json.get("non_uniform_dim").map(Json::int::<usize>).transpose()?;
-    let made =
-        RaggedBatch::try_new(&tensor(member(json, "tensor")?)?, mask.as_ref(), sizes.as_ref(), dim);
+    let made = RaggedBatch::try_new(
+        &parse_tensor(find_member(json, "tensor")?)?,
+        mask.as_ref(),
+        sizes.as_ref(),
+        dim,
+    );
     if let (Some(n), Ok(made)) = (json.get("num_batch_dims"), &made) {
-        same("num_batch_dims", made.num_batch_dims(), n.int()?)?;
+        check_same("num_batch_dims", made.num_batch_dims(), n.int()?)?;
     }
     Ok(made)
 }
 
 /// A tensor or a ragged batch, wrapped as such.
-pub(crate) fn any(json: &Json) -> Checked<serrate::Result<AnyBatch>> {
+pub(crate) fn parse_any(json: &Json) -> Checked<serrate::Result<AnyBatch>> {
     match json.members()? {
-        [(kind, _)] if kind == "ragged_batch" => Ok(batch(json)?.map(AnyBatch::Ragged)),
-        [(kind, inner)] if kind == "tensor" => Ok(Ok(AnyBatch::Dense(tensor(inner)?))),
-        _ => Ok(Ok(AnyBatch::Dense(tensor(json)?))),
+        [(kind, _)] if kind == "ragged_batch" => Ok(parse_batch(json)?.map(AnyBatch::Ragged)),
+        [(kind, inner)] if kind == "tensor" => Ok(Ok(AnyBatch::Dense(parse_tensor(inner)?))),
+        _ => Ok(Ok(AnyBatch::Dense(parse_tensor(json)?))),
     }
 }
 
 /// A number or boolean.
-pub(crate) fn fill(json: &Json) -> Checked<Fill> {
+pub(crate) fn parse_fill(json: &Json) -> Checked<Fill> {
     Ok(match json {
         Json::Bool(b) => Fill::Bool(*b),
         Json::Number(text) if text.parse::<i64>().is_ok() => Fill::Int(json.int()?),
@@ -80,7 +86,7 @@ pub(crate) fn fill(json: &Json) -> Checked<Fill> {
 }
 
 /// A number of an axis; one that is negative is ruled out by its type.
-pub(crate) fn axis(json: Option<&Json>) -> Checked<serrate::Result<Option<usize>>> {
+pub(crate) fn parse_axis(json: Option<&Json>) -> Checked<serrate::Result<Option<usize>>> {
     let Some(json) = json else { return Ok(Ok(None)) };
     let n: i64 = json.int()?;
     Ok(usize::try_from(n)
@@ -89,7 +95,7 @@ pub(crate) fn axis(json: Option<&Json>) -> Checked<serrate::Result<Option<usize>
 }
 
 /// The selectors of an index.
-pub(crate) fn selectors(json: &Json) -> Checked<Asked> {
+pub(crate) fn parse_selectors(json: &Json) -> Checked<Asked> {
     let mut items = Vec::new();
     for selector in json.list()? {
         let [(kind, value)] = selector.members()? else {
@@ -110,12 +116,12 @@ pub(crate) fn selectors(json: &Json) -> Checked<Asked> {
                 };
                 Index::Slice { start: part(start)?, stop: part(stop)?, step: part(step)? }
             }
-            "list" => match nested(value)? {
+            "list" => match parse_nested(value)? {
                 Some(index) => index,
                 None => return Ok(Asked::Nonsense),
             },
             "array" | "mask" => {
-                let array = tensor(value)?;
+                let array = parse_tensor(value)?;
                 if array.dtype().is_float() {
                     return Ok(Asked::Nonsense);
                 }
@@ -144,7 +150,7 @@ fn from_tensor(array: &DenseTensor) -> Checked<Index> {
 }
 
 /// A list of numbers or booleans, nested like an array; `None` if it is not an array.
-fn nested(json: &Json) -> Checked<Option<Index>> {
+fn parse_nested(json: &Json) -> Checked<Option<Index>> {
     let (mut shape, mut level) = (Vec::new(), vec![json]);
     while let Some(Json::List(first)) = level.first() {
         shape.push(first.len());
@@ -170,7 +176,7 @@ fn nested(json: &Json) -> Checked<Option<Index>> {
         .map_err(|e| e.to_string())
 }
 
-pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
+pub(crate) fn check_same<T: PartialEq + std::fmt::Debug>(
     name: &str,
     found: T,
     expected: T,
@@ -183,16 +189,16 @@ pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
 
 /// Returns the positions at which a tensor has other values than expected: among the compared values, and
 /// among the others. Type and shape must be equal.
-fn differences(
+fn list_differences(
     name: &str,
     found: &DenseTensor,
     expected: &Json,
     compared: Option<&DenseTensor>,
     exactly: Exactly,
 ) -> Checked<(usize, usize)> {
-    let expected = tensor(expected).map_err(|e| format!("{name}: {e}"))?;
-    same(&format!("{name}: dtype"), found.dtype(), expected.dtype())?;
-    same(&format!("{name}: shape"), found.shape(), expected.shape())?;
+    let expected = parse_tensor(expected).map_err(|e| format!("{name}: {e}"))?;
+    check_same(&format!("{name}: dtype"), found.dtype(), expected.dtype())?;
+    check_same(&format!("{name}: shape"), found.shape(), expected.shape())?;
     let wide = |t: &DenseTensor| {
         let t = t.cast(DType::F64).map_err(|e| e.to_string())?;
         Ok::<_, String>(t.as_slice::<f64>().map_err(|e| e.to_string())?.to_vec())
@@ -235,7 +241,7 @@ pub(crate) fn same_values(
     compared: Option<&DenseTensor>,
     exactly: Exactly,
 ) -> Checked<Outcome> {
-    match differences(name, found, expected, compared, exactly)? {
+    match list_differences(name, found, expected, compared, exactly)? {
         (0, 0) => Ok(Outcome::Passed),
         (0, _) => Ok(Outcome::Differs(FILLER)),
         (n, _) => Err(format!("{name}: {n} values differ: found {found}, expected {expected:?}")),
@@ -252,7 +258,7 @@ pub(crate) fn ones_like(data: &AnyBatch) -> serrate::Result<AnyBatch> {
 }
 
 /// True where the padded tensor has entries.
-pub(crate) fn existence(batch: &RaggedBatch) -> Checked<DenseTensor> {
+pub(crate) fn read_existence(batch: &RaggedBatch) -> Checked<DenseTensor> {
     batch.get_existence_weights(DType::Bool).map_err(|e| e.to_string())
 }
 
@@ -275,7 +281,7 @@ pub(crate) fn same_batch(
             "tensor" => {
                 let tensor = found.tensor().map_err(text)?;
                 // Filler of the result does not count, unless all of it does.
-                let exists = existence(found)?;
+                let exists = read_existence(found)?;
                 let all = if filler { None } else { Some(&exists) };
                 let Some(known) = known else {
                     same_values(&name, tensor, value, all, exactly)?;
@@ -285,7 +291,7 @@ pub(crate) fn same_batch(
                 let read = pairs.map(|(e, k)| if *e == 0 { filler } else { *k == 1 });
                 let read = DenseTensor::from_bools(exists.shape(), read).map_err(text)?;
                 same_values(&name, tensor, value, Some(&read), exactly)?;
-                if differences(&name, tensor, value, all, exactly)?.0 > 0 {
+                if list_differences(&name, tensor, value, all, exactly)?.0 > 0 {
                     verdict = Outcome::Differs(FILLER);
                 }
             }
@@ -293,15 +299,15 @@ pub(crate) fn same_batch(
                 let own = if part == "mask" { found.mask() } else { found.sample_sizes() };
                 same_values(&name, own.map_err(text)?, value, None, Exactly::Yes)?;
             }
-            "non_uniform_dim" => same(&name, found.non_uniform_dim(), value.int()?)?,
-            "num_batch_dims" => same(&name, found.num_batch_dims(), value.int()?)?,
-            "batch_shape" => same(&name, found.batch_shape().to_vec(), ints(value)?)?,
-            "total_num_samples_in_batch" => same(&name, found.num_samples(), value.int()?)?,
-            "total_num_entries" => same(&name, found.num_entries(), value.int()?)?,
-            "max_sample_size" => same(&name, found.max_sample_size(), value.int()?)?,
-            "shape" => same(&name, found.shape(), ints(value)?)?,
-            "dtype" => same(&name, found.dtype().name(), value.text()?)?,
-            "dim" => same(&name, found.ndim(), value.int()?)?,
+            "non_uniform_dim" => check_same(&name, found.non_uniform_dim(), value.int()?)?,
+            "num_batch_dims" => check_same(&name, found.num_batch_dims(), value.int()?)?,
+            "batch_shape" => check_same(&name, found.batch_shape().to_vec(), parse_ints(value)?)?,
+            "total_num_samples_in_batch" => check_same(&name, found.num_samples(), value.int()?)?,
+            "total_num_entries" => check_same(&name, found.num_entries(), value.int()?)?,
+            "max_sample_size" => check_same(&name, found.max_sample_size(), value.int()?)?,
+            "shape" => check_same(&name, found.shape(), parse_ints(value)?)?,
+            "dtype" => check_same(&name, found.dtype().name(), value.text()?)?,
+            "dim" => check_same(&name, found.ndim(), value.int()?)?,
             _ => return Err(format!("{name} is unknown")),
         }
     }
@@ -331,9 +337,9 @@ pub(crate) fn settle(
     terms: &Terms,
 ) -> Checked<Outcome> {
     match (&case.expected, found) {
-        (Expected::Result(expect), Ok(found)) => answer(&found, expect, terms),
+        (Expected::Result(expect), Ok(found)) => check_answer(&found, expect, terms),
         (Expected::Error { kind, .. }, Err(error)) => {
-            if fits(&case.op, &error, kind)? {
+            if matches_kind(&case.op, &error, kind)? {
                 Ok(Outcome::Passed)
             } else {
                 Err(format!("expected a {kind}, found the error {error:?}"))
@@ -346,7 +352,7 @@ pub(crate) fn settle(
     }
 }
 
-fn answer(found: &Found, expect: &Json, terms: &Terms) -> Checked<Outcome> {
+fn check_answer(found: &Found, expect: &Json, terms: &Terms) -> Checked<Outcome> {
     let known = terms.known.as_ref();
     let one = |name: &str, batch: &RaggedBatch, expect: &Json| {
         same_batch(name, batch, expect, terms.filler, known, terms.exactly)
@@ -354,18 +360,18 @@ fn answer(found: &Found, expect: &Json, terms: &Terms) -> Checked<Outcome> {
     match found {
         Found::Batch(batch) => one("the batch", batch, expect),
         Found::Any(AnyBatch::Ragged(batch)) => {
-            only(expect, "a batch", &["ragged_batch"])?;
-            one("the batch", batch, member(expect, "ragged_batch")?)
+            check_only(expect, "a batch", &["ragged_batch"])?;
+            one("the batch", batch, find_member(expect, "ragged_batch")?)
         }
         Found::Any(AnyBatch::Dense(tensor)) => {
-            only(expect, "a tensor", &["tensor"])?;
-            let expect = member(expect, "tensor")?;
+            check_only(expect, "a tensor", &["tensor"])?;
+            let expect = find_member(expect, "tensor")?;
             same_values("the tensor", tensor, expect, known, terms.exactly)
         }
         Found::Tensor(tensor) => same_values("the tensor", tensor, expect, known, terms.exactly),
         Found::Batches(batches) => {
             let expected = expect.list()?;
-            same("the number of batches", batches.len(), expected.len())?;
+            check_same("the number of batches", batches.len(), expected.len())?;
             let mut verdict = Outcome::Passed;
             for (i, (batch, expect)) in batches.iter().zip(expected).enumerate() {
                 if let differs @ Outcome::Differs(_) = one(&format!("batch {i}"), batch, expect)? {

@@ -12,10 +12,10 @@ use serrate::batching::{
 use serrate::dense::{DType, DenseTensor, Fill};
 
 use crate::batches::{
-    Checked, Exactly, Found, Terms, any, axis, batch, fill, member, ones_like, same, same_batch,
-    same_values, settle,
+    Checked, Exactly, Found, Terms, check_same, find_member, ones_like, parse_any, parse_axis,
+    parse_batch, parse_fill, same_batch, same_values, settle,
 };
-use crate::format::{Case, Expected, Outcome, fits, only, tensor};
+use crate::format::{Case, Expected, Outcome, check_only, matches_kind, parse_tensor};
 use crate::json::Json;
 
 /// Why the mean of data whose non-uniform axis is not the first or second data axis differs.
@@ -23,48 +23,53 @@ const AXES: &str = "means keep the order of the data axes, as sums do";
 
 /// Runs a case; an operation that is not listed here is an error.
 pub(crate) fn run(case: &Case) -> Checked<Outcome> {
-    let input = |name: &str| member(&case.input, name);
+    let input = |name: &str| find_member(&case.input, name);
     let mut terms = Terms::default();
     let options = IndexOptions::default();
     let found = match case.op.as_str() {
         "apply_mask_to_tensor" => {
             case.takes(&["data", "mask"], &["value_to_set"])?;
-            let value = case.args.get("value_to_set").map_or(Ok(Fill::Int(0)), fill)?;
-            apply_mask_to_tensor(&tensor(input("data")?)?, &tensor(input("mask")?)?, value)
-                .map(Found::Tensor)
+            let value = case.args.get("value_to_set").map_or(Ok(Fill::Int(0)), parse_fill)?;
+            apply_mask_to_tensor(
+                &parse_tensor(input("data")?)?,
+                &parse_tensor(input("mask")?)?,
+                value,
+            )
+            .map(Found::Tensor)
         }
-        "average_over_targets" => return average(case),
+        "average_over_targets" => return check_average(case),
         "sum_over_targets" => {
             case.takes(&["data"], &[])?;
             terms.exactly = Exactly::Nearly;
-            batch(input("data")?)?.and_then(|d| sum_over_targets(&d)).map(Found::Tensor)
+            parse_batch(input("data")?)?.and_then(|d| sum_over_targets(&d)).map(Found::Tensor)
         }
         "batched_bool_indexing" => {
             case.takes(&["input_data", "input_mask"], &[])?;
-            let (data, mask) = (any(input("input_data")?)?, any(input("input_mask")?)?);
+            let (data, mask) = (parse_any(input("input_data")?)?, parse_any(input("input_mask")?)?);
             data.and_then(|d| batched_bool_indexing(d, mask?)).map(Found::Batch)
         }
         "batched_bool_indexing_write" => {
             case.takes(&["to_write", "output_mask", "to_write_into"], &[])?;
-            let mask = any(input("output_mask")?)?;
-            let into = any(input("to_write_into")?)?;
-            any(input("to_write")?)?
+            let mask = parse_any(input("output_mask")?)?;
+            let into = parse_any(input("to_write_into")?)?;
+            parse_any(input("to_write")?)?
                 .and_then(|from| match from {
                     AnyBatch::Ragged(from) => batched_bool_indexing_write(&from, mask?, into?),
                     AnyBatch::Dense(_) => Err(Error::invalid("its type rules a tensor out")),
                 })
                 .map(Found::Any)
         }
-        "batched_indexing_access" => return access(case),
+        "batched_indexing_access" => return check_access(case),
         "batched_inverse_indexing_access" => {
             case.takes(
                 &["input_data", "output_indices"],
                 &["output_num_targets", "filler_value", "dim_to_index_in"],
             )?;
-            let (data, indices) = (any(input("input_data")?)?, batch(input("output_indices")?)?);
-            let targets = axis(Some(member(&case.args, "output_num_targets")?))?;
-            let filler = case.args.get("filler_value").map_or(Ok(Fill::Int(0)), fill)?;
-            let dim = axis(case.args.get("dim_to_index_in"))?;
+            let (data, indices) =
+                (parse_any(input("input_data")?)?, parse_batch(input("output_indices")?)?);
+            let targets = parse_axis(Some(find_member(&case.args, "output_num_targets")?))?;
+            let filler = case.args.get("filler_value").map_or(Ok(Fill::Int(0)), parse_fill)?;
+            let dim = parse_axis(case.args.get("dim_to_index_in"))?;
             data.and_then(|d| {
                 let targets = targets?.unwrap_or_default();
                 batched_inverse_indexing_access(d, &indices?, targets, filler, dim?, &options)
@@ -73,37 +78,39 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
         }
         "batched_indexing_write" => {
             case.takes(&["to_write", "output_indices", "to_write_into"], &["dim_to_index_in"])?;
-            let (from, indices) = (any(input("to_write")?)?, batch(input("output_indices")?)?);
-            let into = any(input("to_write_into")?)?;
-            let dim = axis(case.args.get("dim_to_index_in"))?;
+            let (from, indices) =
+                (parse_any(input("to_write")?)?, parse_batch(input("output_indices")?)?);
+            let into = parse_any(input("to_write_into")?)?;
+            let dim = parse_axis(case.args.get("dim_to_index_in"))?;
             from.and_then(|f| batched_indexing_write(f, &indices?, into?, dim?, &options))
                 .map(Found::Any)
         }
-        "batched_index_mapping" => return mapping(case),
+        "batched_index_mapping" => return check_mapping(case),
         "get_indices_from_mask" => {
             case.takes(&["mask"], &[])?;
             terms.filler = true;
-            any(input("mask")?)?.and_then(get_indices_from_mask).map(Found::Batch)
+            parse_any(input("mask")?)?.and_then(get_indices_from_mask).map(Found::Batch)
         }
         "get_mask_from_indices" => {
             case.takes(&["indices"], &["mask_num_targets"])?;
-            let targets = axis(Some(member(&case.args, "mask_num_targets")?))?;
-            let indices = batch(input("indices")?)?;
+            let targets = parse_axis(Some(find_member(&case.args, "mask_num_targets")?))?;
+            let indices = parse_batch(input("indices")?)?;
             indices
                 .and_then(|i| get_mask_from_indices(targets?.unwrap_or_default(), &i))
                 .map(Found::Tensor)
         }
         "squeeze_except_batch_and_sample" => {
             case.takes(&["data"], &[])?;
-            any(input("data")?)?.and_then(squeeze_except_batch_and_sample).map(Found::Any)
+            parse_any(input("data")?)?.and_then(squeeze_except_batch_and_sample).map(Found::Any)
         }
-        "get_compact_lists" | "get_compact_from_named_tuple" => return compact(case),
+        "get_compact_lists" | "get_compact_from_named_tuple" => return check_compact(case),
         "combine_data" => {
             case.takes(&["data_list", "other_with_same_sample_sizes"], &["flatten_batch_dims"])?;
             terms.filler = true;
-            let other = case.input.get("other_with_same_sample_sizes").map(batch).transpose()?;
+            let other =
+                case.input.get("other_with_same_sample_sizes").map(parse_batch).transpose()?;
             let flatten = case.args.get("flatten_batch_dims").map_or(Ok(true), Json::bool)?;
-            match samples(input("data_list")?)? {
+            match parse_samples(input("data_list")?)? {
                 None => Err(Error::invalid("its type rules all but tensors and lists out")),
                 Some(samples) => other
                     .transpose()
@@ -117,25 +124,25 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
 }
 
 /// Lists of tensors; `None` when something else is among them.
-fn samples(json: &Json) -> Checked<Option<Samples>> {
+fn parse_samples(json: &Json) -> Checked<Option<Samples>> {
     match json {
         Json::List(list) => {
-            let list = list.iter().map(samples).collect::<Checked<Option<Vec<_>>>>()?;
+            let list = list.iter().map(parse_samples).collect::<Checked<Option<Vec<_>>>>()?;
             Ok(list.map(Samples::List))
         }
         Json::Object(members) => match &members[..] {
             [(kind, _)] if kind == "other" => Ok(None),
-            [(kind, inner)] if kind == "tensor" => Ok(Some(tensor(inner)?.into())),
-            _ => Ok(Some(tensor(json)?.into())),
+            [(kind, inner)] if kind == "tensor" => Ok(Some(parse_tensor(inner)?.into())),
+            _ => Ok(Some(parse_tensor(json)?.into())),
         },
         other => Err(format!("{other:?} is no sample")),
     }
 }
 
-fn average(case: &Case) -> Checked<Outcome> {
+fn check_average(case: &Case) -> Checked<Outcome> {
     case.takes(&["data"], &["nans_to_zero"])?;
     let zero = case.args.get("nans_to_zero").map_or(Ok(true), Json::bool)?;
-    let data = batch(member(&case.input, "data")?)?;
+    let data = parse_batch(find_member(&case.input, "data")?)?;
     let terms = Terms { exactly: Exactly::Nearly, ..Terms::default() };
     let found = data.as_ref().map_err(|e| Error::invalid(e.to_string()));
     let found = found.and_then(|d| average_over_targets(d, zero));
@@ -182,12 +189,12 @@ fn swap_back(means: &DenseTensor, batch_dims: usize, dim: usize) -> serrate::Res
     DenseTensor::try_new(means.dtype(), moved, out.into())
 }
 
-fn access(case: &Case) -> Checked<Outcome> {
+fn check_access(case: &Case) -> Checked<Outcome> {
     case.takes(&["input_data", "input_indices"], &["filler_value", "dim_to_index_in"])?;
-    let data = any(member(&case.input, "input_data")?)?;
-    let indices = batch(member(&case.input, "input_indices")?)?;
-    let filler = case.args.get("filler_value").map_or(Ok(Fill::Int(0)), fill)?;
-    let dim = axis(case.args.get("dim_to_index_in"))?;
+    let data = parse_any(find_member(&case.input, "input_data")?)?;
+    let indices = parse_batch(find_member(&case.input, "input_indices")?)?;
+    let filler = case.args.get("filler_value").map_or(Ok(Fill::Int(0)), parse_fill)?;
+    let dim = parse_axis(case.args.get("dim_to_index_in"))?;
     let mut terms = Terms { filler: true, ..Terms::default() };
     let found = (|| {
         let (data, indices, dim) = (data?, indices?, dim?);
@@ -201,7 +208,7 @@ fn access(case: &Case) -> Checked<Outcome> {
     if let (Expected::Error { .. }, Ok((found, data, indices))) = (&case.expected, &found)
         && case.has_tag("limitation")
     {
-        same("the result", element_by_element(data, indices)?, found.values().clone())?;
+        check_same("the result", element_by_element(data, indices)?, found.values().clone())?;
         return Ok(Outcome::Passed);
     }
     settle(case, found.map(|(found, ..)| Found::Batch(found)), &terms)
@@ -231,12 +238,12 @@ fn element_by_element(data: &AnyBatch, indices: &RaggedBatch) -> Checked<DenseTe
     DenseTensor::from_bools(shape, out).map_err(text)
 }
 
-fn mapping(case: &Case) -> Checked<Outcome> {
+fn check_mapping(case: &Case) -> Checked<Outcome> {
     case.takes(&["source_data", "source_indices", "target_indices", "target_data"], &[])?;
-    let part = |name: &str| any(member(&case.input, name)?);
+    let part = |name: &str| parse_any(find_member(&case.input, name)?);
     let (source, target) = (part("source_data")?, part("target_data")?);
-    let from = batch(member(&case.input, "source_indices")?)?;
-    let to = batch(member(&case.input, "target_indices")?)?;
+    let from = parse_batch(find_member(&case.input, "source_indices")?)?;
+    let to = parse_batch(find_member(&case.input, "target_indices")?)?;
     let mut terms = Terms::default();
     let found = (|| {
         let (source, from, to, target) = (source?, from?, to?, target?);
@@ -251,15 +258,15 @@ fn mapping(case: &Case) -> Checked<Outcome> {
 }
 
 /// Lists and named tuples of tensors and other things.
-fn compact(case: &Case) -> Checked<Outcome> {
+fn check_compact(case: &Case) -> Checked<Outcome> {
     case.takes(&["mask", "data"], &[])?;
-    let mask = tensor(member(&case.input, "mask")?)?;
+    let mask = parse_tensor(find_member(&case.input, "mask")?)?;
     let field = |json: &Json| match json.members()? {
-        [(kind, inner)] if kind == "tensor" => Ok(Field::Tensor(tensor(inner)?)),
+        [(kind, inner)] if kind == "tensor" => Ok(Field::Tensor(parse_tensor(inner)?)),
         [(kind, inner)] if kind == "other" => Ok(Field::Other(inner.clone())),
         other => Err(format!("{other:?} is neither a tensor nor anything else")),
     };
-    let data = member(&case.input, "data")?;
+    let data = find_member(&case.input, "data")?;
     let named = case.op == "get_compact_from_named_tuple";
     let found = if named {
         let fields = data.members()?.iter().map(|(n, f)| Ok((n.clone(), field(f)?)));
@@ -271,15 +278,15 @@ fn compact(case: &Case) -> Checked<Outcome> {
     };
     let compare = |found: &CompactField<Json>, expect: &Json| match found {
         CompactField::Other(value) => {
-            only(expect, "an element", &["other"])?;
-            same(
+            check_only(expect, "an element", &["other"])?;
+            check_same(
                 "what is no tensor",
                 expect.get("other"),
                 Some(value).filter(|v| **v != Json::Null),
             )
         }
         CompactField::Batch(batch) => {
-            only(expect, "an element", &["ragged_batch"])?;
+            check_only(expect, "an element", &["ragged_batch"])?;
             same_batch("a batch", batch, expect, true, None, Exactly::Yes).map(|_| ())
         }
     };
@@ -290,14 +297,16 @@ fn compact(case: &Case) -> Checked<Outcome> {
             } else {
                 expect.list()?.iter().map(|e| (String::new(), e.clone())).collect()
             };
-            same("the number of elements", found.len(), expected.len())?;
+            check_same("the number of elements", found.len(), expected.len())?;
             for ((name, found), (expected_name, expected)) in found.iter().zip(&expected) {
-                same("a name", name, expected_name)?;
+                check_same("a name", name, expected_name)?;
                 compare(found, expected)?;
             }
             Ok(Outcome::Passed)
         }
-        (Expected::Error { kind, .. }, Err(e)) if fits(&case.op, &e, kind)? => Ok(Outcome::Passed),
+        (Expected::Error { kind, .. }, Err(e)) if matches_kind(&case.op, &e, kind)? => {
+            Ok(Outcome::Passed)
+        }
         (expected, found) => Err(format!("expected {expected:?}, found {found:?}")),
     }
 }

@@ -38,7 +38,7 @@ pub(crate) enum Expected {
 
 impl Case {
     pub(crate) fn new(root: &Path, op: &str, case: &Json) -> Result<Self, String> {
-        only(
+        check_only(
             case,
             "a case",
             &["name", "input", "args", "expect", "error", "tags", "note", "upstream", "provenance"],
@@ -67,7 +67,7 @@ impl Case {
         let expected = match (case.get("expect"), case.get("error")) {
             (Some(expect), None) => Expected::Result(expect.clone()),
             (None, Some(error)) => {
-                only(error, "an error", &["kind", "gist"])?;
+                check_only(error, "an error", &["kind", "gist"])?;
                 let part = |n: &str| {
                     Ok::<_, String>(error.get(n).ok_or("an error in parts")?.text()?.to_owned())
                 };
@@ -85,13 +85,13 @@ impl Case {
 
     /// The arguments of the case, of which there may be no others.
     pub(crate) fn takes(&self, input: &[&str], args: &[&str]) -> Result<(), String> {
-        only(&self.input, "the input", input)?;
-        only(&self.args, "the arguments", args)
+        check_only(&self.input, "the input", input)?;
+        check_only(&self.args, "the arguments", args)
     }
 }
 
 /// Refuses members with other names.
-pub(crate) fn only(json: &Json, what: &str, names: &[&str]) -> Result<(), String> {
+pub(crate) fn check_only(json: &Json, what: &str, names: &[&str]) -> Result<(), String> {
     match json.members()?.iter().find(|(n, _)| !names.contains(&n.as_str())) {
         Some((unknown, _)) => Err(format!("{what} has an unknown member {unknown:?}")),
         None => Ok(()),
@@ -99,15 +99,15 @@ pub(crate) fn only(json: &Json, what: &str, names: &[&str]) -> Result<(), String
 }
 
 /// A tensor of the vectors.
-pub(crate) fn tensor(json: &Json) -> Result<DenseTensor, String> {
-    only(json, "a tensor", &["dtype", "shape", "data"])?;
+pub(crate) fn parse_tensor(json: &Json) -> Result<DenseTensor, String> {
+    check_only(json, "a tensor", &["dtype", "shape", "data"])?;
     let part = |name: &str| json.get(name).ok_or_else(|| format!("a tensor without {name}"));
     let name = part("dtype")?.text()?;
     let dtype: DType = name.parse().map_err(|e: Error| e.to_string())?;
     if dtype.name() != name {
         return Err(format!("{name} is not how the vectors spell a type"));
     }
-    let shape: Vec<usize> = ints(part("shape")?)?;
+    let shape: Vec<usize> = parse_ints(part("shape")?)?;
     let data = part("data")?;
     let all = data.list()?;
     #[allow(clippy::cast_possible_truncation)]
@@ -116,34 +116,34 @@ pub(crate) fn tensor(json: &Json) -> Result<DenseTensor, String> {
             let bools = all.iter().map(Json::bool).collect::<Result<Vec<_>, _>>()?;
             DenseTensor::from_bools(shape, bools)
         }
-        DType::U8 => DenseTensor::from_vec(shape, ints::<u8>(data)?),
-        DType::U16 => DenseTensor::from_vec(shape, ints::<u16>(data)?),
-        DType::U32 => DenseTensor::from_vec(shape, ints::<u32>(data)?),
-        DType::U64 => DenseTensor::from_vec(shape, ints::<u64>(data)?),
-        DType::I8 => DenseTensor::from_vec(shape, ints::<i8>(data)?),
-        DType::I16 => DenseTensor::from_vec(shape, ints::<i16>(data)?),
-        DType::I32 => DenseTensor::from_vec(shape, ints::<i32>(data)?),
-        DType::I64 => DenseTensor::from_vec(shape, ints::<i64>(data)?),
-        DType::F16 => DenseTensor::from_vec(shape, floats(all, half::f16::from_f64)?),
-        DType::BF16 => DenseTensor::from_vec(shape, floats(all, half::bf16::from_f64)?),
-        DType::F32 => DenseTensor::from_vec(shape, floats(all, |x| x as f32)?),
-        DType::F64 => DenseTensor::from_vec(shape, floats(all, |x| x)?),
+        DType::U8 => DenseTensor::from_vec(shape, parse_ints::<u8>(data)?),
+        DType::U16 => DenseTensor::from_vec(shape, parse_ints::<u16>(data)?),
+        DType::U32 => DenseTensor::from_vec(shape, parse_ints::<u32>(data)?),
+        DType::U64 => DenseTensor::from_vec(shape, parse_ints::<u64>(data)?),
+        DType::I8 => DenseTensor::from_vec(shape, parse_ints::<i8>(data)?),
+        DType::I16 => DenseTensor::from_vec(shape, parse_ints::<i16>(data)?),
+        DType::I32 => DenseTensor::from_vec(shape, parse_ints::<i32>(data)?),
+        DType::I64 => DenseTensor::from_vec(shape, parse_ints::<i64>(data)?),
+        DType::F16 => DenseTensor::from_vec(shape, parse_floats(all, half::f16::from_f64)?),
+        DType::BF16 => DenseTensor::from_vec(shape, parse_floats(all, half::bf16::from_f64)?),
+        DType::F32 => DenseTensor::from_vec(shape, parse_floats(all, |x| x as f32)?),
+        DType::F64 => DenseTensor::from_vec(shape, parse_floats(all, |x| x)?),
     };
     made.map_err(|e| e.to_string())
 }
 
-pub(crate) fn ints<T: std::str::FromStr>(json: &Json) -> Result<Vec<T>, String> {
+pub(crate) fn parse_ints<T: std::str::FromStr>(json: &Json) -> Result<Vec<T>, String> {
     json.list()?.iter().map(Json::int).collect()
 }
 
-fn floats<T>(data: &[Json], make: impl Fn(f64) -> T) -> Result<Vec<T>, String> {
+fn parse_floats<T>(data: &[Json], make: impl Fn(f64) -> T) -> Result<Vec<T>, String> {
     data.iter().map(|v| v.float().map(&make)).collect()
 }
 
 /// Refuses a tensor of another type or shape or with other values: NaN equals NaN and 0.0 equals
 /// -0.0, everything else is exact.
 pub(crate) fn same_tensor(name: &str, found: &DenseTensor, expected: &Json) -> Result<(), String> {
-    let expected = tensor(expected).map_err(|e| format!("{name}: {e}"))?;
+    let expected = parse_tensor(expected).map_err(|e| format!("{name}: {e}"))?;
     let differ = || Err(format!("{name}: found {found}, expected {expected}"));
     if found.dtype() != expected.dtype() || found.shape() != expected.shape() {
         return differ();
@@ -169,19 +169,19 @@ pub(crate) enum Asked {
 }
 
 /// An index object of `nrt`.
-pub(crate) fn index(json: &Json) -> Result<Asked, String> {
+pub(crate) fn parse_index(json: &Json) -> Result<Asked, String> {
     let [(kind, value)] = json.members()? else {
         return Err("an index object has one member".into());
     };
     if kind != "tuple" {
-        return Ok(item(kind, value)?.map_or(Asked::Nonsense, |i| Asked::Index(vec![i])));
+        return Ok(parse_item(kind, value)?.map_or(Asked::Nonsense, |i| Asked::Index(vec![i])));
     }
     let mut items = Vec::new();
     for part in value.list()? {
         let [(kind, value)] = part.members()? else {
             return Err("an index object has one member".into());
         };
-        match item(kind, value)? {
+        match parse_item(kind, value)? {
             Some(i) => items.push(i),
             None => return Ok(Asked::Nonsense),
         }
@@ -190,7 +190,7 @@ pub(crate) fn index(json: &Json) -> Result<Asked, String> {
 }
 
 /// `None` for what cannot be an index.
-fn item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
+fn parse_item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
     Ok(Some(match kind {
         // Python's booleans are integers.
         "int" | "np_int64" => match value {
@@ -214,14 +214,14 @@ fn item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
             if !list.is_empty() && list.iter().all(|v| matches!(v, Json::Bool(_))) {
                 list.iter().map(Json::bool).collect::<Result<Vec<_>, _>>()?.into()
             } else {
-                match ints::<i64>(value) {
+                match parse_ints::<i64>(value) {
                     Ok(positions) => positions.into(),
                     Err(_) => return Ok(None),
                 }
             }
         }
         "array" => {
-            let array = tensor(value)?;
+            let array = parse_tensor(value)?;
             let shape = array.shape().to_vec();
             if array.dtype() == DType::Bool {
                 let values = array.as_bytes().iter().map(|b| *b == 1).collect();
@@ -240,7 +240,7 @@ fn item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
 }
 
 /// Whether an error of an operation is of the category that a Python exception stands for.
-pub(crate) fn fits(op: &str, error: &Error, kind: &str) -> Result<bool, String> {
+pub(crate) fn matches_kind(op: &str, error: &Error, kind: &str) -> Result<bool, String> {
     Ok(match kind {
         "IndexError" => match error {
             Error::OutOfRange { .. }

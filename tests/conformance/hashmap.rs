@@ -4,7 +4,7 @@ use serrate::Error;
 use serrate::dense::{DType, DenseTensor, Fill};
 use serrate::dok::{Fallback, MapOptions, RowMap};
 
-use crate::format::{Case, Expected, Outcome, only, same_tensor, tensor};
+use crate::format::{Case, Expected, Outcome, check_only, parse_tensor, same_tensor};
 use crate::json::Json;
 
 type Checked<T> = Result<T, String>;
@@ -13,11 +13,11 @@ type Checked<T> = Result<T, String>;
 pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     match (case.op.as_str(), &case.expected) {
         ("program", Expected::Result(expected)) => {
-            program(case, expected).map(|()| Outcome::Passed)
+            run_program(case, expected).map(|()| Outcome::Passed)
         }
         ("errors", Expected::Error { kind, gist }) => {
             case.takes(&["do"], &[])?;
-            match misuse(case.input.get("do").ok_or("nothing to do")?.text()?)? {
+            match run_misuse(case.input.get("do").ok_or("nothing to do")?.text()?)? {
                 Ok(()) => Err(format!("no error; expected {kind}: {gist}")),
                 Err(Error::Invalid(_)) => Ok(Outcome::Passed),
                 Err(other) => Err(format!("the error {other}; expected {kind}: {gist}")),
@@ -31,11 +31,11 @@ fn text(e: Error) -> String {
     e.to_string()
 }
 
-fn map(n_buckets: usize) -> Checked<RowMap> {
+fn create_map(n_buckets: usize) -> Checked<RowMap> {
     RowMap::new(MapOptions { n_buckets, ..Default::default() }).map_err(text)
 }
 
-fn fallback(json: Option<&Json>, value: Option<&[usize]>) -> Checked<Fallback> {
+fn parse_fallback(json: Option<&Json>, value: Option<&[usize]>) -> Checked<Fallback> {
     Ok(match json {
         None | Some(Json::Null) => Fallback::Zero,
         Some(Json::List(items)) => {
@@ -51,7 +51,7 @@ fn fallback(json: Option<&Json>, value: Option<&[usize]>) -> Checked<Fallback> {
             Fallback::Value(made.map_err(text)?)
         }
         Some(Json::Bool(b)) => Fallback::Scalar(Fill::Bool(*b)),
-        Some(object @ Json::Object(_)) => Fallback::Value(tensor(object)?),
+        Some(object @ Json::Object(_)) => Fallback::Value(parse_tensor(object)?),
         Some(number) => Fallback::Scalar(match number.int::<i64>() {
             Ok(v) => Fill::Int(v),
             Err(_) => Fill::Float(number.float()?),
@@ -59,27 +59,27 @@ fn fallback(json: Option<&Json>, value: Option<&[usize]>) -> Checked<Fallback> {
     })
 }
 
-fn flags(name: &str, found: &[bool], expected: &Json) -> Checked<()> {
+fn check_flags(name: &str, found: &[bool], expected: &Json) -> Checked<()> {
     let found = DenseTensor::from_bools([found.len()], found.iter().copied()).map_err(text)?;
     same_tensor(name, &found, expected)
 }
 
-fn program(case: &Case, expected: &Json) -> Checked<()> {
+fn run_program(case: &Case, expected: &Json) -> Checked<()> {
     case.takes(&["n_buckets", "steps"], &[])?;
-    only(expected, "the result", &["steps", "final"])?;
+    check_only(expected, "the result", &["steps", "final"])?;
     let buckets = match case.input.get("n_buckets") {
         None | Some(Json::Null) => 0,
         Some(n) => n.int()?,
     };
-    let mut map = map(buckets)?;
+    let mut map = create_map(buckets)?;
     let steps = case.input.get("steps").ok_or("no steps")?.list()?;
     let answers = expected.get("steps").ok_or("no answers")?.list()?;
     if steps.len() != answers.len() {
         return Err("not as many answers as steps".into());
     }
     for (step, answer) in steps.iter().zip(answers) {
-        only(step, "a step", &["op", "keys", "values", "fallback", "n_buckets"])?;
-        let part = |name: &str| tensor(step.get(name).ok_or_else(|| format!("no {name}"))?);
+        check_only(step, "a step", &["op", "keys", "values", "fallback", "n_buckets"])?;
+        let part = |name: &str| parse_tensor(step.get(name).ok_or_else(|| format!("no {name}"))?);
         match step.get("op").ok_or("no op")?.text()? {
             "set" => {
                 map.set(&part("keys")?, &part("values")?).map_err(text)?;
@@ -88,31 +88,32 @@ fn program(case: &Case, expected: &Json) -> Checked<()> {
                 }
             }
             "get" => {
-                only(answer, "an answer", &["values", "found"])?;
-                let fallback = fallback(step.get("fallback"), map.value_type().map(|t| t.shape()))?;
+                check_only(answer, "an answer", &["values", "found"])?;
+                let fallback =
+                    parse_fallback(step.get("fallback"), map.value_type().map(|t| t.shape()))?;
                 let keys = part("keys")?;
                 let fetched = map.get(&keys, &fallback).map_err(text)?;
                 same_tensor("values", &fetched.values, answer.get("values").ok_or("no values")?)?;
-                flags("found", &fetched.found, answer.get("found").ok_or("no found")?)?;
+                check_flags("found", &fetched.found, answer.get("found").ok_or("no found")?)?;
                 assert_eq!(map.contains(&keys).map_err(text)?, fetched.found);
             }
             "remove" => {
-                only(answer, "an answer", &["removed", "removed_unique_sorted"])?;
+                check_only(answer, "an answer", &["removed", "removed_unique_sorted"])?;
                 let keys = part("keys")?;
                 let removed = map.remove(&keys).map_err(text)?;
-                flags("removed", &removed, answer.get("removed").ok_or("no removed")?)?;
+                check_flags("removed", &removed, answer.get("removed").ok_or("no removed")?)?;
                 // The library's order of the same answer.
                 let mut unique: Vec<(Vec<f64>, bool)> =
-                    rows(&keys)?.into_iter().zip(removed).collect();
+                    list_rows(&keys)?.into_iter().zip(removed).collect();
                 unique.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap());
                 unique.dedup();
                 let unique: Vec<bool> = unique.into_iter().map(|(_, r)| r).collect();
                 if let Some(expected) = answer.get("removed_unique_sorted") {
-                    flags("removed, unique and sorted", &unique, expected)?;
+                    check_flags("removed, unique and sorted", &unique, expected)?;
                 }
             }
             "len" => {
-                only(answer, "an answer", &["len"])?;
+                check_only(answer, "an answer", &["len"])?;
                 if map.len() != answer.get("len").ok_or("no len")?.int::<usize>()? {
                     return Err(format!("{} keys, not {answer:?}", map.len()));
                 }
@@ -125,25 +126,31 @@ fn program(case: &Case, expected: &Json) -> Checked<()> {
         }
     }
     let last = expected.get("final").ok_or("no end")?;
-    only(last, "the end", &["len", "keys", "values"])?;
+    check_only(last, "the end", &["len", "keys", "values"])?;
     if map.len() != last.get("len").ok_or("no len")?.int::<usize>()? {
         return Err(format!("{} keys in the end", map.len()));
     }
     if map.is_empty() && map.key_type().is_none() {
         return Ok(());
     }
-    let keys = rows(&map.keys().map_err(text)?)?;
-    let mut found: Vec<_> = keys.into_iter().zip(rows(&map.values().map_err(text)?)?).collect();
+    let keys = list_rows(&map.keys().map_err(text)?)?;
+    let mut found: Vec<_> =
+        keys.into_iter().zip(list_rows(&map.values().map_err(text)?)?).collect();
     found.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap());
     let all = |name: &str| -> Checked<Vec<Vec<f64>>> {
-        last.get(name).ok_or_else(|| format!("no {name}"))?.list()?.iter().map(leaves).collect()
+        last.get(name)
+            .ok_or_else(|| format!("no {name}"))?
+            .list()?
+            .iter()
+            .map(parse_leaves)
+            .collect()
     };
     let expected: Vec<_> = all("keys")?.into_iter().zip(all("values")?).collect();
     if found == expected { Ok(()) } else { Err(format!("{found:?} in the end, not {expected:?}")) }
 }
 
 /// Rows as numbers.
-fn rows(t: &DenseTensor) -> Checked<Vec<Vec<f64>>> {
+fn list_rows(t: &DenseTensor) -> Checked<Vec<Vec<f64>>> {
     let n = t.shape()[0];
     let wide = t.cast(DType::F64).map_err(text)?;
     let all = wide.as_slice::<f64>().map_err(text)?;
@@ -152,10 +159,10 @@ fn rows(t: &DenseTensor) -> Checked<Vec<Vec<f64>>> {
 }
 
 /// The numbers of a nested list.
-fn leaves(json: &Json) -> Checked<Vec<f64>> {
+fn parse_leaves(json: &Json) -> Checked<Vec<f64>> {
     match json {
         Json::List(items) => {
-            let parts = items.iter().map(leaves).collect::<Checked<Vec<_>>>()?;
+            let parts = items.iter().map(parse_leaves).collect::<Checked<Vec<_>>>()?;
             Ok(parts.concat())
         }
         Json::Bool(b) => Ok(vec![f64::from(u8::from(*b))]),
@@ -165,12 +172,12 @@ fn leaves(json: &Json) -> Checked<Vec<f64>> {
 
 /// Does what a sentence says: `get keys [[1]] on a fresh map`, `keys were width 2, get width 3`,
 /// `values were int64, set float32` and the like.
-fn misuse(what: &str) -> Checked<serrate::Result<()>> {
+fn run_misuse(what: &str) -> Checked<serrate::Result<()>> {
     let zeros = |dtype: DType, width: usize| {
         let t = DenseTensor::from_vec([1, width], vec![0u8; width]).and_then(|t| t.cast(dtype));
         t.map_err(text)
     };
-    let mut map = map(0)?;
+    let mut map = create_map(0)?;
     let unknown = || Err(format!("{what:?} is nothing that can be done"));
     if let Some(op) = what.strip_suffix(" on a fresh map") {
         let key = zeros(DType::I64, 1)?;

@@ -15,7 +15,7 @@ use serrate::kernels::reduce::Reduction;
 use serrate::kernels::unary::Unary;
 use serrate::{Error, Result};
 
-use crate::format::{Asked, Case, Expected, Outcome, index, only, tensor};
+use crate::format::{Asked, Case, Expected, Outcome, check_only, parse_index, parse_tensor};
 use crate::json::Json;
 
 type Checked<T> = std::result::Result<T, String>;
@@ -35,13 +35,13 @@ enum Found {
 
 /// Runs a case; an operation that is not listed here is an error.
 pub(crate) fn run(case: &Case) -> Checked<Outcome> {
-    let found = found(case)?;
+    let found = run_operation(case)?;
     match (&case.expected, found) {
         (Expected::Error { kind, gist }, Ok(found)) => {
             refused_there(case, &found).ok_or_else(|| format!("no error; expected {kind}: {gist}"))
         }
         (Expected::Error { kind, gist }, Err(error)) => {
-            if fits(&error, kind)? {
+            if matches_kind(&error, kind)? {
                 Ok(Outcome::Passed)
             } else {
                 Err(format!("the error {error}; expected {kind}: {gist}"))
@@ -51,7 +51,7 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
         (Expected::Result(expected), Ok(Found::Padded(found))) => {
             close_tensor(case, &found, expected).map(|()| Outcome::Passed)
         }
-        (Expected::Result(expected), Ok(Found::Nested(het))) => unbound(case, &het, expected),
+        (Expected::Result(expected), Ok(Found::Nested(het))) => check_unbound(case, &het, expected),
         (Expected::Result(expected), Ok(Found::Value(value))) => value_is(case, value, expected),
     }
 }
@@ -60,9 +60,9 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
 /// negative dims as the positive ones.
 fn refused_there(case: &Case, found: &Found) -> Option<Outcome> {
     let Found::Value(found) = found else { return None };
-    if let Some(how) = reduction(&case.op) {
+    if let Some(how) = find_reduction(&case.op) {
         let dim: i64 = case.args.get("dim")?.int().ok()?;
-        let het = het(case.input.get("het")?).ok()?.ok()?;
+        let het = parse_het(case.input.get("het")?).ok()?.ok()?;
         let same = dim.checked_add_unsigned(het.ndim() as u64).filter(|_| dim < 0)?;
         let again = het.reduce(how, Some(same)).ok()?;
         return (again == *found).then_some(Outcome::Differs(NEGATIVE));
@@ -70,17 +70,17 @@ fn refused_there(case: &Case, found: &Found) -> Option<Outcome> {
     if case.op != "elementwise" {
         return None;
     }
-    let het = het(case.input.get("het")?).ok()?.ok()?;
-    let other = tensor(case.input.get("other")?.get("tensor")?).ok()?;
+    let het = parse_het(case.input.get("het")?).ok()?.ok()?;
+    let other = parse_tensor(case.input.get("other")?.get("tensor")?).ok()?;
     let missing = het.ndim().checked_sub(other.ndim()).filter(|n| *n > 0 && other.ndim() > 0)?;
     let shape: Vec<usize> = std::iter::repeat_n(1, missing).chain(other.shape().to_vec()).collect();
     let other = other.reshape(shape).ok()?;
-    let again = operate(case, &het, (&other).into()).ok()?.ok()?;
+    let again = apply_operator(case, &het, (&other).into()).ok()?.ok()?;
     (again == *found).then_some(Outcome::Differs(LEADING))
 }
 
 /// Whether an error is of the category that a Python exception stands for.
-fn fits(error: &Error, kind: &str) -> Checked<bool> {
+fn matches_kind(error: &Error, kind: &str) -> Checked<bool> {
     Ok(match kind {
         // An index out of range is a ValueError there.
         "ValueError"
@@ -94,11 +94,11 @@ fn fits(error: &Error, kind: &str) -> Checked<bool> {
     })
 }
 
-fn found(case: &Case) -> Checked<Result<Found>> {
+fn run_operation(case: &Case) -> Checked<Result<Found>> {
     let dim = || case.args.get("dim").map(Json::int::<i64>).transpose();
     let one = |args: &[&str], run: &dyn Fn(HetTensor) -> Result<Found>| {
         case.takes(&["het"], args)?;
-        Ok(het(case.input.get("het").ok_or("no het")?)?.and_then(run))
+        Ok(parse_het(case.input.get("het").ok_or("no het")?)?.and_then(run))
     };
     let value = |v: Result<HetValue>| v.map(Found::Value);
     match case.op.as_str() {
@@ -110,7 +110,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
             assert_eq!(again, x);
             Ok(Found::Nested(x))
         }),
-        "getitem" => match items(case.args.get("index").ok_or("no index")?)? {
+        "getitem" => match parse_items(case.args.get("index").ok_or("no index")?)? {
             Some(items) => one(&["index"], &|x| value(x.index(&items))),
             None => Ok(Err(Error::invalid("no index"))),
         },
@@ -126,7 +126,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
             case.takes(&["items"], &["dim"])?;
             let mut all = Ok(Vec::new());
             for item in case.input.get("items").ok_or("no items")?.list()? {
-                let x = het(item)?;
+                let x = parse_het(item)?;
                 all = all.and_then(|mut all: Vec<HetTensor>| {
                     all.push(x?);
                     Ok(all)
@@ -136,12 +136,12 @@ fn found(case: &Case) -> Checked<Result<Found>> {
             Ok(all.and_then(|all| value(cat(&all.iter().collect::<Vec<_>>(), dim))))
         }
         "unary" => {
-            let op = unary(case.args.get("op").ok_or("no op")?.text()?)?;
+            let op = find_unary(case.args.get("op").ok_or("no op")?.text()?)?;
             one(&["op"], &|x| value(x.unary(op)))
         }
         "elementwise" => {
             case.takes(&["het", "other"], &["op", "reverse"])?;
-            let x = het(case.input.get("het").ok_or("no het")?)?;
+            let x = parse_het(case.input.get("het").ok_or("no het")?)?;
             let other = case.input.get("other").ok_or("no other")?;
             let [(kind, given)] = other.members()? else {
                 return Err("the other side is one of scalar, tensor and het".into());
@@ -159,11 +159,11 @@ fn found(case: &Case) -> Checked<Result<Found>> {
                             Err(_) => Number::Float(given.float()?),
                         },
                     };
-                    operate(case, &x, scalar.into())?
+                    apply_operator(case, &x, scalar.into())?
                 }
-                "tensor" => operate(case, &x, (&tensor(given)?).into())?,
-                "het" => match het(given)? {
-                    Ok(other) => operate(case, &x, (&other).into())?,
+                "tensor" => apply_operator(case, &x, (&parse_tensor(given)?).into())?,
+                "het" => match parse_het(given)? {
+                    Ok(other) => apply_operator(case, &x, (&other).into())?,
                     Err(e) => Err(e),
                 },
                 other => return Err(format!("the operand {other:?} is unknown")),
@@ -171,14 +171,15 @@ fn found(case: &Case) -> Checked<Result<Found>> {
             Ok(value(result))
         }
         op => {
-            let how = reduction(op).ok_or_else(|| format!("the operation {op:?} is unknown"))?;
+            let how =
+                find_reduction(op).ok_or_else(|| format!("the operation {op:?} is unknown"))?;
             let dim = dim()?;
             one(&["dim"], &|x| value(x.reduce(how, dim)))
         }
     }
 }
 
-fn reduction(op: &str) -> Option<Reduction> {
+fn find_reduction(op: &str) -> Option<Reduction> {
     Some(match op.strip_prefix("reduce_")? {
         "sum" => Reduction::Sum,
         "mean" => Reduction::Mean,
@@ -189,7 +190,7 @@ fn reduction(op: &str) -> Option<Reduction> {
     })
 }
 
-fn operate(case: &Case, x: &HetTensor, other: HetOperand<'_>) -> Checked<Result<HetValue>> {
+fn apply_operator(case: &Case, x: &HetTensor, other: HetOperand<'_>) -> Checked<Result<HetValue>> {
     let op = match case.args.get("op").ok_or("no op")?.text()? {
         "add" => Op::Add,
         "sub" => Op::Sub,
@@ -210,7 +211,7 @@ fn operate(case: &Case, x: &HetTensor, other: HetOperand<'_>) -> Checked<Result<
     Ok(if reverse { x.binary_reverse(op, other) } else { x.binary(op, other) })
 }
 
-fn unary(name: &str) -> Checked<Unary> {
+fn find_unary(name: &str) -> Checked<Unary> {
     Ok(match name {
         "neg" => Unary::Neg,
         "abs" => Unary::Abs,
@@ -226,20 +227,20 @@ fn unary(name: &str) -> Checked<Unary> {
 }
 
 /// Index objects, one per leading dim; `None` for what cannot be an index.
-fn items(json: &Json) -> Checked<Option<Vec<Index>>> {
+fn parse_items(json: &Json) -> Checked<Option<Vec<Index>>> {
     let mut out = Vec::new();
     for item in json.list()? {
         let [(kind, value)] = item.members()? else {
             return Err("an index object has one member".into());
         };
         if kind == "mask" {
-            let mask = tensor(value)?;
+            let mask = parse_tensor(value)?;
             let values = mask.as_bytes().iter().map(|b| *b == 1).collect();
             let mask = IndexArray::try_new(mask.shape(), values).map_err(|e| e.to_string())?;
             out.push(Index::Mask(mask));
             continue;
         }
-        match index(item)? {
+        match parse_index(item)? {
             Asked::Index(one) => out.extend(one),
             Asked::Nonsense => return Ok(None),
         }
@@ -248,10 +249,10 @@ fn items(json: &Json) -> Checked<Option<Vec<Index>>> {
 }
 
 /// A nested list of tensors. What is no tensor is as wrong there as it is unthinkable here.
-fn het(json: &Json) -> Checked<Result<HetTensor>> {
+fn parse_het(json: &Json) -> Checked<Result<HetTensor>> {
     fn nested(json: &Json) -> Checked<Option<Nested>> {
         Ok(match json {
-            Json::Object(_) => Some(Nested::Tensor(tensor(json)?)),
+            Json::Object(_) => Some(Nested::Tensor(parse_tensor(json)?)),
             Json::List(list) => {
                 let parts = list.iter().map(nested).collect::<Checked<Option<Vec<_>>>>()?;
                 parts.map(Nested::List)
@@ -269,16 +270,16 @@ fn het(json: &Json) -> Checked<Result<HetTensor>> {
 type Cells = BTreeMap<Vec<i64>, f64>;
 
 /// Returns the values of a dense or ragged tensor by coordinates.
-fn cells(value: &HetValue) -> Checked<Cells> {
+fn read_cells(value: &HetValue) -> Checked<Cells> {
     let het = value.clone().into_het().map_err(|e| e.to_string())?;
     if het.ndim() == 0 {
         let dense = het.to_dense(&DenseOptions::default()).map_err(|e| e.to_string())?;
-        let numbers = numbers(&dense.to_flat().map_err(|e| e.to_string())?);
+        let numbers = list_numbers(&dense.to_flat().map_err(|e| e.to_string())?);
         return Ok(if het.has_holes() { Cells::new() } else { [(Vec::new(), numbers[0])].into() });
     }
     let array: RaggedArray = het.to_ragged().map_err(|e| e.to_string())?;
     let axes = coords(&array).map_err(|e| e.to_string())?;
-    let values = numbers(array.leaves());
+    let values = list_numbers(array.leaves());
     let mut out = Cells::new();
     for (i, value) in values.iter().enumerate().filter(|(i, _)| array.leaves().is_valid(*i)) {
         let at = axes.iter().map(|a| a.leaves().as_primitive::<Int64Type>().value(i)).collect();
@@ -288,7 +289,7 @@ fn cells(value: &HetValue) -> Checked<Cells> {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn numbers(values: &ArrayRef) -> Vec<f64> {
+fn list_numbers(values: &ArrayRef) -> Vec<f64> {
     match values.data_type() {
         DataType::Boolean => {
             (0..values.len()).map(|i| f64::from(u8::from(values.as_boolean().value(i)))).collect()
@@ -305,7 +306,7 @@ fn numbers(values: &ArrayRef) -> Vec<f64> {
 }
 
 /// Only what computes may round.
-fn alike(case: &Case, a: f64, b: f64) -> bool {
+fn are_close(case: &Case, a: f64, b: f64) -> bool {
     let rtol = match case.op.as_str() {
         "reduce_prod" => 1e-4,
         "reduce_sum" | "reduce_mean" | "elementwise" | "unary" => 1e-5,
@@ -316,20 +317,21 @@ fn alike(case: &Case, a: f64, b: f64) -> bool {
 }
 
 fn close_tensor(case: &Case, found: &DenseTensor, expected: &Json) -> Checked<()> {
-    let expected = tensor(expected)?;
-    let wide = |t: &DenseTensor| Ok::<_, String>(numbers(&t.to_flat().map_err(|e| e.to_string())?));
+    let expected = parse_tensor(expected)?;
+    let wide =
+        |t: &DenseTensor| Ok::<_, String>(list_numbers(&t.to_flat().map_err(|e| e.to_string())?));
     let (a, b) = (wide(found)?, wide(&expected)?);
     let same = found.dtype() == expected.dtype()
         && found.shape() == expected.shape()
-        && a.iter().zip(&b).all(|(a, b)| alike(case, *a, *b));
+        && a.iter().zip(&b).all(|(a, b)| are_close(case, *a, *b));
     if same { Ok(()) } else { Err(format!("found {found}, expected {expected}")) }
 }
 
 /// Values and nothing else, as nested lists.
-fn plain(nested: &Nested) -> Checked<Json> {
+fn to_json(nested: &Nested) -> Checked<Json> {
     fn tensor(t: &DenseTensor) -> Checked<Json> {
         if t.ndim() == 0 {
-            let value = numbers(&t.to_flat().map_err(|e| e.to_string())?)[0];
+            let value = list_numbers(&t.to_flat().map_err(|e| e.to_string())?)[0];
             return Ok(Json::Number(format!("{value}")));
         }
         (0..t.shape()[0])
@@ -340,7 +342,7 @@ fn plain(nested: &Nested) -> Checked<Json> {
     match nested {
         Nested::Hole => Ok(Json::Null),
         Nested::Tensor(t) => tensor(t),
-        Nested::List(list) => list.iter().map(plain).collect::<Checked<_>>().map(Json::List),
+        Nested::List(list) => list.iter().map(to_json).collect::<Checked<_>>().map(Json::List),
     }
 }
 
@@ -353,18 +355,18 @@ fn same_nested(case: &Case, a: &Json, b: &Json) -> bool {
             b.float().is_ok_and(|b| b == f64::from(u8::from(*a)))
         }
         (a, b) => match (a.float(), b.float()) {
-            (Ok(a), Ok(b)) => alike(case, a, b),
+            (Ok(a), Ok(b)) => are_close(case, a, b),
             _ => a == b,
         },
     }
 }
 
-fn unbound(case: &Case, het: &HetTensor, expected: &Json) -> Checked<Outcome> {
-    only(expected, "the result", &["dtype", "ragged"])?;
+fn check_unbound(case: &Case, het: &HetTensor, expected: &Json) -> Checked<Outcome> {
+    check_only(expected, "the result", &["dtype", "ragged"])?;
     if expected.get("dtype").ok_or("no dtype")?.text()? != het.dtype().name() {
         return Err(format!("found {} values", het.dtype()));
     }
-    let found = plain(&het.unbind().map_err(|e| e.to_string())?)?;
+    let found = to_json(&het.unbind().map_err(|e| e.to_string())?)?;
     let expected = expected.get("ragged").ok_or("no ragged")?;
     if same_nested(case, &found, expected) {
         return Ok(Outcome::Passed);
@@ -389,21 +391,21 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
     let part = |name: &str| expected.get(name).ok_or_else(|| format!("a result without {name}"));
     let (wanted, dtype) = match part("kind")?.text()? {
         "tensor" => {
-            only(expected, "the result", &["kind", "tensor"])?;
+            check_only(expected, "the result", &["kind", "tensor"])?;
             let json = part("tensor")?;
-            let tensor = tensor(json)?;
+            let tensor = parse_tensor(json)?;
             if let HetValue::Dense(found) = &value
                 && close_tensor(case, found, json).is_ok()
             {
                 return Ok(Outcome::Passed);
             }
             let dtype = tensor.dtype();
-            (cells(&HetValue::Dense(tensor))?, dtype)
+            (read_cells(&HetValue::Dense(tensor))?, dtype)
         }
         "het" => {
             let known =
                 ["kind", "dim_type", "shape", "max_shape", "dtype", "coords", "values", "ragged"];
-            only(expected, "the result", &known)?;
+            check_only(expected, "the result", &known)?;
             let (at, values) = (part("coords")?.list()?, part("values")?.list()?);
             let mut wanted = Cells::new();
             for (at, value) in at.iter().zip(values) {
@@ -411,7 +413,7 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
                     Json::Bool(b) => f64::from(u8::from(*b)),
                     value => value.float()?,
                 };
-                wanted.insert(crate::format::ints(at)?, value);
+                wanted.insert(crate::format::parse_ints(at)?, value);
             }
             if at.len() != values.len() || wanted.len() != at.len() {
                 return Err("as many coordinates as values are needed, each once".into());
@@ -421,7 +423,7 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
         }
         other => return Err(format!("results of kind {other:?} are unknown")),
     };
-    let found = cells(&value)?;
+    let found = read_cells(&value)?;
     let wrong = || Err(format!("found {value} ({}), expected {expected:?}", value.dtype()));
     if case.op == "reduce_mean"
         && dtype.is_integer()
@@ -432,7 +434,7 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
         return Ok(Outcome::Differs(MEANS));
     }
     let same = found.len() == wanted.len()
-        && found.iter().all(|(at, x)| wanted.get(at).is_some_and(|y| alike(case, *x, *y)));
+        && found.iter().all(|(at, x)| wanted.get(at).is_some_and(|y| are_close(case, *x, *y)));
     if !same || value.dtype() != dtype {
         return wrong();
     }
@@ -448,8 +450,8 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
     };
     let types: Vec<&str> = types.list()?.iter().map(Json::text).collect::<Checked<_>>()?;
     let kinds: Vec<String> = het.dim_types().iter().map(ToString::to_string).collect();
-    let shape: Vec<i64> = crate::format::ints(part("shape")?)?;
-    let max_shape: Vec<usize> = crate::format::ints(part("max_shape")?)?;
+    let shape: Vec<i64> = crate::format::parse_ints(part("shape")?)?;
+    let max_shape: Vec<usize> = crate::format::parse_ints(part("max_shape")?)?;
     // The library has -1 where a size varies.
     let size = |n: Option<usize>| n.map_or(-1, |n| i64::try_from(n).unwrap());
     let own: Vec<i64> = het.shape().into_iter().map(size).collect();
@@ -464,7 +466,7 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
         };
     }
     if let Some(ragged) = expected.get("ragged") {
-        let unbound = plain(&het.unbind().map_err(|e| e.to_string())?)?;
+        let unbound = to_json(&het.unbind().map_err(|e| e.to_string())?)?;
         if !same_nested(case, &unbound, ragged) {
             return wrong();
         }
@@ -473,7 +475,7 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
 }
 
 /// A case written as in a file, but for its name.
-fn unseen(op: &str, case: &str) -> Checked<Outcome> {
+fn check_unseen(op: &str, case: &str) -> Checked<Outcome> {
     let case = Json::parse(&format!("{{\"name\": \"unseen\", {case}}}")).unwrap();
     run(&Case::new(std::path::Path::new("."), op, &case)?)
 }
@@ -486,7 +488,7 @@ const Y: &str = r#""het": [[{"dtype": "int64", "shape": [2], "data": [1, 2]}, {"
 fn forms_that_the_folder_does_not_have() {
     let passes = |op: &str, args: &str, expect: &str| {
         let case = format!(r#""input": {{{Y}}}, "args": {args}, "expect": {expect}"#);
-        assert_eq!(unseen(op, &case), Ok(Outcome::Passed), "{op} {args}");
+        assert_eq!(check_unseen(op, &case), Ok(Outcome::Passed), "{op} {args}");
     };
     let het = |types: &str, shape: &str, max: &str, coords: &str, values: &str| {
         format!(
@@ -529,7 +531,7 @@ fn forms_that_the_folder_does_not_have() {
     passes("getitem", &format!(r#"{{"index": [{all}, {all}, {{"int": -1}}]}}"#), &last);
     let error = |op: &str, args: &str, kind: &str| {
         let error = format!(r#""error": {{"kind": "{kind}", "gist": "no"}}"#);
-        unseen(op, &format!(r#""input": {{{Y}}}, "args": {args}, {error}"#))
+        check_unseen(op, &format!(r#""input": {{{Y}}}, "args": {args}, {error}"#))
     };
     let far = format!(r#"{{"index": [{all}, {{"int": 3}}]}}"#);
     assert_eq!(error("getitem", &far, "IndexError"), Ok(Outcome::Passed));
@@ -543,10 +545,10 @@ fn forms_that_the_folder_does_not_have() {
     assert!(error("getitem", r#"{"index": [{"set": 1}]}"#, "ValueError").is_err());
     let wrong = sums.replace("[3, 0, 3, 9]", "[3, 0, 3, 8]");
     let case = format!(r#""input": {{{Y}}}, "args": {{"dim": 2}}, "expect": {wrong}"#);
-    assert!(unseen("reduce_sum", &case).is_err());
+    assert!(check_unseen("reduce_sum", &case).is_err());
     let case = format!(
         r#""input": {{{Y}}}, "args": {{"dim": 2}}, "expect": {}"#,
         sums.replace("int64", "int32")
     );
-    assert!(unseen("reduce_sum", &case).is_err());
+    assert!(check_unseen("reduce_sum", &case).is_err());
 }

@@ -15,8 +15,10 @@ use serrate::table::RaggedTable;
 
 pub(crate) use self::differences::as_given;
 pub(crate) use self::differences::{DIFFERENCES, Rule};
-use self::differences::{any, declared_otherwise, meant, numpy_answer, outer_lengths_differ};
-use crate::format::{Asked, Case, Expected, fits, index, only};
+use self::differences::{
+    declared_otherwise, find_rule, has_any, numpy_answer, outer_lengths_differ,
+};
+use crate::format::{Asked, Case, Expected, check_only, matches_kind, parse_index};
 use crate::json::Json;
 
 /// How a case went; failures are errors.
@@ -58,13 +60,13 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
     let found = match case.op.as_str() {
         "construct" => {
             case.takes(whole, &[])?;
-            table(construct(&case.input)?)
+            table(construct_table(&case.input)?)
         }
         "infer_dtype" => {
             case.takes(&["values"], &[])?;
             let values = case.input.get("values").ok_or("no values")?;
             let data = Json::Object(vec![("x".into(), values.clone())]);
-            construct(&Json::Object(vec![("data".into(), data)]))?.map(Found::Inferred)
+            construct_table(&Json::Object(vec![("data".into(), data)]))?.map(Found::Inferred)
         }
         "getitem_int"
         | "getitem_slice"
@@ -72,13 +74,15 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
         | "getitem_tuple"
         | "getitem_unsupported" => {
             case.takes(whole, &["index"])?;
-            let asked = index(case.args.get("index").ok_or("no index")?)?;
-            one(&mut from, construct(&case.input)?, |t| take(t, &asked).map(Found::Table))
+            let asked = parse_index(case.args.get("index").ok_or("no index")?)?;
+            record_table(&mut from, construct_table(&case.input)?, |t| {
+                take_part(t, &asked).map(Found::Table)
+            })
         }
         "to_dense" => {
             case.takes(whole, &["padding_side"])?;
             let side = case.args.get("padding_side").map_or(Ok("right"), Json::text)?;
-            one(&mut from, construct(&case.input)?, |t| {
+            record_table(&mut from, construct_table(&case.input)?, |t| {
                 let options = DenseOptions { side: side.parse()?, ..DenseOptions::default() };
                 Ok(Found::Dense(t.clone(), t.to_dense(&options)?))
             })
@@ -86,7 +90,7 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
         "squeeze" | "unsqueeze" | "flatten" => {
             case.takes(whole, &["dim"])?;
             let dim = case.args.get("dim").map(Json::int::<i64>).transpose()?;
-            one(&mut from, construct(&case.input)?, |t| match case.op.as_str() {
+            record_table(&mut from, construct_table(&case.input)?, |t| match case.op.as_str() {
                 "squeeze" => t.squeeze(dim.unwrap_or(0)).map(Found::Table),
                 "unsqueeze" => t.unsqueeze(dim.unwrap_or(0)).map(Found::Table),
                 _ => t.flatten(dim.unwrap_or(-1)).map(Found::Table),
@@ -96,8 +100,8 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
             case.takes(&["items"], &[])?;
             let mut items = Ok(Vec::new());
             for item in case.input.get("items").ok_or("no items")?.list()? {
-                only(item, "an item", whole)?;
-                let table = construct(item)?;
+                check_only(item, "an item", whole)?;
+                let table = construct_table(item)?;
                 items = items.and_then(|mut all: Vec<RaggedTable>| {
                     all.push(table?);
                     Ok(all)
@@ -111,8 +115,9 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
         }
         "collate_roundtrip" => {
             case.takes(whole, &["order"])?;
-            let order: Vec<i64> = crate::format::ints(case.args.get("order").ok_or("no order")?)?;
-            one(&mut from, construct(&case.input)?, |t| {
+            let order: Vec<i64> =
+                crate::format::parse_ints(case.args.get("order").ok_or("no order")?)?;
+            record_table(&mut from, construct_table(&case.input)?, |t| {
                 let rows =
                     order.iter().map(|i| t.index(&[(*i).into()])).collect::<Result<Vec<_>, _>>()?;
                 table(RaggedTable::vstack(&rows))
@@ -123,8 +128,8 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
             let nan = case.args.get("equal_nan").map_or(Ok(false), Json::bool)?;
             let side = |name: &str| -> Checked<serrate::Result<RaggedTable>> {
                 let input = case.input.get(name).ok_or("a side is missing")?;
-                only(input, "a side", whole)?;
-                construct(input)
+                check_only(input, "a side", whole)?;
+                construct_table(input)
             };
             let (a, b) = (side("a")?, side("b")?);
             a.and_then(|a| Ok(Found::Flag("equal", a.equals(&b?, nan)?)))
@@ -136,8 +141,8 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
             // A negative depth is no number of levels at all.
             is_ndim_list(&list, usize::try_from(dim).unwrap_or(0)).map(|r| Found::Flag("result", r))
         }
-        "save" => save(case)?,
-        "load" => load(case, &mut from)?,
+        "save" => save_file(case)?,
+        "load" => load_file(case, &mut from)?,
         other => return Err(format!("the operation {other:?} is unknown")),
     };
     settle(case, &from, found)
@@ -163,7 +168,7 @@ fn is_ndim_list(value: &Value, ndim: usize) -> serrate::Result<bool> {
     Ok(is_nested(value, ndim))
 }
 
-fn one(
+fn record_table(
     from: &mut Vec<RaggedTable>,
     table: serrate::Result<RaggedTable>,
     then: impl FnOnce(&RaggedTable) -> serrate::Result<Found>,
@@ -199,7 +204,7 @@ fn to_value(json: &Json) -> Checked<Value> {
     serde_json::from_str(&raw(json)?).map_err(|e| e.to_string())
 }
 
-fn construct(input: &Json) -> Checked<serrate::Result<RaggedTable>> {
+fn construct_table(input: &Json) -> Checked<serrate::Result<RaggedTable>> {
     let mut options = JsonOptions::default();
     if let Some(schema) = input.get("schema") {
         for (key, dtype) in schema.members()? {
@@ -213,7 +218,7 @@ fn construct(input: &Json) -> Checked<serrate::Result<RaggedTable>> {
         text.is_some_and(|t| matches!(t, "NaN" | "Infinity" | "-Infinity"))
     };
     for (key, values) in input.get("data").ok_or("no data")?.members()? {
-        if any(values, &reads_as_float) {
+        if has_any(values, &reads_as_float) {
             if options.schema.iter().any(|(name, _)| name == key) {
                 return Err(format!("{key}: a text that reads as a float, and a declared type"));
             }
@@ -225,37 +230,37 @@ fn construct(input: &Json) -> Checked<serrate::Result<RaggedTable>> {
     Ok(RaggedTable::from_json_text(text.as_bytes(), &options))
 }
 
-fn take(table: &RaggedTable, asked: &Asked) -> serrate::Result<RaggedTable> {
+fn take_part(table: &RaggedTable, asked: &Asked) -> serrate::Result<RaggedTable> {
     match asked {
         Asked::Index(index) => table.index(index),
         Asked::Nonsense => Err(Error::invalid("the types of this crate rule such an index out")),
     }
 }
 
-fn file(case: &Case, json: Option<&Json>) -> Checked<std::path::PathBuf> {
+fn find_file(case: &Case, json: Option<&Json>) -> Checked<std::path::PathBuf> {
     Ok(case.root.join(json.ok_or("no file is named")?.text()?))
 }
 
-fn save(case: &Case) -> Checked<serrate::Result<Found>> {
+fn save_file(case: &Case) -> Checked<serrate::Result<Found>> {
     case.takes(&["data", "schema", "file"], &["file"])?;
     let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
     let path = dir.path().join("saved.nrt");
     let table = if case.input.get("file").is_some() {
         // To where it came from: a file that exists is not replaced unless that is asked for.
-        let from = file(case, case.input.get("file"))?;
+        let from = find_file(case, case.input.get("file"))?;
         std::fs::copy(&from, &path).map_err(|e| format!("{}: {e}", from.display()))?;
         NrtFile::open(&path, &ReadOptions::default()).and_then(|f| f.table())
     } else {
-        construct(&case.input)?
+        construct_table(&case.input)?
     };
     Ok(table
         .and_then(|t| nrt::write(&path, &t, &WriteOptions::default()))
         .map(|()| Found::Saved(dir)))
 }
 
-fn load(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Result<Found>> {
+fn load_file(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Result<Found>> {
     case.takes(&["file"], &["keys", "index"])?;
-    let asked = case.args.get("index").map(index).transpose()?;
+    let asked = case.args.get("index").map(parse_index).transpose()?;
     let keys = match case.args.get("keys") {
         None => None,
         // The type of the argument excludes everything but a list of strings.
@@ -272,13 +277,13 @@ fn load(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Result<Fou
         }
         Some(_) => return Ok(Err(Error::invalid("keys are a list of strings"))),
     };
-    let path = file(case, case.input.get("file"))?;
+    let path = find_file(case, case.input.get("file"))?;
     let read = || {
         let file = NrtFile::open(&path, &ReadOptions::default())?;
         file.read(0..file.num_rows(), keys.as_deref())
     };
-    Ok(one(from, read(), |t| {
-        Ok(Found::Table(asked.as_ref().map_or_else(|| Ok(t.clone()), |asked| take(t, asked))?))
+    Ok(record_table(from, read(), |t| {
+        Ok(Found::Table(asked.as_ref().map_or_else(|| Ok(t.clone()), |asked| take_part(t, asked))?))
     }))
 }
 
@@ -287,7 +292,7 @@ fn settle(case: &Case, from: &[RaggedTable], found: serrate::Result<Found>) -> C
     match (&case.expected, found) {
         (Expected::Result(expect), Ok(found)) => state::check(case, from, &found, expect),
         (Expected::Error { kind, .. }, Err(error)) => {
-            if fits(&case.op, &error, kind)? {
+            if matches_kind(&case.op, &error, kind)? {
                 return Ok(Verdict::Passed);
             }
             if declared_otherwise(case, &error) {
@@ -311,13 +316,13 @@ fn settle(case: &Case, from: &[RaggedTable], found: serrate::Result<Found>) -> C
             if let (true, Found::Table(table), Some(asked)) =
                 (refuses, &found, case.args.get("index"))
             {
-                let Asked::Index(items) = index(asked)? else {
+                let Asked::Index(items) = parse_index(asked)? else {
                     return Err("an index of no kind has an answer".into());
                 };
                 numpy_answer(&from[0], &items, table)?;
                 return Ok(if tagged { Verdict::Passed } else { Verdict::Differs(Rule::Indices) });
             }
-            meant(case, from, &found, kind, gist)?
+            find_rule(case, from, &found, kind, gist)?
                 .map(|rule| if tagged { Verdict::Passed } else { Verdict::Differs(rule) })
                 .ok_or_else(|| format!("expected a {kind} ({gist}), found {}", found.shown()))
         }

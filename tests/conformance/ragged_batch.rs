@@ -5,10 +5,12 @@ use serrate::batching::{RaggedBatch, Repeats, Samples};
 use serrate::dense::{DType, DenseTensor, Fill};
 
 use crate::batches::{
-    Checked, Exactly, Found, Terms, axis, batch, existence, fill, member, same, same_values,
-    selectors, settle,
+    Checked, Exactly, Found, Terms, check_same, find_member, parse_axis, parse_batch, parse_fill,
+    parse_selectors, read_existence, same_values, settle,
 };
-use crate::format::{Asked, Case, Expected, Outcome, fits, ints, only, tensor};
+use crate::format::{
+    Asked, Case, Expected, Outcome, check_only, matches_kind, parse_ints, parse_tensor,
+};
 use crate::json::Json;
 
 /// Runs a case; an operation that is not listed here is an error.
@@ -17,10 +19,10 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     let found = match case.op.as_str() {
         "construct" | "from_oversize_tensor" => {
             case.takes(&["tensor", "mask", "sample_sizes"], &["non_uniform_dim"])?;
-            let data = tensor(member(&case.input, "tensor")?)?;
-            let mask = case.input.get("mask").map(tensor).transpose()?;
-            let sizes = case.input.get("sample_sizes").map(tensor).transpose()?;
-            axis(case.args.get("non_uniform_dim"))?.and_then(|dim| {
+            let data = parse_tensor(find_member(&case.input, "tensor")?)?;
+            let mask = case.input.get("mask").map(parse_tensor).transpose()?;
+            let sizes = case.input.get("sample_sizes").map(parse_tensor).transpose()?;
+            parse_axis(case.args.get("non_uniform_dim"))?.and_then(|dim| {
                 let (mask, sizes) = (mask.as_ref(), sizes.as_ref());
                 if case.op == "construct" {
                     RaggedBatch::try_new(&data, mask, sizes, dim)
@@ -31,46 +33,46 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
         }
         "empty" => {
             case.takes(&[], &["num_dims", "non_uniform_dim", "num_batch_dims", "batch_shape"])?;
-            empty(case)?
+            make_empty(case)?
         }
         "from_full_tensor" => {
             case.takes(&["tensor"], &["non_uniform_dim", "num_batch_dims"])?;
-            let data = tensor(member(&case.input, "tensor")?)?;
-            let batch_dims = axis(case.args.get("num_batch_dims"))?;
-            axis(case.args.get("non_uniform_dim"))?.and_then(|dim| {
+            let data = parse_tensor(find_member(&case.input, "tensor")?)?;
+            let batch_dims = parse_axis(case.args.get("num_batch_dims"))?;
+            parse_axis(case.args.get("non_uniform_dim"))?.and_then(|dim| {
                 RaggedBatch::from_full_tensor(&data, dim.unwrap_or(1), batch_dims?.unwrap_or(1))
             })
         }
         "broadcast_batch_dims" => {
             case.takes(&["data"], &[])?;
-            let all = member(&case.input, "data")?.list()?;
-            let all = all.iter().map(batch).collect::<Checked<Vec<_>>>()?;
+            let all = find_member(&case.input, "data")?.list()?;
+            let all = all.iter().map(parse_batch).collect::<Checked<Vec<_>>>()?;
             let all = all.into_iter().collect::<serrate::Result<Vec<_>>>();
             let found = all.and_then(|all| RaggedBatch::broadcast_batch_dims(&all));
             return settle(case, found.map(Found::Batches), &terms);
         }
         "split" => {
             case.takes(&["data"], &[])?;
-            return split(case, &batch(member(&case.input, "data")?)?);
+            return check_split(case, &parse_batch(find_member(&case.input, "data")?)?);
         }
-        "getitem" | "setitem" => return items(case),
+        "getitem" | "setitem" => return check_items(case),
         "get_existence_weights" => {
             case.takes(&["data"], &["dtype"])?;
             let dtype = match case.args.get("dtype") {
                 None => DType::F32,
                 Some(name) => name.text()?.parse().map_err(|e: Error| e.to_string())?,
             };
-            let data = batch(member(&case.input, "data")?)?;
+            let data = parse_batch(find_member(&case.input, "data")?)?;
             let found = data.and_then(|d| d.get_existence_weights(dtype));
             return settle(case, found.map(Found::Tensor), &terms);
         }
         "apply" => {
             case.takes(&["data"], &["fn"])?;
             terms.exactly = Exactly::Nearly;
-            let data = batch(member(&case.input, "data")?)?;
-            let name = member(&case.args, "fn")?.text()?;
+            let data = parse_batch(find_member(&case.input, "data")?)?;
+            let name = find_member(&case.args, "fn")?.text()?;
             let found = match data {
-                Ok(data) => apply(&data, name)?,
+                Ok(data) => apply_function(&data, name)?,
                 Err(e) => Err(e),
             };
             return settle(case, found, &terms);
@@ -79,27 +81,27 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
             if matches!(op, "with_padded_set_to" | "set_padded_to") {
                 terms.filler = true;
             }
-            method(case, op)?
+            call_method(case, op)?
         }
     };
     settle(case, found.map(Found::Batch), &terms)
 }
 
-fn empty(case: &Case) -> Checked<serrate::Result<RaggedBatch>> {
-    let dims = axis(case.args.get("num_dims"))?;
-    let dim = axis(case.args.get("non_uniform_dim"))?;
-    let batch_dims = axis(case.args.get("num_batch_dims"))?;
+fn make_empty(case: &Case) -> Checked<serrate::Result<RaggedBatch>> {
+    let dims = parse_axis(case.args.get("num_dims"))?;
+    let dim = parse_axis(case.args.get("non_uniform_dim"))?;
+    let batch_dims = parse_axis(case.args.get("num_batch_dims"))?;
     let shape = match case.args.get("batch_shape") {
         None => Ok(None),
         Some(Json::List(sizes)) => {
-            let sizes: Checked<Vec<_>> = sizes.iter().map(|n| axis(Some(n))).collect();
+            let sizes: Checked<Vec<_>> = sizes.iter().map(|n| parse_axis(Some(n))).collect();
             sizes?
                 .into_iter()
                 .map(|n| n.map(Option::unwrap_or_default))
                 .collect::<Result<_, _>>()
                 .map(Some)
         }
-        one => axis(one)?.map(|n| n.map(|n| vec![n])),
+        one => parse_axis(one)?.map(|n| n.map(|n| vec![n])),
     };
     let needed = || Error::invalid("it needs a number of axes and a non-uniform one");
     Ok((|| {
@@ -110,16 +112,16 @@ fn empty(case: &Case) -> Checked<serrate::Result<RaggedBatch>> {
 }
 
 /// Methods of one batch that give one batch.
-fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
+fn call_method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
     let data = |args: &[&str]| {
         case.takes(&["data"], args)?;
-        batch(member(&case.input, "data")?)
+        parse_batch(find_member(&case.input, "data")?)
     };
     let arg = |name: &str| case.args.get(name);
     Ok(match op {
         "with_padded_set_to" | "set_padded_to" => {
             let mut data = data(&["value_to_set"])?;
-            let value = fill(member(&case.args, "value_to_set")?)?;
+            let value = parse_fill(find_member(&case.args, "value_to_set")?)?;
             if op == "with_padded_set_to" {
                 data.and_then(|d| d.with_padded_set_to(value))
             } else {
@@ -132,14 +134,14 @@ fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
         }
         "get_non_uniform_dimension_transposed_to" => {
             let data = data(&["dim"])?;
-            let dim = axis(Some(member(&case.args, "dim")?))?;
+            let dim = parse_axis(Some(find_member(&case.args, "dim")?))?;
             data.and_then(|d| d.get_non_uniform_dimension_transposed_to(dim?.unwrap_or_default()))
         }
         "create_with_sample_sizes_like_self" | "set_tensor" => {
             let args: &[&str] = if op == "set_tensor" { &[] } else { &["non_uniform_dim"] };
             case.takes(&["data", "tensor"], args)?;
-            let data = batch(member(&case.input, "data")?)?;
-            let new = tensor(member(&case.input, "tensor")?)?;
+            let data = parse_batch(find_member(&case.input, "data")?)?;
+            let new = parse_tensor(find_member(&case.input, "tensor")?)?;
             let dim = arg("non_uniform_dim").map(Json::int::<i64>).transpose()?;
             data.and_then(|mut d| {
                 if op == "set_tensor" {
@@ -151,9 +153,9 @@ fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
         }
         "repeat_samples" => {
             let data = data(&["num_repeats", "batch_dim"])?;
-            let dim = axis(arg("batch_dim"))?;
-            let count = |n: &Json| axis(Some(n)).map(|n| n.map(Option::unwrap_or_default));
-            let repeats: serrate::Result<Repeats> = match member(&case.args, "num_repeats")? {
+            let dim = parse_axis(arg("batch_dim"))?;
+            let count = |n: &Json| parse_axis(Some(n)).map(|n| n.map(Option::unwrap_or_default));
+            let repeats: serrate::Result<Repeats> = match find_member(&case.args, "num_repeats")? {
                 Json::List(each) => {
                     let each = each.iter().map(count).collect::<Checked<Vec<_>>>()?;
                     each.into_iter().collect::<serrate::Result<Vec<_>>>().map(Repeats::Each)
@@ -164,17 +166,17 @@ fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
         }
         "unsqueeze_batch_dim" => {
             let data = data(&["dim"])?;
-            let dim = axis(Some(member(&case.args, "dim")?))?;
+            let dim = parse_axis(Some(find_member(&case.args, "dim")?))?;
             data.and_then(|d| d.unsqueeze_batch_dim(dim?.unwrap_or_default()))
         }
         "squeeze_batch_dim" => {
             let data = data(&["batch_dim"])?;
-            let dim = axis(Some(member(&case.args, "batch_dim")?))?;
+            let dim = parse_axis(Some(find_member(&case.args, "batch_dim")?))?;
             data.and_then(|d| d.squeeze_batch_dim(dim?.unwrap_or_default()))
         }
         "reshape_batch_dims" => {
             let data = data(&["new_batch_shape"])?;
-            let shape = match member(&case.args, "new_batch_shape")? {
+            let shape = match find_member(&case.args, "new_batch_shape")? {
                 Json::List(sizes) => {
                     sizes.iter().map(Json::int::<i64>).collect::<Checked<Vec<_>>>()?
                 }
@@ -185,17 +187,17 @@ fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
         "flatten_batch_dims" => data(&[])?.and_then(|d| d.flatten_batch_dims()),
         "broadcast_batch_dims_to_shape" => {
             let data = data(&["new_batch_shape"])?;
-            let shape: Vec<usize> = ints(member(&case.args, "new_batch_shape")?)?;
+            let shape: Vec<usize> = parse_ints(find_member(&case.args, "new_batch_shape")?)?;
             data.and_then(|d| d.broadcast_batch_dims_to_shape(&shape))
         }
         "unsqueeze_data_dim" => {
             let data = data(&["dim"])?;
-            let dim: i64 = member(&case.args, "dim")?.int()?;
+            let dim: i64 = find_member(&case.args, "dim")?.int()?;
             data.and_then(|d| d.unsqueeze_data_dim(dim))
         }
         "to_dtype" => {
             let data = data(&["method"])?;
-            let method = member(&case.args, "method")?.text()?;
+            let method = find_member(&case.args, "method")?.text()?;
             match method {
                 "int" => data.and_then(|d| d.cast(DType::I32)),
                 "long" => data.and_then(|d| d.cast(DType::I64)),
@@ -212,28 +214,28 @@ fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
 }
 
 /// Every element, as numbers of 64 bits and back.
-fn each(t: &DenseTensor, f: impl Fn(usize, f64) -> f64) -> serrate::Result<DenseTensor> {
+fn map_each(t: &DenseTensor, f: impl Fn(usize, f64) -> f64) -> serrate::Result<DenseTensor> {
     let wide = t.cast(DType::F64)?;
     let all = wide.as_slice::<f64>()?.iter().enumerate().map(|(i, v)| f(i, *v)).collect();
     DenseTensor::from_vec(t.shape(), all)?.cast(t.dtype())
 }
 
-fn apply(data: &RaggedBatch, name: &str) -> Checked<serrate::Result<Found>> {
+fn apply_function(data: &RaggedBatch, name: &str) -> Checked<serrate::Result<Found>> {
     let float = |t: &DenseTensor| {
         if t.dtype().is_float() { Ok(t.clone()) } else { t.cast(DType::F32) }
     };
     let last = |t: &DenseTensor| t.shape().last().copied().unwrap_or(1).max(1);
     Ok(match name {
-        "mul2_add1" => data.apply(|t| each(t, |_, v| v * 2.0 + 1.0)).map(Found::Batch),
-        "square" => data.apply(|t| each(t, |_, v| v * v)).map(Found::Batch),
+        "mul2_add1" => data.apply(|t| map_each(t, |_, v| v * 2.0 + 1.0)).map(Found::Batch),
+        "square" => data.apply(|t| map_each(t, |_, v| v * v)).map(Found::Batch),
         "two_outputs" => data
-            .apply(|t| Ok((each(t, |_, v| v + 1.0)?, each(t, |_, v| v * v)?)))
+            .apply(|t| Ok((map_each(t, |_, v| v + 1.0)?, map_each(t, |_, v| v * v)?)))
             .map(|(a, b)| Found::Batches(vec![a, b])),
         "where_mask_else_neg1" => data
             .apply_with_mask(|t, m| {
                 same_shape(t, m)?;
                 let flags = m.as_bytes();
-                each(t, |i, v| if flags[i] == 1 { v } else { -1.0 })
+                map_each(t, |i, v| if flags[i] == 1 { v } else { -1.0 })
             })
             .map(Found::Batch),
         "divide_by_size" => data
@@ -241,7 +243,7 @@ fn apply(data: &RaggedBatch, name: &str) -> Checked<serrate::Result<Found>> {
                 same_shape(t, m)?;
                 let sizes = sizes.cast(DType::F64)?;
                 let (sizes, width) = (sizes.as_slice::<f64>()?, last(t));
-                each(&float(t)?, |i, v| v / sizes[i / width])
+                map_each(&float(t)?, |i, v| v / sizes[i / width])
             })
             .map(Found::Batch),
         "keep_dim_sum_last" => data
@@ -268,7 +270,7 @@ fn same_shape(t: &DenseTensor, mask: &DenseTensor) -> serrate::Result<()> {
     Err(Error::invalid("this function is for data without data axes"))
 }
 
-fn split(case: &Case, data: &serrate::Result<RaggedBatch>) -> Checked<Outcome> {
+fn check_split(case: &Case, data: &serrate::Result<RaggedBatch>) -> Checked<Outcome> {
     fn compare(found: &Samples, expected: &Json) -> Checked<()> {
         match found {
             Samples::Tensor(t) => {
@@ -276,7 +278,7 @@ fn split(case: &Case, data: &serrate::Result<RaggedBatch>) -> Checked<Outcome> {
             }
             Samples::List(list) => {
                 let expected = expected.list()?;
-                same("the number of samples", list.len(), expected.len())?;
+                check_same("the number of samples", list.len(), expected.len())?;
                 list.iter().zip(expected).try_for_each(|(f, e)| compare(f, e))
             }
         }
@@ -285,18 +287,18 @@ fn split(case: &Case, data: &serrate::Result<RaggedBatch>) -> Checked<Outcome> {
     let Expected::Result(expect) = &case.expected else {
         return Err("a batch can always be split".into());
     };
-    only(expect, "a split", &["split"])?;
-    compare(&found, member(expect, "split")?)?;
+    check_only(expect, "a split", &["split"])?;
+    compare(&found, find_member(expect, "split")?)?;
     Ok(Outcome::Passed)
 }
 
 /// Reading and writing by index.
-fn items(case: &Case) -> Checked<Outcome> {
+fn check_items(case: &Case) -> Checked<Outcome> {
     let write = case.op == "setitem";
     case.takes(if write { &["data", "value"] } else { &["data"] }, &["index"])?;
-    let data = batch(member(&case.input, "data")?)?;
-    let asked = selectors(member(&case.args, "index")?)?;
-    let value = if write { Some(value(member(&case.input, "value")?)?) } else { None };
+    let data = parse_batch(find_member(&case.input, "data")?)?;
+    let asked = parse_selectors(find_member(&case.args, "index")?)?;
+    let value = if write { Some(parse_value(find_member(&case.input, "value")?)?) } else { None };
     let found = data.and_then(|mut data| {
         let Asked::Index(index) = &asked else {
             return Err(Error::invalid("the types of this crate rule such an index out"));
@@ -314,7 +316,9 @@ fn items(case: &Case) -> Checked<Outcome> {
         (Expected::Result(expect), Ok((found, exists))) => {
             same_values("the items", &found, expect, Some(&exists), Exactly::Yes)
         }
-        (Expected::Error { kind, .. }, Err(e)) if fits(&case.op, &e, kind)? => Ok(Outcome::Passed),
+        (Expected::Error { kind, .. }, Err(e)) if matches_kind(&case.op, &e, kind)? => {
+            Ok(Outcome::Passed)
+        }
         // For an index that the library does not accept, numpy gives the answer.
         (Expected::Error { .. }, Ok(_)) if case.has_tag("limitation") => Ok(Outcome::Passed),
         (expected, found) => Err(format!("expected {expected:?}, found {found:?}")),
@@ -322,7 +326,7 @@ fn items(case: &Case) -> Checked<Outcome> {
 }
 
 /// A number, or a tensor.
-fn value(json: &Json) -> Checked<DenseTensor> {
+fn parse_value(json: &Json) -> Checked<DenseTensor> {
     let one = |value: Fill| {
         let dtype = match value {
             Fill::Bool(_) => DType::Bool,
@@ -334,11 +338,11 @@ fn value(json: &Json) -> Checked<DenseTensor> {
     };
     match json {
         Json::Object(members) => match &members[..] {
-            [(kind, inner)] if kind == "tensor" => tensor(inner),
-            [(kind, inner)] if kind == "scalar" => one(fill(inner)?),
-            _ => tensor(json),
+            [(kind, inner)] if kind == "tensor" => parse_tensor(inner),
+            [(kind, inner)] if kind == "scalar" => one(parse_fill(inner)?),
+            _ => parse_tensor(json),
         },
-        number => one(fill(number)?),
+        number => one(parse_fill(number)?),
     }
 }
 
@@ -346,6 +350,6 @@ fn value(json: &Json) -> Checked<DenseTensor> {
 #[test]
 fn existence_is_the_mask_over_the_data() {
     let data = r#"{"tensor": {"dtype": "int8", "shape": [1, 2, 2], "data": [1, 2, 3, 4]}, "sample_sizes": {"dtype": "int64", "shape": [1], "data": [1]}, "non_uniform_dim": 2, "num_batch_dims": 1}"#;
-    let made = batch(&Json::parse(data).unwrap()).unwrap().unwrap();
-    assert_eq!(existence(&made).unwrap().as_bytes(), [1, 0, 1, 0]);
+    let made = parse_batch(&Json::parse(data).unwrap()).unwrap().unwrap();
+    assert_eq!(read_existence(&made).unwrap().as_bytes(), [1, 0, 1, 0]);
 }

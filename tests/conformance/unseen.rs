@@ -14,21 +14,21 @@ fn verdict(op: &str, case: &str) -> Result<Verdict, String> {
     nrt::run(&Case::new(&root, op, &case)?)
 }
 
-fn passes(op: &str, case: &str) {
+fn assert_passes(op: &str, case: &str) {
     match verdict(op, case) {
         Ok(Verdict::Passed) => {}
         other => panic!("{op} {case}: {other:?}"),
     }
 }
 
-fn differs(op: &str, case: &str, rule: Rule) {
+fn assert_differs(op: &str, case: &str, rule: Rule) {
     match verdict(op, case) {
         Ok(Verdict::Differs(found)) if found == rule => {}
         other => panic!("{op} {case}: {other:?}"),
     }
 }
 
-fn fails(op: &str, case: &str) {
+fn assert_fails(op: &str, case: &str) {
     if let Ok(passed) = verdict(op, case) {
         panic!("{op} {case}: {passed:?}");
     }
@@ -38,38 +38,49 @@ const FLAT: &str = r#""input": {"data": {"x": [1, 2]}, "schema": null}"#;
 const NESTED: &str = r#""input": {"data": {"x": [[1, 2], [3]]}}"#;
 const NONE: &str = r#""args": {"index": {"array": {"dtype": "int64", "shape": [0], "data": []}}}"#;
 
-fn error(kind: &str) -> String {
+fn write_error(kind: &str) -> String {
     format!(r#""error": {{"kind": "{kind}", "gist": "no"}}"#)
 }
 
 #[test]
 fn an_axis_too_few_is_a_missing_tensor_to_the_library() {
-    passes("flatten", &format!("{FLAT}, {}", error("KeyError")));
-    passes("flatten", &format!(r#"{FLAT}, "args": {{"dim": -1}}, {}"#, error("KeyError")));
+    assert_passes("flatten", &format!("{FLAT}, {}", write_error("KeyError")));
+    assert_passes(
+        "flatten",
+        &format!(r#"{FLAT}, "args": {{"dim": -1}}, {}"#, write_error("KeyError")),
+    );
     // An answer is no such error, and another kind of index is none either.
-    fails("construct", &format!("{FLAT}, {}", error("KeyError")));
-    fails("flatten", &format!("{FLAT}, {}", error("FileNotFoundError")));
-    fails(
+    assert_fails("construct", &format!("{FLAT}, {}", write_error("KeyError")));
+    assert_fails("flatten", &format!("{FLAT}, {}", write_error("FileNotFoundError")));
+    assert_fails(
         "getitem_int",
-        &format!(r#"{FLAT}, "args": {{"index": {{"int": 9}}}}, {}"#, error("KeyError")),
+        &format!(r#"{FLAT}, "args": {{"index": {{"int": 9}}}}, {}"#, write_error("KeyError")),
     );
 }
 
 #[test]
 fn what_numpy_indexes_is_compared_with_numpy() {
     for op in ["getitem_array", "getitem_unsupported"] {
-        differs(op, &format!("{NESTED}, {NONE}, {}", error("ValueError")), Rule::Indices);
-        passes(
+        assert_differs(
             op,
-            &format!(r#"{NESTED}, {NONE}, {}, "tags": ["limitation"]"#, error("ValueError")),
+            &format!("{NESTED}, {NONE}, {}", write_error("ValueError")),
+            Rule::Indices,
+        );
+        assert_passes(
+            op,
+            &format!(r#"{NESTED}, {NONE}, {}, "tags": ["limitation"]"#, write_error("ValueError")),
         );
     }
     let file = r#""input": {"file": "nrt-files/readme.nrt"}"#;
-    differs("load", &format!("{file}, {NONE}, {}", error("ValueError")), Rule::Indices);
+    assert_differs(
+        "load",
+        &format!("{file}, {NONE}, {}", write_error("ValueError")),
+        Rule::Indices,
+    );
     // Out of range is an error, and no limitation of the library.
-    fails("getitem_array", &format!("{NESTED}, {NONE}, {}", error("IndexError")));
+    assert_fails("getitem_array", &format!("{NESTED}, {NONE}, {}", write_error("IndexError")));
     let float = r#""args": {"index": {"array": {"dtype": "float64", "shape": [0], "data": []}}}"#;
-    passes("getitem_array", &format!("{NESTED}, {float}, {}", error("IndexError")));
+    assert_passes("getitem_array", &format!("{NESTED}, {float}, {}", write_error("IndexError")));
 }
 
 #[test]
@@ -82,7 +93,7 @@ fn truth_values_are_integers() {
         let case = format!(
             r#"{NESTED}, "args": {{"index": {{"int": {index}}}}}, "expect": {{"tensors": {{"dim0/x": {expected}}}}}"#
         );
-        passes("getitem_int", &case);
+        assert_passes("getitem_int", &case);
     }
 }
 
@@ -93,9 +104,9 @@ fn keys_are_a_set() {
             r#""input": {{"file": "nrt-files/readme.nrt"}}, "args": {{"keys": {keys}}}, "expect": {{"keys": ["T"], "len": {len}}}"#
         )
     };
-    passes("load", &case(3, r#"["T", "T"]"#));
-    fails("load", &case(2, r#"["T", "T"]"#));
-    fails("load", &case(3, r#"["T", "id"]"#));
+    assert_passes("load", &case(3, r#"["T", "T"]"#));
+    assert_fails("load", &case(2, r#"["T", "T"]"#));
+    assert_fails("load", &case(3, r#"["T", "id"]"#));
 }
 
 #[test]
@@ -105,27 +116,30 @@ fn tensors_of_axes_that_are_gone_are_not_compared() {
             r#""input": {{"data": {{"x": [[1, 2], [3]], "n": [7, 8]}}}}, "args": {{"index": {{"int": 0}}}}, "expect": {{"tensors": {{"{name}": {{"dtype": "uint8", "shape": [1], "data": [7]}}, "dim0/x": {{"dtype": "uint8", "shape": [2], "data": [1, 2]}}}}}}"#
         )
     };
-    passes("getitem_int", &case("dim-1/n"));
-    fails("getitem_int", &case("dim0/n"));
-    fails("getitem_int", &case("dim1/n"));
+    assert_passes("getitem_int", &case("dim-1/n"));
+    assert_fails("getitem_int", &case("dim0/n"));
+    assert_fails("getitem_int", &case("dim1/n"));
 }
 
 #[test]
 fn limitations_of_every_operation_are_compared_with_what_is_meant() {
     let tagged = |input: &str, args: &str| {
-        format!(r#"{input}, "args": {args}, {}, "tags": ["limitation"]"#, error("ValueError"))
+        format!(r#"{input}, "args": {args}, {}, "tags": ["limitation"]"#, write_error("ValueError"))
     };
     let single = r#""input": {"data": {"x": [[1], [3]]}}"#;
-    passes("unsqueeze", &tagged(NESTED, r#"{"dim": 1}"#));
-    passes("squeeze", &tagged(single, r#"{"dim": 1}"#));
-    passes("flatten", &tagged(r#""input": {"data": {"x": [[[1], []], [[3]]]}}"#, r#"{"dim": 1}"#));
+    assert_passes("unsqueeze", &tagged(NESTED, r#"{"dim": 1}"#));
+    assert_passes("squeeze", &tagged(single, r#"{"dim": 1}"#));
+    assert_passes(
+        "flatten",
+        &tagged(r#""input": {"data": {"x": [[[1], []], [[3]]]}}"#, r#"{"dim": 1}"#),
+    );
     // Refused here as well.
-    passes("squeeze", &tagged(NESTED, r#"{"dim": 1}"#));
-    passes("construct", &tagged(NESTED, "{}"));
-    passes("collate_roundtrip", &tagged(NESTED, r#"{"order": [1, 0, 1]}"#));
+    assert_passes("squeeze", &tagged(NESTED, r#"{"dim": 1}"#));
+    assert_passes("construct", &tagged(NESTED, "{}"));
+    assert_passes("collate_roundtrip", &tagged(NESTED, r#"{"order": [1, 0, 1]}"#));
     for op in ["concatenate", "vstack"] {
         let items = r#""input": {"items": [{"data": {"x": [1]}}, {"data": {"x": [2.5, 3.0]}}]}"#;
-        passes(op, &tagged(items, "{}"));
+        assert_passes(op, &tagged(items, "{}"));
     }
     // Untagged, it is a difference, and no other reason is good for one.
     let case = |gist: &str| {
@@ -133,36 +147,36 @@ fn limitations_of_every_operation_are_compared_with_what_is_meant() {
             r#"{NESTED}, "args": {{"dim": 1}}, "error": {{"kind": "ValueError", "gist": "{gist}"}}"#
         )
     };
-    differs("unsqueeze", &case("Only supports dim = 0 for now; got 1"), Rule::AnyAxis);
-    fails("unsqueeze", &case("no"));
+    assert_differs("unsqueeze", &case("Only supports dim = 0 for now; got 1"), Rule::AnyAxis);
+    assert_fails("unsqueeze", &case("no"));
 }
 
 #[test]
 fn what_the_library_does_not_construct_holds_what_was_given() {
     let case = |data: &str, schema: &str| {
-        format!(r#""input": {{"data": {data}, "schema": {schema}}}, {}"#, error("ValueError"))
+        format!(r#""input": {{"data": {data}, "schema": {schema}}}, {}"#, write_error("ValueError"))
     };
     for data in [
         r#"{"x": [{"$str": "a"}], "y": [1]}"#,
         r#"{"x": [[{"$str": "NaN"}, {"$str": "Infinity"}], []]}"#,
         r#"{"x": [{"$str": "NaN"}], "y": ["NaN"]}"#,
     ] {
-        differs("construct", &case(data, "null"), Rule::Texts);
+        assert_differs("construct", &case(data, "null"), Rule::Texts);
     }
-    differs(
+    assert_differs(
         "infer_dtype",
-        &format!(r#""input": {{"values": [{{"$str": "NaN"}}]}}, {}"#, error("TypeError")),
+        &format!(r#""input": {{"values": [{{"$str": "NaN"}}]}}, {}"#, write_error("TypeError")),
         Rule::Texts,
     );
     // A text among numbers is refused, and one that reads as a float is not taken for one.
-    passes("construct", &case(r#"{"x": [1, {"$str": "NaN"}]}"#, "null"));
-    fails("construct", &case(r#"{"x": [{"$str": "NaN"}]}"#, r#"{"x": "float32"}"#));
-    differs(
+    assert_passes("construct", &case(r#"{"x": [1, {"$str": "NaN"}]}"#, "null"));
+    assert_fails("construct", &case(r#"{"x": [{"$str": "NaN"}]}"#, r#"{"x": "float32"}"#));
+    assert_differs(
         "construct",
         &case(r#"{"x": [[1, null], null, [2.5, "NaN", true]]}"#, r#"{"x": "float16"}"#),
         Rule::Nulls,
     );
-    differs("construct", &case(r#"{"x": [[1, null], null, []]}"#, "null"), Rule::Nulls);
+    assert_differs("construct", &case(r#"{"x": [[1, null], null, []]}"#, "null"), Rule::Nulls);
 }
 
 #[test]
@@ -203,65 +217,71 @@ fn optional_fields_may_be_missing() {
     for args in
         ["", r#""args": null, "#, r#""args": {}, "tags": null, "note": null, "error": null, "#]
     {
-        passes("construct", &format!("{FLAT}, {args}{state}"));
-        passes(
+        assert_passes("construct", &format!("{FLAT}, {args}{state}"));
+        assert_passes(
             "infer_dtype",
             &format!(
                 r#""input": {{"values": [1, 2]}}, {args}"expect": {{"dtype": "uint8", "stored": {x}}}"#
             ),
         );
-        passes("to_dense", &format!(r#"{FLAT}, {args}"expect": {{"x": {x}}}"#));
-        passes("squeeze", &format!(r#""input": {{"data": {{"x": [[1, 2]]}}}}, {args}{state}"#));
-        passes("unsqueeze", &format!("{FLAT}, {args}{row}"));
-        passes("flatten", &format!(r#""input": {{"data": {{"x": [[1], [2]]}}}}, {args}{state}"#));
-        passes(
+        assert_passes("to_dense", &format!(r#"{FLAT}, {args}"expect": {{"x": {x}}}"#));
+        assert_passes(
+            "squeeze",
+            &format!(r#""input": {{"data": {{"x": [[1, 2]]}}}}, {args}{state}"#),
+        );
+        assert_passes("unsqueeze", &format!("{FLAT}, {args}{row}"));
+        assert_passes(
+            "flatten",
+            &format!(r#""input": {{"data": {{"x": [[1], [2]]}}}}, {args}{state}"#),
+        );
+        assert_passes(
             "concatenate",
             &format!(
                 r#""input": {{"items": [{{"data": {{"x": [1]}}, "schema": null}}, {{"data": {{"x": [2]}}}}]}}, {args}{state}"#
             ),
         );
-        passes(
+        assert_passes(
             "vstack",
             &format!(r#""input": {{"items": [{{"data": {{"x": [1, 2]}}}}]}}, {args}{row}"#),
         );
-        passes(
+        assert_passes(
             "equals",
             &format!(
                 r#""input": {{"a": {{"data": {{"x": [1]}}}}, "b": {{"data": {{"x": [1]}}, "schema": null}}}}, {args}"expect": {{"equal": true}}"#
             ),
         );
-        passes(
+        assert_passes(
             "is_ndim_list",
             &format!(r#""input": {{"list": [1]}}, {args}"expect": {{"result": true}}"#),
         );
-        passes(
+        assert_passes(
             "save",
             &format!(
                 r#"{FLAT}, {args}"expect": {{"names": {{"dim0/x": {{"dtype": "U8", "shape": [2]}}}}, "has_metadata": false, "bytes": null, "sha256": null, "tensors": {{"dim0/x": {x}}}}}"#
             ),
         );
-        passes("load", &format!("{file}, {args}{loaded}"));
+        assert_passes("load", &format!("{file}, {args}{loaded}"));
     }
     for (op, index) in [
         ("getitem_slice", all.to_owned()),
         ("getitem_tuple", format!(r#"{{"tuple": [{all}]}}"#)),
         ("getitem_array", r#"{"array": {"dtype": "int64", "shape": [2], "data": [0, 1]}}"#.into()),
     ] {
-        passes(op, &format!(r#"{FLAT}, "args": {{"index": {index}}}, {state}"#));
+        assert_passes(op, &format!(r#"{FLAT}, "args": {{"index": {index}}}, {state}"#));
     }
-    passes(
+    assert_passes(
         "getitem_int",
         &format!(
             r#""input": {{"data": {{"x": [[1, 2]]}}, "schema": null}}, "args": {{"index": {{"int": 0}}}}, {state}"#
         ),
     );
-    passes(
+    assert_passes(
         "getitem_unsupported",
-        &format!(r#"{FLAT}, "args": {{"index": {{"str": "x"}}}}, {}"#, error("TypeError")),
+        &format!(r#"{FLAT}, "args": {{"index": {{"str": "x"}}}}, {}"#, write_error("TypeError")),
     );
-    passes(
+    assert_passes(
         "collate_roundtrip",
         &format!(r#""input": {{"data": {{"x": [[1, 2]]}}}}, "args": {{"order": [0]}}, {row}"#),
     );
-    passes("load", &format!(r#"{file}, "args": {{"keys": null, "index": null}}, {loaded}"#));
+    assert_passes("load", &format!(r#"{file}, "args": {{"keys": null, "index": null}}, {loaded}"#));
 }

@@ -6,7 +6,7 @@ use crate::format::{Case, Outcome};
 use crate::json::Json;
 use crate::{batching_helpers, ragged_batch};
 
-fn outcome(op: &str, case: &str) -> Result<Outcome, String> {
+fn run_unseen(op: &str, case: &str) -> Result<Outcome, String> {
     let case = Json::parse(&format!("{{\"name\": \"unseen\", {case}}}")).unwrap();
     let case = Case::new(std::path::Path::new("."), op, &case)?;
     match ragged_batch::run(&case) {
@@ -18,26 +18,26 @@ fn outcome(op: &str, case: &str) -> Result<Outcome, String> {
 }
 
 #[track_caller]
-fn passes(op: &str, case: &str) {
-    assert_eq!(outcome(op, case), Ok(Outcome::Passed), "{op} {case}");
+fn assert_passes(op: &str, case: &str) {
+    assert_eq!(run_unseen(op, case), Ok(Outcome::Passed), "{op} {case}");
 }
 
 #[track_caller]
-fn fails(op: &str, case: &str) {
-    assert!(outcome(op, case).is_err(), "{op} {case}");
+fn assert_fails(op: &str, case: &str) {
+    assert!(run_unseen(op, case).is_err(), "{op} {case}");
 }
 
-fn tensor(dtype: &str, shape: &str, data: &str) -> String {
+fn write_tensor(dtype: &str, shape: &str, data: &str) -> String {
     format!(r#"{{"dtype": "{dtype}", "shape": [{shape}], "data": [{data}]}}"#)
 }
 
-fn batch(tensor: &str, sizes: &str, dim: usize, batch_dims: usize) -> String {
+fn write_batch(tensor: &str, sizes: &str, dim: usize, batch_dims: usize) -> String {
     format!(
         r#"{{"ragged_batch": {{"tensor": {tensor}, "sample_sizes": {sizes}, "non_uniform_dim": {dim}, "num_batch_dims": {batch_dims}}}}}"#
     )
 }
 
-fn input(parts: &[(&str, &str)]) -> String {
+fn write_input(parts: &[(&str, &str)]) -> String {
     let parts: Vec<String> = parts.iter().map(|(n, v)| format!("\"{n}\": {v}")).collect();
     format!("\"input\": {{{}}}", parts.join(", "))
 }
@@ -55,96 +55,118 @@ fn every_type_is_gathered_and_written() {
         ("int8", "-128", "127"),
         ("bool", "true", "false"),
     ] {
-        let data = tensor(dtype, "1, 2", &format!("{a}, {b}"));
-        let ids = batch(&tensor("int32", "1, 3", "1, -2, 77"), &tensor("int32", "1", "2"), 1, 1);
+        let data = write_tensor(dtype, "1, 2", &format!("{a}, {b}"));
+        let ids = write_batch(
+            &write_tensor("int32", "1, 3", "1, -2, 77"),
+            &write_tensor("int32", "1", "2"),
+            1,
+            1,
+        );
         let zero = if dtype == "bool" { "false" } else { "0" };
-        let taken = tensor(dtype, "1, 3", &format!("{b}, {a}, {zero}"));
-        let given =
-            input(&[("input_data", &format!("{{\"tensor\": {data}}}")), ("input_indices", &ids)]);
+        let taken = write_tensor(dtype, "1, 3", &format!("{b}, {a}, {zero}"));
+        let given = write_input(&[
+            ("input_data", &format!("{{\"tensor\": {data}}}")),
+            ("input_indices", &ids),
+        ]);
         let expect = format!(
             r#""expect": {{"tensor": {taken}, "sample_sizes": {}, "non_uniform_dim": 1, "num_batch_dims": 1}}"#,
-            tensor("int32", "1", "2")
+            write_tensor("int32", "1", "2")
         );
         for args in ["", r#""args": {"filler_value": 0.0, "dim_to_index_in": null},"#] {
-            passes("batched_indexing_access", &format!("{given}, {args} {expect}"));
+            assert_passes("batched_indexing_access", &format!("{given}, {args} {expect}"));
         }
-        fails("batched_indexing_access", &format!(r#"{given}, "args": {{"dim": 1}}, {expect}"#));
-        fails("batched_indexing_access", &format!("{given}, {INDEX_ERROR}"));
-        let written = input(&[
+        assert_fails(
+            "batched_indexing_access",
+            &format!(r#"{given}, "args": {{"dim": 1}}, {expect}"#),
+        );
+        assert_fails("batched_indexing_access", &format!("{given}, {INDEX_ERROR}"));
+        let written = write_input(&[
             ("to_write", &format!("{{\"tensor\": {taken}}}")),
             ("output_indices", &ids),
             ("to_write_into", &format!("{{\"tensor\": {data}}}")),
         ]);
-        passes("batched_indexing_write", &format!(r#"{written}, "expect": {{"tensor": {data}}}"#));
+        assert_passes(
+            "batched_indexing_write",
+            &format!(r#"{written}, "expect": {{"tensor": {data}}}"#),
+        );
     }
 }
 
 #[test]
 fn what_is_read_from_filler_is_told_apart() {
     let data = |filler: i64| {
-        let data = tensor("int64", "1, 3", &format!("5, {filler}, 6"));
-        batch(&data, &tensor("int64", "1", "1"), 1, 1)
+        let data = write_tensor("int64", "1, 3", &format!("5, {filler}, 6"));
+        write_batch(&data, &write_tensor("int64", "1", "1"), 1, 1)
     };
-    let ids = batch(&tensor("int64", "1, 2", "0, 1"), &tensor("int64", "1", "2"), 1, 1);
+    let ids =
+        write_batch(&write_tensor("int64", "1, 2", "0, 1"), &write_tensor("int64", "1", "2"), 1, 1);
     let case = |data: &str, found: &str| {
-        let given = input(&[("input_data", data), ("input_indices", &ids)]);
-        format!(r#"{given}, "expect": {{"tensor": {}}}"#, tensor("int64", "1, 2", found))
+        let given = write_input(&[("input_data", data), ("input_indices", &ids)]);
+        format!(r#"{given}, "expect": {{"tensor": {}}}"#, write_tensor("int64", "1, 2", found))
     };
-    passes("batched_indexing_access", &case(&data(0), "5, 0"));
-    let differs = outcome("batched_indexing_access", &case(&data(9), "5, 9"));
+    assert_passes("batched_indexing_access", &case(&data(0), "5, 0"));
+    let differs = run_unseen("batched_indexing_access", &case(&data(9), "5, 9"));
     assert_eq!(differs, Ok(Outcome::Differs(FILLER)));
     // Values that are not filler are still compared.
-    fails("batched_indexing_access", &case(&data(9), "4, 9"));
+    assert_fails("batched_indexing_access", &case(&data(9), "4, 9"));
     let items = |found: &str| {
-        let given = input(&[("data", &data(9))]);
+        let given = write_input(&[("data", &data(9))]);
         let index = r#""args": {"index": [{"ellipsis": null}, {"slice": [null, 2, null]}]}"#;
-        format!(r#"{given}, {index}, "expect": {}"#, tensor("int64", "1, 2", found))
+        format!(r#"{given}, {index}, "expect": {}"#, write_tensor("int64", "1, 2", found))
     };
-    assert_eq!(outcome("getitem", &items("5, 9")), Ok(Outcome::Differs(FILLER)));
-    passes("getitem", &items("5, 0"));
-    fails("getitem", &items("6, 9"));
+    assert_eq!(run_unseen("getitem", &items("5, 9")), Ok(Outcome::Differs(FILLER)));
+    assert_passes("getitem", &items("5, 0"));
+    assert_fails("getitem", &items("6, 9"));
 }
 
 #[test]
 fn means_keep_the_order_of_data_axes() {
     // [1, 2, 3, 1] with the last axis as the non-uniform one; the library gives [1, 3, 2].
-    let data =
-        batch(&tensor("int16", "1, 2, 3, 1", "1, 2, 3, 4, 5, 6"), &tensor("int64", "1", "1"), 3, 1);
-    let given = input(&[("data", &data)]);
+    let data = write_batch(
+        &write_tensor("int16", "1, 2, 3, 1", "1, 2, 3, 4, 5, 6"),
+        &write_tensor("int64", "1", "1"),
+        3,
+        1,
+    );
+    let given = write_input(&[("data", &data)]);
     let case = |shape: &str, found: &str| {
-        format!(r#"{given}, "expect": {}"#, tensor("float32", shape, found))
+        format!(r#"{given}, "expect": {}"#, write_tensor("float32", shape, found))
     };
-    passes("average_over_targets", &case("1, 2, 3", "1.0, 2.0, 3.0, 4.0, 5.0, 6.0"));
-    let swapped = outcome("average_over_targets", &case("1, 3, 2", "1.0, 4.0, 2.0, 5.0, 3.0, 6.0"));
+    assert_passes("average_over_targets", &case("1, 2, 3", "1.0, 2.0, 3.0, 4.0, 5.0, 6.0"));
+    let swapped =
+        run_unseen("average_over_targets", &case("1, 3, 2", "1.0, 4.0, 2.0, 5.0, 3.0, 6.0"));
     assert!(matches!(swapped, Ok(Outcome::Differs(_))), "{swapped:?}");
-    fails("average_over_targets", &case("1, 3, 2", "1.0, 2.0, 3.0, 4.0, 5.0, 6.0"));
-    let sums = tensor("int16", "1, 2, 3", "1, 2, 3, 4, 5, 6");
-    passes("sum_over_targets", &format!(r#"{given}, "expect": {sums}"#));
+    assert_fails("average_over_targets", &case("1, 3, 2", "1.0, 2.0, 3.0, 4.0, 5.0, 6.0"));
+    let sums = write_tensor("int16", "1, 2, 3", "1, 2, 3, 4, 5, 6");
+    assert_passes("sum_over_targets", &format!(r#"{given}, "expect": {sums}"#));
 }
 
 #[test]
 fn batches_of_nothing() {
-    let none = tensor("float32", "0, 0", "");
-    let sizes = tensor("int64", "0", "");
-    let made = input(&[("tensor", &none), ("sample_sizes", &sizes)]);
+    let none = write_tensor("float32", "0, 0", "");
+    let sizes = write_tensor("int64", "0", "");
+    let made = write_input(&[("tensor", &none), ("sample_sizes", &sizes)]);
     let expect = format!(
         r#""expect": {{"tensor": {none}, "sample_sizes": {sizes}, "mask": {}, "batch_shape": [0], "total_num_entries": 0, "max_sample_size": 0, "shape": [0, 0], "dtype": "float32", "dim": 2}}"#,
-        tensor("bool", "0, 0", "")
+        write_tensor("bool", "0, 0", "")
     );
-    passes("construct", &format!("{made}, {expect}"));
-    passes("from_oversize_tensor", &format!("{made}, {expect}"));
-    let data = batch(&none, &sizes, 1, 1);
-    let mask = batch(&tensor("bool", "0, 0", ""), &sizes, 1, 1);
-    let both = input(&[("input_data", &data), ("input_mask", &mask)]);
-    passes("batched_bool_indexing", &format!(r#"{both}, "expect": {{"tensor": {none}}}"#));
-    passes("split", &format!(r#"{}, "expect": {{"split": []}}"#, input(&[("data", &data)])));
+    assert_passes("construct", &format!("{made}, {expect}"));
+    assert_passes("from_oversize_tensor", &format!("{made}, {expect}"));
+    let data = write_batch(&none, &sizes, 1, 1);
+    let mask = write_batch(&write_tensor("bool", "0, 0", ""), &sizes, 1, 1);
+    let both = write_input(&[("input_data", &data), ("input_mask", &mask)]);
+    assert_passes("batched_bool_indexing", &format!(r#"{both}, "expect": {{"tensor": {none}}}"#));
+    assert_passes(
+        "split",
+        &format!(r#"{}, "expect": {{"split": []}}"#, write_input(&[("data", &data)])),
+    );
     for op in ["sum_over_targets", "average_over_targets"] {
-        let zero = tensor("float32", "0", "");
-        passes(op, &format!(r#"{}, "expect": {zero}"#, input(&[("data", &data)])));
+        let zero = write_tensor("float32", "0", "");
+        assert_passes(op, &format!(r#"{}, "expect": {zero}"#, write_input(&[("data", &data)])));
     }
-    let flat = format!(r#"{}, "expect": {{"tensor": {none}}}"#, input(&[("data", &data)]));
-    passes("flatten_batch_dims", &flat);
-    passes(
+    let flat = format!(r#"{}, "expect": {{"tensor": {none}}}"#, write_input(&[("data", &data)]));
+    assert_passes("flatten_batch_dims", &flat);
+    assert_passes(
         "empty",
         r#""args": {"num_dims": 3, "non_uniform_dim": 2, "batch_shape": 4}, "expect": {"shape": [4, 0, 0]}"#,
     );
@@ -152,22 +174,28 @@ fn batches_of_nothing() {
 
 #[test]
 fn inconsistent_batches_are_errors() {
-    let three = tensor("float32", "1, 3", "1.0, 2.0, 3.0");
-    let sizes = |n: i64| tensor("int64", "1", &n.to_string());
-    let mask = |m: &str| tensor("bool", "1, 3", m);
-    let case = |parts: &[(&str, &str)]| format!("{}, {ERROR}", input(parts));
+    let three = write_tensor("float32", "1, 3", "1.0, 2.0, 3.0");
+    let sizes = |n: i64| write_tensor("int64", "1", &n.to_string());
+    let mask = |m: &str| write_tensor("bool", "1, 3", m);
+    let case = |parts: &[(&str, &str)]| format!("{}, {ERROR}", write_input(parts));
     let (all, gap) = (mask("true, true, true"), mask("true, false, true"));
-    passes("construct", &case(&[("tensor", &three), ("sample_sizes", &sizes(4))]));
-    passes("construct", &case(&[("tensor", &three), ("sample_sizes", &sizes(-1))]));
-    passes("construct", &case(&[("tensor", &three), ("mask", &gap)]));
-    passes("construct", &case(&[("tensor", &three), ("mask", &all), ("sample_sizes", &sizes(2))]));
-    fails("construct", &case(&[("tensor", &three), ("mask", &all), ("sample_sizes", &sizes(3))]));
-    fails("construct", &case(&[("tensor", &three), ("mask", &all), ("size", &sizes(3))]));
+    assert_passes("construct", &case(&[("tensor", &three), ("sample_sizes", &sizes(4))]));
+    assert_passes("construct", &case(&[("tensor", &three), ("sample_sizes", &sizes(-1))]));
+    assert_passes("construct", &case(&[("tensor", &three), ("mask", &gap)]));
+    assert_passes(
+        "construct",
+        &case(&[("tensor", &three), ("mask", &all), ("sample_sizes", &sizes(2))]),
+    );
+    assert_fails(
+        "construct",
+        &case(&[("tensor", &three), ("mask", &all), ("sample_sizes", &sizes(3))]),
+    );
+    assert_fails("construct", &case(&[("tensor", &three), ("mask", &all), ("size", &sizes(3))]));
     for dim in ["-1", "0", "2"] {
         let case = case(&[("tensor", &three), ("mask", &all)]);
-        passes("construct", &format!(r#"{case}, "args": {{"non_uniform_dim": {dim}}}"#));
+        assert_passes("construct", &format!(r#"{case}, "args": {{"non_uniform_dim": {dim}}}"#));
     }
-    let data = input(&[("data", &batch(&three, &sizes(2), 1, 1))]);
+    let data = write_input(&[("data", &write_batch(&three, &sizes(2), 1, 1))]);
     for (op, args) in [
         ("unsqueeze_batch_dim", r#"{"dim": -1}"#),
         ("squeeze_batch_dim", r#"{"batch_dim": 0}"#),
@@ -177,17 +205,21 @@ fn inconsistent_batches_are_errors() {
         ("getitem", r#"{"index": [{"str": "x"}]}"#),
         ("getitem", r#"{"index": [{"int": 0}, {"int": 3}]}"#),
     ] {
-        passes(op, &format!(r#"{data}, "args": {args}, {ERROR}"#));
+        assert_passes(op, &format!(r#"{data}, "args": {args}, {ERROR}"#));
     }
-    fails("no_such_operation", &data);
-    fails("split", &format!(r#"{data}, "expect": {{"split": [{three}]}}"#));
+    assert_fails("no_such_operation", &data);
+    assert_fails("split", &format!(r#"{data}, "expect": {{"split": [{three}]}}"#));
 }
 
 #[test]
 fn selectors_of_every_kind() {
-    let data =
-        batch(&tensor("int64", "2, 3", "1, 2, 3, 4, 5, 6"), &tensor("int64", "2", "3, 3"), 1, 1);
-    let given = input(&[("data", &data)]);
+    let data = write_batch(
+        &write_tensor("int64", "2, 3", "1, 2, 3, 4, 5, 6"),
+        &write_tensor("int64", "2", "3, 3"),
+        1,
+        1,
+    );
+    let given = write_input(&[("data", &data)]);
     for (index, shape, found) in [
         (r#"{"list": [1, 0]}, {"list": [-1, 0]}"#, "2", "6, 1"),
         (r#"{"list": [[0], [1]]}, {"int": 1}"#, "2, 1", "2, 5"),
@@ -196,16 +228,16 @@ fn selectors_of_every_kind() {
         (r#"{"newaxis": null}, {"int": 0}, {"slice": [0, 3, 2]}"#, "1, 2", "1, 3"),
         (r#"{"slice": [2, null, null]}"#, "0, 3", ""),
     ] {
-        let expect = tensor("int64", shape, found);
-        passes(
+        let expect = write_tensor("int64", shape, found);
+        assert_passes(
             "getitem",
             &format!(r#"{given}, "args": {{"index": [{index}]}}, "expect": {expect}"#),
         );
     }
     let write = |value: &str, found: &str| {
-        let given = input(&[("data", &data), ("value", value)]);
-        let expect = tensor("int64", "2, 3", found);
-        passes(
+        let given = write_input(&[("data", &data), ("value", value)]);
+        let expect = write_tensor("int64", "2, 3", found);
+        assert_passes(
             "setitem",
             &format!(
                 r#"{given}, "args": {{"index": [{{"ellipsis": null}}, {{"int": -1}}]}}, "expect": {expect}"#
@@ -214,6 +246,6 @@ fn selectors_of_every_kind() {
     };
     write("7", "1, 2, 7, 4, 5, 7");
     write("2.9", "1, 2, 2, 4, 5, 2");
-    write(&tensor("int32", "2", "8, 9"), "1, 2, 8, 4, 5, 9");
-    write(&format!("{{\"tensor\": {}}}", tensor("float32", "1", "8.0")), "1, 2, 8, 4, 5, 8");
+    write(&write_tensor("int32", "2", "8, 9"), "1, 2, 8, 4, 5, 9");
+    write(&format!("{{\"tensor\": {}}}", write_tensor("float32", "1", "8.0")), "1, 2, 8, 4, 5, 8");
 }

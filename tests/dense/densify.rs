@@ -17,7 +17,7 @@ use serrate::kernels::mask::{mask, validity_mask};
 use super::tree::{N, NestedRows, any_nested_rows};
 
 /// Collects the cells of one element in a block of `shape`; `leaf` returns the value of a cell.
-fn places<T>(
+fn list_places<T>(
     tree: Option<&N>,
     shape: &[usize],
     side: Side,
@@ -35,7 +35,7 @@ fn places<T>(
     let padded = std::iter::repeat_n(None, before)
         .chain(kept.iter().map(Some))
         .chain(std::iter::repeat_n(None, missing - before));
-    padded.for_each(|t| places(t, rest, side, leaf, out));
+    padded.for_each(|t| list_places(t, rest, side, leaf, out));
 }
 
 fn all_places<T>(
@@ -45,11 +45,11 @@ fn all_places<T>(
     leaf: impl Fn(Option<&N>) -> T,
 ) -> Vec<T> {
     let mut out = Vec::new();
-    rows.iter().for_each(|t| places(Some(t), shape, side, &leaf, &mut out));
+    rows.iter().for_each(|t| list_places(Some(t), shape, side, &leaf, &mut out));
     out
 }
 
-fn longest(rows: &[N], levels: usize) -> Vec<usize> {
+fn find_longest(rows: &[N], levels: usize) -> Vec<usize> {
     let mut elements: Vec<&N> = rows.iter().collect();
     (0..levels)
         .map(|_| {
@@ -63,7 +63,7 @@ fn longest(rows: &[N], levels: usize) -> Vec<usize> {
 /// All cases use this pool in turn, so that each gets memory that another case wrote to.
 static POOL: LazyLock<BufferPool> = LazyLock::new(|| BufferPool::new(1 << 20));
 
-fn dtype() -> impl Strategy<Value = DType> {
+fn draw_dtype() -> impl Strategy<Value = DType> {
     prop::sample::select(DType::ALL.to_vec())
 }
 
@@ -72,8 +72,8 @@ proptest! {
     #[test]
     fn densify_is_the_reference(
         nested in any_nested_rows(),
-        stored in dtype(),
-        target in prop::option::of(dtype()),
+        stored in draw_dtype(),
+        target in prop::option::of(draw_dtype()),
         sizes in prop::option::of([0usize..6, 0usize..6, 0usize..6]),
         left in any::<bool>(),
         fill in prop::option::of(prop_oneof![Just(1i64), Just(0), Just(7)]),
@@ -90,7 +90,7 @@ proptest! {
         let value = |v: i64| if bit { i64::from(v != 0) } else { v };
         let fill = fill.map(|f| if result == DType::Bool { value(f) } else { f });
 
-        let shape = sizes.clone().unwrap_or_else(|| longest(&nested.rows, levels));
+        let shape = sizes.clone().unwrap_or_else(|| find_longest(&nested.rows, levels));
         let padding = fill.unwrap_or(0);
         let expected = all_places(&nested.rows, &shape, side, |t| match t {
             Some(N::Leaf(v)) => value(*v),
@@ -135,7 +135,7 @@ proptest! {
     }
 }
 
-fn ragged(lengths: &[&[usize]], leaves: impl Array + 'static) -> RaggedArray {
+fn make_ragged(lengths: &[&[usize]], leaves: impl Array + 'static) -> RaggedArray {
     let rows = lengths.first().map_or(leaves.len(), |l| l.len());
     let axes = lengths.iter().map(|l| Offsets::from_lengths(l.iter().copied()).unwrap().into());
     RaggedArray::try_new(rows, axes.collect(), Arc::new(leaves)).unwrap()
@@ -144,7 +144,8 @@ fn ragged(lengths: &[&[usize]], leaves: impl Array + 'static) -> RaggedArray {
 #[test]
 fn both_sides_pad_and_cut_at_every_level() {
     // [[[1, 2, 3], [4]], [], [[], [5, 6], [7]]]
-    let a = ragged(&[&[2, 0, 3], &[3, 1, 0, 2, 1]], UInt16Array::from(vec![1, 2, 3, 4, 5, 6, 7]));
+    let a =
+        make_ragged(&[&[2, 0, 3], &[3, 1, 0, 2, 1]], UInt16Array::from(vec![1, 2, 3, 4, 5, 6, 7]));
     let right = densify(&a, Some(&[2, 2]), &DenseOptions::default()).unwrap();
     assert_eq!(right.as_slice::<u16>().unwrap(), [1, 2, 4, 0, 0, 0, 0, 0, 0, 0, 5, 6]);
     let left = DenseOptions { side: Side::Left, ..Default::default() };
@@ -164,7 +165,7 @@ fn threads_write_what_one_writes() {
         (vec![1500; 4], vec![1500, 1]),
     ];
     for (rows, sizes) in shapes {
-        let a = ragged(&[&rows, &lists], Int32Array::from(values.clone()));
+        let a = make_ragged(&[&rows, &lists], Int32Array::from(values.clone()));
         for side in [Side::Left, Side::Right] {
             for fill in [0, -5, -1] {
                 let one = DenseOptions {
@@ -186,7 +187,7 @@ fn threads_write_what_one_writes() {
     let n = 3 << 20;
     let flat = UInt16Array::from_iter_values((0..n).map(|i| (i % 65_521) as u16));
     let expected: Vec<u16> = flat.values().to_vec();
-    for a in [ragged(&[], flat.clone()), ragged(&[&[n]], flat)] {
+    for a in [make_ragged(&[], flat.clone()), make_ragged(&[&[n]], flat)] {
         let t = densify(&a, None, &DenseOptions::default()).unwrap();
         assert!(t.as_slice::<u16>().unwrap() == expected);
     }
@@ -207,7 +208,7 @@ fn check_reuse(pool: &BufferPool) {
     };
     let lists: Vec<usize> = (0..400).map(|i| (i * 31) % 97).collect();
     let n: usize = lists.iter().sum();
-    let a = ragged(&[&[100, 0, 250, 50], &lists], UInt8Array::from(vec![0xEE; n]));
+    let a = make_ragged(&[&[100, 0, 250, 50], &lists], UInt8Array::from(vec![0xEE; n]));
     let mut at = None;
     // Lengths grow and shrink and fills alternate, so that every block follows every kind of
     // contents.
@@ -242,7 +243,7 @@ fn check_reuse(pool: &BufferPool) {
 
 #[test]
 fn bytes_are_counted_before_anything_is_made() {
-    let a = ragged(&[&[1, 2]], Int32Array::from(vec![1, 2, 3]));
+    let a = make_ragged(&[&[1, 2]], Int32Array::from(vec![1, 2, 3]));
     let limit = |n| DenseOptions { limit: Some(n), ..Default::default() };
     assert!(densify(&a, Some(&[4]), &limit(32)).is_ok());
     match densify(&a, Some(&[4]), &limit(31)) {
@@ -258,7 +259,7 @@ fn bytes_are_counted_before_anything_is_made() {
     for huge in [usize::MAX / 4, usize::MAX] {
         assert!(matches!(densify(&a, Some(&[huge]), &none), Err(Error::TooLarge { .. })));
     }
-    let deep = ragged(&[&[1], &[1], &[1]], Int32Array::from(vec![1]));
+    let deep = make_ragged(&[&[1], &[1], &[1]], Int32Array::from(vec![1]));
     let e = densify(&deep, Some(&[usize::MAX; 3]), &none).unwrap_err();
     assert!(matches!(e, Error::TooLarge { .. }), "{e}");
     // An empty result with an unbounded size stays empty.
@@ -280,14 +281,14 @@ fn only_numbers_have_a_dense_form() {
     let e = refused(Arc::new(DictionaryArray::<Int8Type>::from_iter(["A", "B"])));
     assert!(e.contains("encode strings to integers"), "{e}");
 
-    let days = ragged(&[&[1, 1]], Date32Array::from(vec![3, -4]));
+    let days = make_ragged(&[&[1, 1]], Date32Array::from(vec![3, -4]));
     let t = densify(&days, None, &DenseOptions::default()).unwrap();
     assert_eq!(t.as_slice::<i32>().unwrap(), [3, -4]);
-    let times = ragged(&[&[0, 2]], TimestampMicrosecondArray::from(vec![Some(5), None]));
+    let times = make_ragged(&[&[0, 2]], TimestampMicrosecondArray::from(vec![Some(5), None]));
     let t = densify(&times, None, &DenseOptions::default()).unwrap();
     assert_eq!(t.as_slice::<i64>().unwrap(), [0, 0, 5, 0]);
     // A mask does not need numeric leaves.
-    let codes = ragged(&[&[1, 2]], StringArray::from(vec![Some("A"), None, Some("C")]));
+    let codes = make_ragged(&[&[1, 2]], StringArray::from(vec![Some("A"), None, Some("C")]));
     let valid = validity_mask(&codes, None, &DenseOptions::default()).unwrap();
     assert_eq!(valid.as_slice::<u8>().unwrap(), [1, 0, 0, 1]);
 }
@@ -295,13 +296,13 @@ fn only_numbers_have_a_dense_form() {
 #[test]
 fn values_that_do_not_fit_are_errors_hidden_ones_are_not() {
     let to = |dtype| DenseOptions { dtype: Some(dtype), ..Default::default() };
-    let a = ragged(&[&[2]], UInt64Array::from(vec![1, u64::MAX]));
+    let a = make_ragged(&[&[2]], UInt64Array::from(vec![1, u64::MAX]));
     let e = densify(&a, None, &to(DType::I64)).unwrap_err().to_string();
     assert!(e.contains("int64"), "{e}");
     // 300 is hidden under a null.
     let nulls = vec![true, false].into();
     let hidden = Int32Array::new(vec![7, 300].into(), Some(nulls));
-    let t = densify(&ragged(&[&[2]], hidden), None, &to(DType::U8)).unwrap();
+    let t = densify(&make_ragged(&[&[2]], hidden), None, &to(DType::U8)).unwrap();
     assert_eq!(t.as_slice::<u8>().unwrap(), [7, 0]);
     let fill = DenseOptions { fill: Some(Fill::Float(0.5)), ..Default::default() };
     assert!(densify(&a, None, &fill).unwrap_err().to_string().contains("0.5"));
@@ -309,7 +310,7 @@ fn values_that_do_not_fit_are_errors_hidden_ones_are_not() {
 
 #[test]
 fn arguments_are_checked() {
-    let a = ragged(&[&[2]], BooleanArray::from(vec![true, false]));
+    let a = make_ragged(&[&[2]], BooleanArray::from(vec![true, false]));
     let o = DenseOptions::default();
     assert!(densify(&a, Some(&[]), &o).is_err() && densify(&a, Some(&[1, 1]), &o).is_err());
     assert!(mask(&a, 0, None, &o).is_err() && mask(&a, -2, None, &o).is_err());

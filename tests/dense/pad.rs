@@ -20,11 +20,11 @@ fn new_element(sizes: &[Option<i64>], fill: Option<i64>) -> N {
     N::List(vec![new_element(rest, fill); n])
 }
 
-fn padded(tree: &N, sizes: &[Option<i64>], fill: Option<i64>, o: &PadOptions) -> N {
+fn pad_tree(tree: &N, sizes: &[Option<i64>], fill: Option<i64>, o: &PadOptions) -> N {
     let (Some((size, rest)), N::List(children)) = (sizes.split_first(), tree) else {
         return tree.clone();
     };
-    let mut out: Vec<N> = children.iter().map(|c| padded(c, rest, fill, o)).collect();
+    let mut out: Vec<N> = children.iter().map(|c| pad_tree(c, rest, fill, o)).collect();
     if let Some(n) = size.map(|n| n as usize) {
         let new = new_element(rest, fill);
         match o.side {
@@ -49,7 +49,7 @@ fn padded(tree: &N, sizes: &[Option<i64>], fill: Option<i64>, o: &PadOptions) ->
     N::List(out)
 }
 
-fn size() -> impl Strategy<Value = Option<i64>> {
+fn draw_size() -> impl Strategy<Value = Option<i64>> {
     prop_oneof![1 => Just(None), 4 => (0i64..6).prop_map(Some)]
 }
 
@@ -59,7 +59,7 @@ proptest! {
     fn pad_is_the_reference(
         nested in any_nested_rows(),
         each in any::<[bool; 3]>(),
-        sizes in prop::collection::vec([size(), size(), size()], 6),
+        sizes in prop::collection::vec([draw_size(), draw_size(), draw_size()], 6),
         left in any::<bool>(),
         truncate in any::<bool>(),
         fill in prop::option::of(0i64..100),
@@ -82,7 +82,7 @@ proptest! {
             .enumerate()
             .map(|(r, t)| {
                 let sizes: Vec<_> = (0..levels).map(|k| of(r, k)).collect();
-                padded(t, &sizes, fill, &options)
+                pad_tree(t, &sizes, fill, &options)
             })
             .collect();
         let array = nested.to_ragged(&DataType::Int16);
@@ -92,7 +92,7 @@ proptest! {
     }
 }
 
-fn words() -> RaggedArray {
+fn make_words() -> RaggedArray {
     let leaves = Arc::new(StringArray::from(vec!["a", "b", "c"]));
     let axis = Offsets::from_lengths([2, 0, 1]).unwrap().into();
     RaggedArray::try_new(3, vec![axis], leaves).unwrap()
@@ -102,28 +102,28 @@ fn words() -> RaggedArray {
 fn leaves_of_any_type() {
     let dots: ArrayRef = Arc::new(StringArray::from(vec!["."]));
     let options = PadOptions { fill: Some(dots), side: Side::Left, ..Default::default() };
-    let got = pad(&words(), &[3000.into()], &options).unwrap();
+    let got = pad(&make_words(), &[3000.into()], &options).unwrap();
     let leaves = got.leaves().as_string::<i32>();
     assert_eq!(got.lengths(1).unwrap(), [3000; 3]);
     let text: Vec<_> = leaves.iter().flatten().filter(|v| *v != ".").collect();
     assert_eq!(text, ["a", "b", "c"]);
     assert_eq!((leaves.value(2998), leaves.value(2999), leaves.value(8999)), ("a", "b", "c"));
-    let got = pad(&words(), &[1.into()], &PadOptions::default()).unwrap();
+    let got = pad(&make_words(), &[1.into()], &PadOptions::default()).unwrap();
     assert_eq!(got.leaves().null_count(), 1);
 }
 
 #[test]
 fn arguments_are_checked() {
     let o = PadOptions::default();
-    assert!(pad(&words(), &[], &o).is_err());
-    let e = pad(&words(), &[(-1).into()], &o).unwrap_err().to_string();
+    assert!(pad(&make_words(), &[], &o).is_err());
+    let e = pad(&make_words(), &[(-1).into()], &o).unwrap_err().to_string();
     assert!(e.contains("-1") && e.contains("axis 1"), "{e}");
     let two = Int64Array::from(vec![1, 2]);
-    assert!(pad(&words(), &[two.into()], &o).is_err());
+    assert!(pad(&make_words(), &[two.into()], &o).is_err());
     // The array is shared if nothing changes.
-    let same = pad(&words(), &[RowArg::NONE], &o).unwrap();
-    assert_eq!(same, words());
-    let numbers = words().with_leaves(Arc::new(Int64Array::from(vec![1, 2, 3]))).unwrap();
+    let same = pad(&make_words(), &[RowArg::NONE], &o).unwrap();
+    assert_eq!(same, make_words());
+    let numbers = make_words().with_leaves(Arc::new(Int64Array::from(vec![1, 2, 3]))).unwrap();
     for wrong in [vec![0.5], vec![], vec![1.0, 2.0]] {
         let fill: ArrayRef = Arc::new(Float64Array::from(wrong));
         assert!(pad(&numbers, &[3.into()], &PadOptions { fill: Some(fill), ..o.clone() }).is_err());
@@ -132,7 +132,7 @@ fn arguments_are_checked() {
 
 #[test]
 fn bytes_are_counted_first() {
-    for (a, n) in [(words(), i64::MAX), (words(), 5 << 30)] {
+    for (a, n) in [(make_words(), i64::MAX), (make_words(), 5 << 30)] {
         let e = pad(&a, &[n.into()], &PadOptions::default()).unwrap_err();
         assert!(matches!(e, Error::TooLarge { .. }), "{e}");
     }

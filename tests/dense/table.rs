@@ -19,7 +19,7 @@ use serrate::dense::{
 use serrate::table::RaggedTable;
 
 /// Converts numbers and booleans of JSON to an array of a type.
-fn array(values: &[&Value], dtype: &str) -> ArrayRef {
+fn make_array(values: &[&Value], dtype: &str) -> ArrayRef {
     let dtype: DType = dtype.parse().unwrap();
     if dtype == DType::Bool {
         return Arc::new(values.iter().map(|v| v.as_bool()).collect::<BooleanArray>());
@@ -34,7 +34,7 @@ fn array(values: &[&Value], dtype: &str) -> ArrayRef {
 }
 
 /// Converts nested lists to lengths per level and leaves; the levels end where no lists follow.
-fn levels(value: &Value) -> (Vec<Vec<usize>>, Vec<&Value>) {
+fn list_levels(value: &Value) -> (Vec<Vec<usize>>, Vec<&Value>) {
     let mut elements: Vec<&Value> = value.as_array().unwrap().iter().collect();
     let mut levels = Vec::new();
     while elements.first().is_some_and(|v| v.is_array()) {
@@ -44,15 +44,15 @@ fn levels(value: &Value) -> (Vec<Vec<usize>>, Vec<&Value>) {
     (levels, elements)
 }
 
-fn table(input: &Value, expect: &Value) -> RaggedTable {
+fn make_table(input: &Value, expect: &Value) -> RaggedTable {
     let mut axes: Vec<Vec<usize>> = Vec::new();
     let mut columns = Vec::new();
     for (name, nested) in input["data"].as_object().unwrap() {
-        let (lengths, leaves) = levels(nested);
+        let (lengths, leaves) = list_levels(nested);
         // The types that the library infers are not tested here.
         let dtype = [&input["schema"][name], &expect[name]["dtype"]];
         let dtype = dtype.iter().find_map(|v| v.as_str()).unwrap_or("int64");
-        columns.push((name.clone(), lengths.len(), array(&leaves, dtype)));
+        columns.push((name.clone(), lengths.len(), make_array(&leaves, dtype)));
         if lengths.len() > axes.len() {
             axes = lengths;
         }
@@ -67,11 +67,11 @@ fn table(input: &Value, expect: &Value) -> RaggedTable {
     builder.build().unwrap()
 }
 
-fn tensor(t: &Value) -> DenseTensor {
+fn parse_tensor(t: &Value) -> DenseTensor {
     let shape: Vec<usize> =
         t["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
     let data: Vec<&Value> = t["data"].as_array().unwrap().iter().collect();
-    let flat = array(&data, t["dtype"].as_str().unwrap());
+    let flat = make_array(&data, t["dtype"].as_str().unwrap());
     DenseTensor::try_from_arrow(&flat).unwrap().reshape(shape).unwrap()
 }
 
@@ -90,10 +90,10 @@ fn vectors() {
         };
         let expect = &case["expect"];
         let options = DenseOptions { side, ..Default::default() };
-        let got = table(&case["input"], expect).to_dense(&options).unwrap();
+        let got = make_table(&case["input"], expect).to_dense(&options).unwrap();
         let mut got: BTreeMap<String, DenseTensor> = got.into_iter().collect();
         for (key, want) in expect.as_object().unwrap() {
-            assert_eq!(got.remove(key).as_ref(), Some(&tensor(want)), "{name}: {key}");
+            assert_eq!(got.remove(key).as_ref(), Some(&parse_tensor(want)), "{name}: {key}");
         }
         // A column without values stays, with an axis of size zero.
         for (key, t) in got {
@@ -104,7 +104,7 @@ fn vectors() {
 }
 
 /// Builds two patients with 3 and 1 events, which have 2, 4, 1 and 3 codes.
-fn patients() -> RaggedTable {
+fn make_patients() -> RaggedTable {
     RaggedTable::builder()
         .lengths([3, 1])
         .unwrap()
@@ -117,15 +117,15 @@ fn patients() -> RaggedTable {
         .unwrap()
 }
 
-fn named(tensors: &[(String, DenseTensor)]) -> Vec<(&str, DType, &[usize])> {
+fn name_tensors(tensors: &[(String, DenseTensor)]) -> Vec<(&str, DType, &[usize])> {
     tensors.iter().map(|(n, t)| (n.as_str(), t.dtype(), t.shape())).collect()
 }
 
 #[test]
 fn columns_and_masks_in_order() {
-    let dense = patients().to_dense(&DenseOptions::default()).unwrap();
+    let dense = make_patients().to_dense(&DenseOptions::default()).unwrap();
     assert_eq!(
-        named(&dense),
+        name_tensors(&dense),
         [
             ("age", DType::U8, &[2][..]),
             ("T", DType::F32, &[2, 3]),
@@ -150,9 +150,9 @@ fn rows_columns_sizes_and_tokens() {
         },
         ..Default::default()
     };
-    let dense = patients().to_dense_with(&options).unwrap();
+    let dense = make_patients().to_dense_with(&options).unwrap();
     assert_eq!(
-        named(&dense),
+        name_tensors(&dense),
         [
             ("code", DType::I64, &[1, 2, 5][..]),
             ("age", DType::I64, &[1]),
@@ -164,12 +164,12 @@ fn rows_columns_sizes_and_tokens() {
     // The second row's longest lists are shorter than the table's.
     let options =
         TableDenseOptions { rows: Some(1..2), masks: false, ..TableDenseOptions::default() };
-    let dense = patients().to_dense_with(&options).unwrap();
-    assert_eq!(named(&dense)[2], ("code", DType::U16, &[1, 1, 3][..]));
+    let dense = make_patients().to_dense_with(&options).unwrap();
+    assert_eq!(name_tensors(&dense)[2], ("code", DType::U16, &[1, 1, 3][..]));
     assert_eq!(dense.len(), 3);
     let none = TableDenseOptions { rows: Some(2..2), ..TableDenseOptions::default() };
-    let dense = patients().to_dense_with(&none).unwrap();
-    assert_eq!(named(&dense)[2], ("code", DType::U16, &[0, 0, 0][..]));
+    let dense = make_patients().to_dense_with(&none).unwrap();
+    assert_eq!(name_tensors(&dense)[2], ("code", DType::U16, &[0, 0, 0][..]));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn columns_of_one_axis_have_one_shape() {
 }
 
 /// Writes every tensor into memory with other contents, at an odd address.
-fn into(table: &RaggedTable, options: &TableDenseOptions) -> Vec<(String, DenseTensor)> {
+fn convert_table(table: &RaggedTable, options: &TableDenseOptions) -> Vec<(String, DenseTensor)> {
     let specs = table.dense_specs(options).unwrap();
     let mut memory: Vec<Vec<u8>> = specs.iter().map(|s| vec![0xA5; s.nbytes() + 1]).collect();
     let mut pieces: Vec<&mut [u8]> = memory.iter_mut().map(|m| &mut m[1..]).collect();
@@ -217,15 +217,15 @@ fn memory_of_the_caller_holds_the_same() {
             for sizes in [vec![], vec![Size::Exactly(2)], vec![Size::Exactly(5), Size::Exactly(1)]]
             {
                 let options = all(sizes, side, fill);
-                assert_eq!(into(&table, &options), table.to_dense_with(&options).unwrap());
+                assert_eq!(convert_table(&table, &options), table.to_dense_with(&options).unwrap());
                 let tokens = TableDenseOptions { tokens_as_i64: true, masks: false, ..options };
-                assert_eq!(into(&table, &tokens), table.to_dense_with(&tokens).unwrap());
+                assert_eq!(convert_table(&table, &tokens), table.to_dense_with(&tokens).unwrap());
             }
         }
     }
     let row = table.index(&[1.into()]).unwrap();
     let options = TableDenseOptions::default();
-    assert_eq!(into(&row, &options), row.to_dense_with(&options).unwrap());
+    assert_eq!(convert_table(&row, &options), row.to_dense_with(&options).unwrap());
     // Too few slices, then one of another length.
     let error = table.to_dense_into(&options, &mut []).unwrap_err().to_string();
     assert!(error.contains("0 output slice(s)") && error.contains("age, T, dim1/mask"), "{error}");
@@ -297,19 +297,19 @@ fn refusals_name_the_column() {
     let o = TableDenseOptions { columns: only("x"), ..Default::default() };
     assert!(matches!(table.to_dense_with(&o), Err(Error::NoSuchColumn { .. })));
     let o = TableDenseOptions { rows: Some(0..2), ..Default::default() };
-    assert!(patients().to_dense_with(&o).is_ok());
+    assert!(make_patients().to_dense_with(&o).is_ok());
     let o = TableDenseOptions { rows: Some(1..3), ..Default::default() };
-    assert!(patients().to_dense_with(&o).is_err());
+    assert!(make_patients().to_dense_with(&o).is_err());
     let o = TableDenseOptions { sizes: vec![Size::Longest; 3], ..Default::default() };
-    assert!(patients().to_dense_with(&o).is_err());
+    assert!(make_patients().to_dense_with(&o).is_err());
 }
 
 #[test]
 fn the_limit_counts_everything() {
     // age 2, T 24, code 48, masks 6 and 24.
     let limit = |n| DenseOptions { limit: Some(n), ..Default::default() };
-    assert!(patients().to_dense(&limit(104)).is_ok());
-    match patients().to_dense(&limit(103)) {
+    assert!(make_patients().to_dense(&limit(104)).is_ok());
+    match make_patients().to_dense(&limit(103)) {
         Err(Error::TooLarge { bytes: 104, limit: 103, hint, .. }) => {
             assert!(hint.contains("\"code\" is uint16 [2, 3, 4]"), "{hint}");
         }
@@ -327,7 +327,7 @@ fn empty_levels_and_tables() {
         .unwrap();
     let dense = table.to_dense(&DenseOptions::default()).unwrap();
     assert_eq!(
-        named(&dense),
+        name_tensors(&dense),
         [("T", DType::F32, &[2, 0][..]), ("dim1/mask", DType::Bool, &[2, 0])]
     );
     let table = RaggedTable::builder().rows(3).build().unwrap();

@@ -35,7 +35,7 @@ fn any_tree(kinds: &[ListKind]) -> BoxedStrategy<N> {
     prop_oneof![1 => Just(N::Null), 8 => list].boxed()
 }
 
-fn kind() -> impl Strategy<Value = ListKind> {
+fn draw_kind() -> impl Strategy<Value = ListKind> {
     prop_oneof![
         Just(ListKind::List),
         Just(ListKind::LargeList),
@@ -45,19 +45,19 @@ fn kind() -> impl Strategy<Value = ListKind> {
 
 /// Draws up to three levels of lists of any kind, with nulls on every level.
 pub(crate) fn any_nested_rows() -> impl Strategy<Value = NestedRows> {
-    prop::collection::vec(kind(), 0..=3).prop_flat_map(|kinds| {
+    prop::collection::vec(draw_kind(), 0..=3).prop_flat_map(|kinds| {
         prop::collection::vec(any_tree(&kinds), 0..6)
             .prop_map(move |rows| NestedRows { kinds: kinds.clone(), rows })
     })
 }
 
-fn junk(kinds: &[ListKind]) -> N {
+fn make_junk(kinds: &[ListKind]) -> N {
     let Some((kind, rest)) = kinds.split_first() else { return N::Leaf(99) };
     let n = if let ListKind::FixedSizeList(n) = kind { *n as usize } else { 2 };
-    N::List(vec![junk(rest); n])
+    N::List(vec![make_junk(rest); n])
 }
 
-fn array(kinds: &[ListKind], elements: &[N], leaf: &DataType) -> ArrayRef {
+fn make_array(kinds: &[ListKind], elements: &[N], leaf: &DataType) -> ArrayRef {
     let Some((kind, rest)) = kinds.split_first() else {
         let leaves: Int64Array = elements
             .iter()
@@ -71,23 +71,23 @@ fn array(kinds: &[ListKind], elements: &[N], leaf: &DataType) -> ArrayRef {
     };
     let valid: NullBuffer = elements.iter().map(|t| *t != N::Null).collect();
     // Null lists hide two children, and there are two unreachable ones at both ends.
-    let (mut children, mut offsets) = (vec![junk(rest); 2], vec![2]);
+    let (mut children, mut offsets) = (vec![make_junk(rest); 2], vec![2]);
     for t in elements {
         match (t, kind) {
             (N::List(c), _) => children.extend_from_slice(c),
             (_, ListKind::FixedSizeList(n)) => {
-                children.extend(vec![junk(rest); *n as usize]);
+                children.extend(vec![make_junk(rest); *n as usize]);
             }
-            _ => children.extend(vec![junk(rest); 2]),
+            _ => children.extend(vec![make_junk(rest); 2]),
         }
         offsets.push(children.len());
     }
-    children.extend(vec![junk(rest); 2]);
+    children.extend(vec![make_junk(rest); 2]);
     if let ListKind::FixedSizeList(_) = kind {
         children.drain(..2);
         children.truncate(children.len() - 2);
     }
-    let child = array(rest, &children, leaf);
+    let child = make_array(rest, &children, leaf);
     let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
     let nulls = Some(valid);
     match kind {
@@ -109,10 +109,10 @@ fn array(kinds: &[ListKind], elements: &[N], leaf: &DataType) -> ArrayRef {
 impl NestedRows {
     /// Converts to a ragged array with leaves of a type, a slice of a longer array.
     pub(crate) fn to_ragged(&self, leaf: &DataType) -> RaggedArray {
-        let mut rows = vec![junk(&self.kinds)];
+        let mut rows = vec![make_junk(&self.kinds)];
         rows.extend_from_slice(&self.rows);
-        rows.push(junk(&self.kinds));
-        let whole = array(&self.kinds, &rows, leaf);
+        rows.push(make_junk(&self.kinds));
+        let whole = make_array(&self.kinds, &rows, leaf);
         RaggedArray::try_from_arrow(&whole.slice(1, self.rows.len())).unwrap()
     }
 }

@@ -15,7 +15,7 @@ use serrate::io::dok::{DokFile, read, write};
 use serrate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 use serrate::io::{dictionary, dok};
 
-fn raw(path: &Path, indices: &DenseTensor, values: &DenseTensor, metadata: &[(&str, &str)]) {
+fn write_raw(path: &Path, indices: &DenseTensor, values: &DenseTensor, metadata: &[(&str, &str)]) {
     let metadata = metadata.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let options = SaveOptions { overwrite: true, metadata };
     dense::write(path, [("indices", indices), ("values", values)], &options).unwrap();
@@ -61,7 +61,7 @@ fn files_that_make_no_tensor_are_refused() {
     let at = |v: Vec<i64>| DenseTensor::from_vec([2, 2], v).unwrap();
     let good = at(vec![0, 1, 0, 2]);
     let shape = [("shape", "[2, 3]")];
-    raw(&path, &good, &two, &shape);
+    write_raw(&path, &good, &two, &shape);
     assert_eq!(read(&path).unwrap().nnz().unwrap(), 2);
     for (indices, values, metadata, what) in [
         (&good, &two, &[][..], "no \"shape\""),
@@ -91,7 +91,7 @@ fn files_that_make_no_tensor_are_refused() {
         (&good.cast(DType::F64).unwrap(), &two, &shape, "integers"),
         (&good, &two.slice(0, 1).unwrap(), &shape, "but 1 values of a tensor"),
     ] {
-        raw(&path, indices, values, metadata);
+        write_raw(&path, indices, values, metadata);
         let e = read(&path).unwrap_err().to_string();
         assert!(e.contains(what) && e.contains("m.safetensors"), "{e} / {what}");
     }
@@ -104,7 +104,7 @@ fn files_that_make_no_tensor_are_refused() {
     assert!(read(&path).is_err());
 }
 
-fn field(name: &str, array: &ArrayRef) -> Arc<Field> {
+fn make_field(name: &str, array: &ArrayRef) -> Arc<Field> {
     Arc::new(Field::new(name, array.data_type().clone(), true))
 }
 
@@ -123,8 +123,9 @@ fn dictionaries_of_all_kinds_of_columns() {
     let value: ArrayRef = Arc::new(StringViewArray::from(vec!["one", "two", "one", "four"]));
     for count in 1..=columns.len() {
         let keys = &columns[columns.len() - count..];
-        let fields = keys.iter().map(|(n, a)| field(n, a)).collect();
-        let mut d = Dictionary::new(fields, field("value", &value), MapOptions::default()).unwrap();
+        let fields = keys.iter().map(|(n, a)| make_field(n, a)).collect();
+        let mut d =
+            Dictionary::new(fields, make_field("value", &value), MapOptions::default()).unwrap();
         let arrays: Vec<ArrayRef> = keys.iter().map(|(_, a)| Arc::clone(a)).collect();
         assert_eq!(d.set(&arrays, &value).unwrap(), [true; 4]);
         assert_eq!(d.set(&arrays, &value).unwrap(), [false; 4]);
@@ -150,8 +151,12 @@ fn dictionaries_of_all_kinds_of_columns() {
 fn keys_with_null_are_not_there() {
     let key: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
     let value: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
-    let mut d =
-        Dictionary::new(vec![field("k", &key)], field("v", &value), MapOptions::default()).unwrap();
+    let mut d = Dictionary::new(
+        vec![make_field("k", &key)],
+        make_field("v", &value),
+        MapOptions::default(),
+    )
+    .unwrap();
     d.set(std::slice::from_ref(&key), &value).unwrap();
     // Strings in any encoding, and strings that the vocabulary lacks.
     let dictionary: DictionaryArray<Int32Type> =
@@ -180,7 +185,7 @@ fn keys_with_null_are_not_there() {
             && d.get(&[key.clone(), key]).is_err()
     );
     let list = Arc::new(Field::new("l", DataType::new_list(DataType::Int64, true), true));
-    let v = field("v", &wrong);
+    let v = make_field("v", &wrong);
     assert!(Dictionary::new(vec![list], v.clone(), MapOptions::default()).is_err());
     assert!(Dictionary::new(vec![], v.clone(), MapOptions::default()).is_err());
     assert!(Dictionary::new(vec![v.clone(), v.clone()], v, MapOptions::default()).is_err());

@@ -6,23 +6,23 @@ use proptest::prelude::*;
 use serrate::dense::{DType, DenseTensor, Element};
 use serrate::dok::{Fallback, MapOptions, RowMap, RowType};
 
-fn threads<T: Send>(n: usize, run: impl FnOnce() -> T + Send) -> T {
+fn run_in_pool<T: Send>(n: usize, run: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap().install(run)
 }
 
-fn options(seed: u64) -> MapOptions {
+fn make_options(seed: u64) -> MapOptions {
     MapOptions { seed: Some(seed), ..Default::default() }
 }
 
 /// Returns the rows of a tensor as bytes.
-fn rows(t: &DenseTensor) -> Vec<Vec<u8>> {
+fn list_rows(t: &DenseTensor) -> Vec<Vec<u8>> {
     let n = t.shape()[0];
     let w = t.nbytes().checked_div(n).unwrap_or(0);
     (0..n).map(|i| t.as_bytes()[i * w..][..w].to_vec()).collect()
 }
 
 /// Builds keys of `width` elements from small numbers, so that keys repeat.
-fn keys<T: Element>(numbers: &[u16], width: usize, make: impl Fn(u16) -> T) -> DenseTensor {
+fn make_keys<T: Element>(numbers: &[u16], width: usize, make: impl Fn(u16) -> T) -> DenseTensor {
     let values: Vec<T> = numbers
         .iter()
         .flat_map(|n| (0..width).map(move |k| n.wrapping_mul(k as u16 + 1) ^ k as u16))
@@ -31,7 +31,7 @@ fn keys<T: Element>(numbers: &[u16], width: usize, make: impl Fn(u16) -> T) -> D
     DenseTensor::from_vec([numbers.len(), width], values).unwrap()
 }
 
-fn values(numbers: &[u16], base: i64, width: usize) -> DenseTensor {
+fn make_values(numbers: &[u16], base: i64, width: usize) -> DenseTensor {
     let all = (0..numbers.len() * width).map(|i| base * 1000 + i as i64).collect::<Vec<_>>();
     DenseTensor::from_vec([numbers.len(), width], all).unwrap()
 }
@@ -50,7 +50,7 @@ enum Step {
     Copy,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn draw_step() -> impl Strategy<Value = Step> {
     let some = || prop::collection::vec(0u16..300, 0..400);
     prop_oneof![
         6 => some().prop_map(Step::Set),
@@ -121,11 +121,11 @@ fn check_program<T: Element>(
     for (base, step) in steps.iter().enumerate() {
         match step {
             Step::Set(n) | Step::GetOrInsert(n) => {
-                let (k, v) = (keys(n, width, make), values(n, base as i64, value));
+                let (k, v) = (make_keys(n, width, make), make_values(n, base as i64, value));
                 let replace = matches!(step, Step::Set(_));
-                let new: Vec<bool> = rows(&k)
+                let new: Vec<bool> = list_rows(&k)
                     .into_iter()
-                    .zip(rows(&v))
+                    .zip(list_rows(&v))
                     .map(|(k, v)| model.set(k, v, replace))
                     .collect();
                 if replace {
@@ -134,27 +134,27 @@ fn check_program<T: Element>(
                     let fetched = map.get_or_insert(&k, &v).unwrap();
                     assert_eq!(fetched.found, new.iter().map(|n| !n).collect::<Vec<_>>());
                     let expected: Vec<_> =
-                        rows(&k).iter().map(|k| model.values[k].clone()).collect();
-                    assert_eq!(rows(&fetched.values), expected);
+                        list_rows(&k).iter().map(|k| model.values[k].clone()).collect();
+                    assert_eq!(list_rows(&fetched.values), expected);
                 }
             }
             Step::Remove(n) => {
-                let k = keys(n, width, make);
+                let k = make_keys(n, width, make);
                 let there: Vec<bool> =
-                    rows(&k).iter().map(|k| model.values.contains_key(k)).collect();
+                    list_rows(&k).iter().map(|k| model.values.contains_key(k)).collect();
                 assert_eq!(map.remove(&k).unwrap(), there);
-                model.remove(&rows(&k));
+                model.remove(&list_rows(&k));
             }
             Step::Get(n) => {
-                let k = keys(n, width, make);
+                let k = make_keys(n, width, make);
                 let fetched = map.get(&k, &Fallback::from(-7)).unwrap();
                 assert_eq!(map.contains(&k).unwrap(), fetched.found);
                 let other = (-7i64).to_ne_bytes().repeat(value);
                 let places = map.find(&k).unwrap();
-                for (i, key) in rows(&k).iter().enumerate() {
+                for (i, key) in list_rows(&k).iter().enumerate() {
                     let there = model.values.get(key);
                     assert_eq!(fetched.found[i], there.is_some());
-                    assert_eq!(rows(&fetched.values)[i], *there.unwrap_or(&other));
+                    assert_eq!(list_rows(&fetched.values)[i], *there.unwrap_or(&other));
                     assert_eq!(places[i].map(|p| &model.order[p]), there.map(|_| key));
                 }
             }
@@ -178,17 +178,17 @@ fn check_program<T: Element>(
                 let snapshot = (map.keys().unwrap(), map.values().unwrap());
                 // The original changes, the copy does not.
                 let n: Vec<u16> = (0..50).collect();
-                map.set(&keys(&n, width, make), &values(&n, -1, value)).unwrap();
-                map.remove(&keys(&n[..20], width, make)).unwrap();
+                map.set(&make_keys(&n, width, make), &make_values(&n, -1, value)).unwrap();
+                map.remove(&make_keys(&n[..20], width, make)).unwrap();
                 map = copy;
                 assert_eq!((map.keys().unwrap(), map.values().unwrap()), snapshot);
             }
         }
         assert_eq!(map.len(), model.order.len());
         assert!(map.load_factor() <= options.load_factor.max(0.0) + 1e-9 || map.n_buckets() == 1);
-        assert_eq!(rows(&map.keys().unwrap()), model.order);
+        assert_eq!(list_rows(&map.keys().unwrap()), model.order);
         let expected: Vec<_> = model.order.iter().map(|k| model.values[k].clone()).collect();
-        assert_eq!(rows(&map.values().unwrap()), expected);
+        assert_eq!(list_rows(&map.values().unwrap()), expected);
     }
 }
 
@@ -197,7 +197,7 @@ proptest! {
 
     #[test]
     fn programs_do_what_std_does(
-        steps in prop::collection::vec(step(), 1..14),
+        steps in prop::collection::vec(draw_step(), 1..14),
         seed in any::<u64>(),
         load in 0.2f64..0.95,
         growth in 1.05f64..4.0,
@@ -216,7 +216,7 @@ proptest! {
 }
 
 /// Draws numbers of which some repeat.
-fn many(n: usize, distinct: u64, salt: u64) -> Vec<i64> {
+fn draw_many(n: usize, distinct: u64, salt: u64) -> Vec<i64> {
     let mut x = salt;
     (0..n)
         .map(|_| {
@@ -232,19 +232,20 @@ fn every_number_of_threads_gives_the_same() {
     // More keys than a step and than one part: few keys repeated often, then distinct keys.
     for (n, distinct) in [(70_000, 25_000), (66_000, 100)] {
         let run = |threads_: usize, parallel: bool, spare: usize| {
-            threads(threads_, || {
-                let mut map = RowMap::new(MapOptions { parallel, ..options(distinct) }).unwrap();
+            run_in_pool(threads_, || {
+                let mut map =
+                    RowMap::new(MapOptions { parallel, ..make_options(distinct) }).unwrap();
                 map.set(&tensor(vec![1, 2, 3]), &tensor(vec![-1, -2, -3])).unwrap();
                 map.reserve(spare).unwrap();
-                let keys = tensor(many(n, distinct, 1));
+                let keys = tensor(draw_many(n, distinct, 1));
                 let first = map.set(&keys, &tensor((0..n as i64).collect())).unwrap();
-                let removed = map.remove(&tensor(many(n / 3, distinct, 1))).unwrap();
-                let again = map.set(&tensor(many(n, distinct, 2)), &keys).unwrap();
-                let fetched = map.get_or_insert(&tensor(many(n, distinct, 3)), &keys).unwrap();
-                let got = map.get(&tensor(many(n, distinct, 4)), &Fallback::Zero).unwrap();
-                let there = map.contains(&tensor(many(n, distinct, 4))).unwrap();
+                let removed = map.remove(&tensor(draw_many(n / 3, distinct, 1))).unwrap();
+                let again = map.set(&tensor(draw_many(n, distinct, 2)), &keys).unwrap();
+                let fetched = map.get_or_insert(&tensor(draw_many(n, distinct, 3)), &keys).unwrap();
+                let got = map.get(&tensor(draw_many(n, distinct, 4)), &Fallback::Zero).unwrap();
+                let there = map.contains(&tensor(draw_many(n, distinct, 4))).unwrap();
                 map.rehash(map.n_buckets() + 1234).unwrap();
-                let after = map.get(&tensor(many(n, distinct, 4)), &Fallback::Zero).unwrap();
+                let after = map.get(&tensor(draw_many(n, distinct, 4)), &Fallback::Zero).unwrap();
                 assert_eq!(there, got.found);
                 assert_eq!(after, got);
                 (first, removed, again, fetched, got, map.keys().unwrap(), map.values().unwrap())
@@ -264,7 +265,8 @@ fn every_number_of_threads_gives_the_same() {
 fn long_searches_end() {
     for n in [1usize, 7, 8, 15, 16, 17, 100, 1000, 5000] {
         for load_factor in [0.75, 0.95] {
-            let mut map = RowMap::new(MapOptions { load_factor, ..options(n as u64) }).unwrap();
+            let mut map =
+                RowMap::new(MapOptions { load_factor, ..make_options(n as u64) }).unwrap();
             let keys: Vec<i64> = (0..n as i64).flat_map(|i| [i, -i, i * i]).collect();
             let keys = DenseTensor::from_vec([n, 3], keys).unwrap();
             let row_numbers = DenseTensor::from_vec([n], (0..n as i64).collect()).unwrap();
@@ -292,7 +294,7 @@ fn long_searches_end() {
 
 #[test]
 fn floats_are_compared_as_numbers() {
-    let mut map = RowMap::new(options(0)).unwrap();
+    let mut map = RowMap::new(make_options(0)).unwrap();
     let t = |v: Vec<f32>| DenseTensor::from_vec([v.len()], v).unwrap();
     let odd = f32::from_bits(f32::NAN.to_bits() | 0x8000_0001);
     assert_eq!(
@@ -323,7 +325,7 @@ fn keys_that_would_meet_in_simple_hashes_do_not() {
         unique.dedup();
         let keys = DenseTensor::from_vec([set.len()], set).unwrap();
         for seed in [0, 1, u64::MAX] {
-            let mut map = RowMap::new(options(seed)).unwrap();
+            let mut map = RowMap::new(make_options(seed)).unwrap();
             map.set(&keys, &keys).unwrap();
             assert_eq!(map.len(), unique.len(), "set {k}");
             let got = map.get(&keys, &Fallback::Zero).unwrap();
@@ -338,7 +340,7 @@ fn keys_that_would_meet_in_simple_hashes_do_not() {
 
 #[test]
 fn rows_of_other_types_are_refused() {
-    let mut map = RowMap::new(options(0)).unwrap();
+    let mut map = RowMap::new(make_options(0)).unwrap();
     let two = DenseTensor::from_vec([1, 2], vec![1i64, 2]).unwrap();
     let three = DenseTensor::from_vec([1, 3], vec![1i64, 2, 3]).unwrap();
     for e in [map.get(&two, &Fallback::Zero).unwrap_err(), map.remove(&two).unwrap_err()] {
@@ -357,10 +359,10 @@ fn rows_of_other_types_are_refused() {
     assert!(map.get(&scalar, &Fallback::Zero).is_err());
     assert!(map.rehash(usize::MAX).is_err());
     for wrong in [
-        MapOptions { load_factor: 1.0, ..options(0) },
-        MapOptions { load_factor: f64::NAN, ..options(0) },
-        MapOptions { growth: 1.0, ..options(0) },
-        MapOptions { n_buckets: usize::MAX, ..options(0) },
+        MapOptions { load_factor: 1.0, ..make_options(0) },
+        MapOptions { load_factor: f64::NAN, ..make_options(0) },
+        MapOptions { growth: 1.0, ..make_options(0) },
+        MapOptions { n_buckets: usize::MAX, ..make_options(0) },
     ] {
         assert!(RowMap::new(wrong).is_err());
     }
@@ -374,7 +376,7 @@ fn memory_is_what_was_promised() {
     let n = 3_000_000usize;
     let keys = DenseTensor::from_vec([n, 3], (0..3 * n as i64).collect()).unwrap();
     let values = DenseTensor::from_vec([n], vec![1f64; n]).unwrap();
-    let map = RowMap::from_rows(&keys, &values, options(3)).unwrap();
+    let map = RowMap::from_rows(&keys, &values, make_options(3)).unwrap();
     assert!((map.load_factor() - 0.75).abs() < 1e-3);
     let each = map.nbytes() as f64 / n as f64;
     assert!(each <= 1.5 * 32.0 + 8.0, "{each}");
@@ -408,7 +410,7 @@ fn a_map_that_cannot_grow_stays_whole() {
     for (count, replace, width) in
         [(1, true, WIDE), (3, true, WIDE), (3, false, WIDE), (70_000, true, 64)]
     {
-        let mut map = RowMap::new(options(1)).unwrap();
+        let mut map = RowMap::new(make_options(1)).unwrap();
         let mut failed = false;
         let mut given = 0i64;
         while !failed {

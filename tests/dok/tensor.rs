@@ -6,24 +6,24 @@ use serrate::dense::{DType, DenseTensor};
 use serrate::dok::{DokTensor, DokUnary, DuplicateEntries};
 use serrate::index::{Index, IndexArray, parse_index};
 
-fn dense(shape: &[usize], values: &[i32]) -> DenseTensor {
+fn make_dense(shape: &[usize], values: &[i32]) -> DenseTensor {
     let n = shape.iter().product();
     let values: Vec<i32> = values.iter().copied().cycle().take(n).collect();
     DenseTensor::from_vec(shape.to_vec(), values).unwrap()
 }
 
-fn shapes() -> impl Strategy<Value = Vec<usize>> {
+fn draw_shapes() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0usize..5, 0..5)
 }
 
 /// Draws entries that are mostly zero.
-fn entries() -> impl Strategy<Value = Vec<i32>> {
+fn draw_entries() -> impl Strategy<Value = Vec<i32>> {
     prop::collection::vec(prop_oneof![3 => Just(0), 2 => -9i32..9], 1..60)
 }
 
 /// Draws an index item for some axes of these sizes; returns it with the number of axes. Some are
 /// out of range.
-fn item(sizes: &[usize], pick: u32, a: i64, b: i64, bits: u64) -> (Index, usize) {
+fn make_item(sizes: &[usize], pick: u32, a: i64, b: i64, bits: u64) -> (Index, usize) {
     let Some(size) = sizes.first().copied() else {
         return (if pick.is_multiple_of(2) { Index::NewAxis } else { Index::Rest }, 0);
     };
@@ -64,15 +64,15 @@ fn item(sizes: &[usize], pick: u32, a: i64, b: i64, bits: u64) -> (Index, usize)
 
 type Random = (u32, i64, i64, u64);
 
-fn randoms() -> impl Strategy<Value = Vec<Random>> {
+fn draw_randoms() -> impl Strategy<Value = Vec<Random>> {
     prop::collection::vec((any::<u32>(), 0i64..9, 0i64..9, any::<u64>()), 0..6)
 }
 
-fn index(shape: &[usize], randoms: &[Random]) -> Vec<Index> {
+fn make_index(shape: &[usize], randoms: &[Random]) -> Vec<Index> {
     let mut out = Vec::new();
     let (mut left, mut rest) = (shape, false);
     for (pick, a, b, bits) in randoms {
-        let (item, takes) = item(left, *pick, *a, *b, *bits);
+        let (item, takes) = make_item(left, *pick, *a, *b, *bits);
         if item == Index::Rest && std::mem::replace(&mut rest, true) {
             continue;
         }
@@ -84,7 +84,7 @@ fn index(shape: &[usize], randoms: &[Random]) -> Vec<Index> {
 
 /// Returns a view of both, and the index expression that selects it from the outside of the dense
 /// one.
-fn views(t: &DokTensor, d: &DenseTensor, order: u64) -> (DokTensor, DenseTensor) {
+fn view_both(t: &DokTensor, d: &DenseTensor, order: u64) -> (DokTensor, DenseTensor) {
     let n = d.ndim();
     let mut axes: Vec<i64> = (0..n as i64).collect();
     let mut bits = order;
@@ -119,14 +119,15 @@ proptest! {
 
     #[test]
     fn every_index_takes_what_it_takes_of_a_dense_tensor(
-        shape in shapes(), values in entries(), randoms in randoms(), order in any::<u64>(),
+        shape in draw_shapes(), values in draw_entries(),
+        randoms in draw_randoms(), order in any::<u64>(),
     ) {
-        let d = dense(&shape, &values);
+        let d = make_dense(&shape, &values);
         let t = DokTensor::from_dense(&d).unwrap();
         prop_assert_eq!(&t.to_dense().unwrap(), &d);
-        let (t, d) = views(&t, &d, order);
+        let (t, d) = view_both(&t, &d, order);
         prop_assert_eq!(&t.to_dense().unwrap(), &d);
-        let index = index(d.shape(), &randoms);
+        let index = make_index(d.shape(), &randoms);
         match (t.index(&index), d.index(&index)) {
             (Ok(found), Ok(expected)) => {
                 prop_assert_eq!(&found, &expected);
@@ -142,14 +143,15 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_and_nothing_else(
-        shape in shapes(), values in entries(), randoms in randoms(), order in any::<u64>(),
+        shape in draw_shapes(), values in draw_entries(),
+        randoms in draw_randoms(), order in any::<u64>(),
         new in prop::collection::vec(prop_oneof![1 => Just(0), 2 => 10i32..99], 1..7),
         how in 0u32..4,
     ) {
-        let base = dense(&shape, &values);
+        let base = make_dense(&shape, &values);
         let owner = DokTensor::from_dense(&base).unwrap();
-        let (mut t, d) = views(&owner, &base, order);
-        let index = index(d.shape(), &randoms);
+        let (mut t, d) = view_both(&owner, &base, order);
+        let index = make_index(d.shape(), &randoms);
         // Maps each element of the part to its position in the tensor.
         let n = d.num_elements();
         let places = DenseTensor::from_vec(d.shape().to_vec(), (0..n as i64).collect()).unwrap();
@@ -158,10 +160,10 @@ proptest! {
             return Ok(());
         };
         let part = match how {
-            0 => dense(&[], &new),
-            1 => dense(places.shape(), &new),
-            2 => dense(&places.shape()[places.ndim().saturating_sub(1)..], &new),
-            _ => dense(places.shape(), &new),
+            0 => make_dense(&[], &new),
+            1 => make_dense(places.shape(), &new),
+            2 => make_dense(&places.shape()[places.ndim().saturating_sub(1)..], &new),
+            _ => make_dense(places.shape(), &new),
         };
         let mut expected = d.as_slice::<i32>().unwrap().to_vec();
         let given = part.as_slice::<i32>().unwrap();
@@ -184,17 +186,18 @@ proptest! {
         // No entry is zero, and the owner of the view has the same entries.
         let nonzero = expected.as_slice::<i32>().unwrap().iter().filter(|v| **v != 0).count();
         prop_assert_eq!(owner.nnz().unwrap(), nonzero);
-        let (again, _) = views(&owner, &base, order);
+        let (again, _) = view_both(&owner, &base, order);
         prop_assert_eq!(again.to_dense().unwrap(), expected);
     }
 
     #[test]
     fn orthogonal_is_axis_by_axis(
-        shape in prop::collection::vec(1usize..5, 1..4), values in entries(), randoms in randoms(),
+        shape in prop::collection::vec(1usize..5, 1..4), values in draw_entries(),
+        randoms in draw_randoms(),
     ) {
-        let d = dense(&shape, &values);
+        let d = make_dense(&shape, &values);
         let t = DokTensor::from_dense(&d).unwrap();
-        let index: Vec<Index> = index(&shape, &randoms)
+        let index: Vec<Index> = make_index(&shape, &randoms)
             .into_iter()
             .filter(|i| !matches!(i, Index::NewAxis | Index::Rest))
             .filter(|i| !matches!(i, Index::Mask(m) if m.shape().len() > 1))
@@ -220,12 +223,13 @@ proptest! {
 
     #[test]
     fn reductions_are_those_of_all_elements(
-        shape in prop::collection::vec(1usize..5, 1..5), values in entries(), which in any::<u8>(),
+        shape in prop::collection::vec(1usize..5, 1..5), values in draw_entries(),
+        which in any::<u8>(),
         keep in any::<bool>(), order in any::<u64>(),
         p in prop_oneof![Just(0.0), Just(1.0), Just(2.0), Just(3.5), Just(f64::INFINITY), Just(f64::NEG_INFINITY), Just(-1.0)],
     ) {
-        let d = dense(&shape, &values);
-        let (t, d) = views(&DokTensor::from_dense(&d).unwrap(), &d, order);
+        let d = make_dense(&shape, &values);
+        let (t, d) = view_both(&DokTensor::from_dense(&d).unwrap(), &d, order);
         let n = d.ndim();
         let gone: Vec<usize> = (0..n).filter(|a| which >> a & 1 == 1).collect();
         let axes: Vec<i64> = gone.iter().map(|a| if a % 2 == 0 { *a as i64 } else { *a as i64 - n as i64 }).collect();
@@ -263,9 +267,9 @@ proptest! {
 
     #[test]
     fn products_and_sums_are_the_dense_ones(
-        m in 0usize..5, k in 0usize..5, n in 0usize..5, a in entries(), b in entries(),
+        m in 0usize..5, k in 0usize..5, n in 0usize..5, a in draw_entries(), b in draw_entries(),
     ) {
-        let (da, db) = (dense(&[m, k], &a), dense(&[k, n], &b));
+        let (da, db) = (make_dense(&[m, k], &a), make_dense(&[k, n], &b));
         let (ta, tb) = (DokTensor::from_dense(&da).unwrap(), DokTensor::from_dense(&db).unwrap());
         let (va, vb) = (da.as_slice::<i32>().unwrap(), db.as_slice::<i32>().unwrap());
         let cell = |i: usize| (0..k).map(|j| va[i / n * k + j] * vb[j * n + i % n]).sum();
@@ -275,7 +279,7 @@ proptest! {
         let float = ta.cast(DType::F32).unwrap().matmul(&tb.cast(DType::F32).unwrap()).unwrap();
         prop_assert_eq!(&float.to_dense().unwrap().cast(DType::I32).unwrap(), &expected);
         // Elementwise operations on tensors of the same shape.
-        let dc = dense(&[m, k], &b);
+        let dc = make_dense(&[m, k], &b);
         let tc = DokTensor::from_dense(&dc).unwrap();
         let vc = dc.as_slice::<i32>().unwrap();
         let each = |f: fn(i32, i32) -> i32| {
@@ -290,8 +294,11 @@ proptest! {
     }
 
     #[test]
-    fn conversions_go_both_ways(shape in prop::collection::vec(1usize..5, 1..5), values in entries()) {
-        let d = dense(&shape, &values);
+    fn conversions_go_both_ways(
+        shape in prop::collection::vec(1usize..5, 1..5),
+        values in draw_entries(),
+    ) {
+        let d = make_dense(&shape, &values);
         let t = DokTensor::from_dense(&d).unwrap();
         let coo = t.to_coo().unwrap();
         let again = DokTensor::from_coo(coo.shape.clone(), &coo.indices, &coo.values, DuplicateEntries::Sum).unwrap();
@@ -309,7 +316,7 @@ proptest! {
         prop_assert_eq!(back.to_dense().unwrap(), d.clone());
         let n = d.num_elements() as i64;
         prop_assert_eq!(t.flatten().unwrap().to_dense().unwrap(), d.reshape([n as usize]).unwrap());
-        let (view, dv) = views(&t, &d, 5);
+        let (view, dv) = view_both(&t, &d, 5);
         prop_assert_eq!(view.reshape(&[1, -1]).unwrap().to_dense().unwrap(), dv.reshape([1, n as usize]).unwrap());
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.safetensors");
@@ -320,7 +327,7 @@ proptest! {
 
 #[test]
 fn views_share_entries_and_compose() {
-    let d = dense(&[2, 3, 4], &(1..25).collect::<Vec<_>>());
+    let d = make_dense(&[2, 3, 4], &(1..25).collect::<Vec<_>>());
     let t = DokTensor::from_dense(&d).unwrap();
     let twice = t.permute(&[1, 2, 0]).unwrap().permute(&[1, 2, 0]).unwrap();
     assert_eq!(twice.shape(), [4, 2, 3]);
@@ -335,7 +342,7 @@ fn views_share_entries_and_compose() {
         picked.index(&parse_index("0, :, -1").unwrap()).unwrap().as_slice::<i32>().unwrap(),
         [100; 3]
     );
-    picked.set(&parse_index("1, 0").unwrap(), &dense(&[4], &[7, 0, 8, 9])).unwrap();
+    picked.set(&parse_index("1, 0").unwrap(), &make_dense(&[4], &[7, 0, 8, 9])).unwrap();
     assert_eq!(
         t.index(&parse_index("1, 2").unwrap()).unwrap().as_slice::<i32>().unwrap(),
         [7, 0, 8, 9]

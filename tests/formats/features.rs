@@ -55,7 +55,7 @@ fn labels_of(labels: &[(i64, i64)]) -> Labels {
     Labels::try_new(ids, times, vec![]).unwrap()
 }
 
-fn spec(closure: Closure) -> FeatureSpec {
+fn make_spec(closure: Closure) -> FeatureSpec {
     let keys = vec![
         FeatureKey::Code("DRUG//c".into()),
         FeatureKey::Prefix("LAB".into()),
@@ -68,7 +68,7 @@ fn spec(closure: Closure) -> FeatureSpec {
 }
 
 /// The value of a feature, computed from all measurements of a subject.
-fn reference(
+fn compute_reference(
     rows: &[Row],
     label: (i64, i64),
     parts: (&FeatureKey, &str, FeatureAggregate),
@@ -132,7 +132,7 @@ fn reference(
 }
 
 /// Reads all labels through a store, in blocks of a size.
-fn compute(
+fn compute_features(
     folder: &Path,
     labels: &Labels,
     spec: &FeatureSpec,
@@ -149,7 +149,7 @@ fn compute(
     (store.read(0..labels.len()).unwrap(), features.unknown().unwrap())
 }
 
-fn rows() -> impl Strategy<Value = Vec<Row>> {
+fn draw_rows() -> impl Strategy<Value = Vec<Row>> {
     // Small integers: sums are exact, so that the order of the reference does not matter.
     let row = (0i64..4, prop::option::weighted(0.9, -20i64..20), 0..CODES.len());
     let value = prop::option::weighted(0.8, (-50i16..50).prop_map(f32::from));
@@ -161,7 +161,7 @@ proptest! {
 
     #[test]
     fn features_equal_the_reference_however_the_data_is_cut(
-        rows in rows(),
+        rows in draw_rows(),
         labels in prop::collection::vec((0i64..5, -22i64..22), 0..12),
         shards in 1i64..4,
         closure in prop::sample::select(vec![Closure::Right, Closure::Left, Closure::Both, Closure::Neither]),
@@ -172,12 +172,15 @@ proptest! {
             let own: Vec<Row> = rows.iter().filter(|r| r.0 % shards == shard).copied().collect();
             write_shard(&many.path().join(format!("data/{shard}.parquet")), &own);
         }
-        let (spec, of_labels) = (spec(closure), labels_of(&labels));
-        let (found, unknown) = compute(one.path(), &of_labels, &spec, 1000);
+        let (spec, of_labels) = (make_spec(closure), labels_of(&labels));
+        let (found, unknown) = compute_features(one.path(), &of_labels, &spec, 1000);
         let known = |l: &(i64, i64)| rows.iter().any(|r| r.0 == l.0);
         prop_assert_eq!(unknown, labels.iter().filter(|l| !known(l)).count());
         for block in [1, 3] {
-            prop_assert_eq!(&compute(many.path(), &of_labels, &spec, block), &(found.clone(), unknown));
+            prop_assert_eq!(
+                &compute_features(many.path(), &of_labels, &spec, block),
+                &(found.clone(), unknown),
+            );
         }
         let mut all = found.iter();
         for (position, label) in labels.iter().enumerate().filter(|(_, l)| known(l)) {
@@ -188,8 +191,9 @@ proptest! {
             prop_assert!(features.is_sorted());
             for feature in 0..spec.num_features() {
                 let (key, window, aggregate) = spec.parts(feature);
+                let window = window.to_string();
                 let expected =
-                    reference(&rows, *label, (key, &window.to_string(), aggregate), closure);
+                    compute_reference(&rows, *label, (key, &window, aggregate), closure);
                 let found = own.get(&feature).copied();
                 let close = match (found, expected) {
                     (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * b.abs().max(1.0),
@@ -213,7 +217,7 @@ fn dense_forms_have_zero_counts_and_null_means_of_nothing() {
     let keys = vec![FeatureKey::Code("LAB//a".into()), FeatureKey::Code("DRUG//c".into())];
     let aggregates = ["count", "sum", "mean", "last"].map(|a| a.parse().unwrap()).to_vec();
     let spec = FeatureSpec::try_new(keys, vec!["all".parse().unwrap()], aggregates).unwrap();
-    let (rows, unknown) = compute(dir.path(), &labels, &spec, 10);
+    let (rows, unknown) = compute_features(dir.path(), &labels, &spec, 10);
     assert_eq!((rows.labels.as_slice(), unknown), ([0, 1, 3].as_slice(), 1));
     let columns = rows.to_columns(&spec, &[0, 1, 2, 3, 4, 5, 6]).unwrap();
     let shown: Vec<String> = columns.iter().map(|c| format!("{c:?}")).collect();
@@ -280,7 +284,7 @@ fn a_subject_in_two_shards_is_refused() {
         let path = dir.path().join(format!("data/{shard}.parquet"));
         write_shard(&path, &[(1, Some(shard), 0, Some(2.5))]);
     }
-    let spec = spec(Closure::Right);
+    let spec = make_spec(Closure::Right);
     let features = Features::new(MedsFolder::open(dir.path()).unwrap(), labels_of(&[(1, 1)]), spec);
     features.read(0).unwrap();
     assert_eq!(features.unknown(), None);

@@ -15,10 +15,10 @@ use serrate::io::arrow_ipc::{
 };
 use serrate::table::{Column, RaggedTable};
 
-use crate::mixed;
+use crate::make_mixed_table;
 
 /// Replaces dictionaries of strings by strings.
-fn texts(table: &RaggedTable) -> RaggedTable {
+fn make_texts(table: &RaggedTable) -> RaggedTable {
     let columns = table.columns().iter().map(|c| {
         let plain = match c.data_type() {
             DataType::Dictionary(_, values) => cast(c.values(), values).unwrap(),
@@ -55,10 +55,14 @@ fn both_forms_and_all_compressions_come_back() {
     for form in [IpcForm::File, IpcForm::Stream] {
         for compression in [IpcCompression::None, IpcCompression::Lz4, IpcCompression::Zstd] {
             let options = IpcWriteOptions { overwrite: true, form, compression };
-            for table in [mixed(), mixed().slice(1, 3).unwrap(), mixed().slice(2, 0).unwrap()] {
+            for table in [
+                make_mixed_table(),
+                make_mixed_table().slice(1, 3).unwrap(),
+                make_mixed_table().slice(2, 0).unwrap(),
+            ] {
                 io::write(&path, &table, &options).unwrap();
                 // A file has strings instead of the table's dictionaries, a stream keeps them.
-                let table = if form == IpcForm::File { texts(&table) } else { table };
+                let table = if form == IpcForm::File { make_texts(&table) } else { table };
                 for mmap in [true, false] {
                     let options = IpcReadOptions { mmap, ..Default::default() };
                     let back = io::read(&path, &options).unwrap();
@@ -99,7 +103,7 @@ fn a_mapped_file_is_not_copied() {
 
 #[test]
 fn streams_of_several_batches_go_through_pipes() {
-    let table = mixed();
+    let table = make_mixed_table();
     let options = IpcWriteOptions { form: IpcForm::Stream, ..Default::default() };
     let mut writer =
         IpcTableWriter::new(Vec::new(), &table.arrow_schema().unwrap(), &options).unwrap();
@@ -119,7 +123,10 @@ fn what_exists_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.arrow");
     fs::write(&path, b"mine").unwrap();
-    assert!(matches!(io::write(&path, &mixed(), &Default::default()), Err(Error::Exists(_))));
+    assert!(matches!(
+        io::write(&path, &make_mixed_table(), &Default::default()),
+        Err(Error::Exists(_))
+    ));
     assert_eq!(fs::read(&path).unwrap(), b"mine");
 }
 
@@ -129,7 +136,8 @@ fn what_exists_is_kept() {
 fn damage_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.arrow");
-    io::write(&path, &mixed().select(&["id", "code"]).unwrap(), &Default::default()).unwrap();
+    io::write(&path, &make_mixed_table().select(&["id", "code"]).unwrap(), &Default::default())
+        .unwrap();
     let good = fs::read(&path).unwrap();
     let read = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();

@@ -14,16 +14,16 @@ use serrate::io::meds::{LabelKind, Labels};
 
 use crate::tiny::write_parquet;
 
-fn file(path: &Path, columns: &[(&str, ArrayRef)]) {
+fn write_file(path: &Path, columns: &[(&str, ArrayRef)]) {
     let columns = columns.iter().map(|(name, values)| (*name, values.clone(), true));
     write_parquet(path, &RecordBatch::try_from_iter_with_nullable(columns).unwrap());
 }
 
-fn ids(values: &[i64]) -> (&'static str, ArrayRef) {
+fn make_ids(values: &[i64]) -> (&'static str, ArrayRef) {
     ("subject_id", Arc::new(Int64Array::from(values.to_vec())))
 }
 
-fn times(values: &[i64]) -> (&'static str, ArrayRef) {
+fn make_times(values: &[i64]) -> (&'static str, ArrayRef) {
     ("prediction_time", Arc::new(TimestampMicrosecondArray::from(values.to_vec())))
 }
 
@@ -31,16 +31,16 @@ fn times(values: &[i64]) -> (&'static str, ArrayRef) {
 fn files_are_in_natural_order_and_unite_their_kinds() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    file(
+    write_file(
         &at("task/10.parquet"),
         &[
-            ids(&[5]),
-            times(&[50]),
+            make_ids(&[5]),
+            make_times(&[50]),
             ("float_value", Arc::new(Float64Array::from(vec![Some(0.1)]))),
             ("boolean_value", Arc::new(NullArray::new(1))),
         ],
     );
-    file(
+    write_file(
         &at("task/9.parquet"),
         &[
             ("categorical_value", Arc::new(StringArray::from(vec![Some("a"), None]))),
@@ -50,10 +50,10 @@ fn files_are_in_natural_order_and_unite_their_kinds() {
             ("boolean_value", Arc::new(BooleanArray::from(vec![Some(true), None]))),
         ],
     );
-    file(
+    write_file(
         &at("a.parquet"),
         &[
-            ids(&[9, 9]),
+            make_ids(&[9, 9]),
             ("prediction_time", Arc::new(TimestampNanosecondArray::from(vec![3000, 1000]))),
             ("integer_value", Arc::new(UInt64Array::from(vec![Some(3), None]))),
         ],
@@ -77,7 +77,7 @@ fn files_are_in_natural_order_and_unite_their_kinds() {
 
     // A single file, dates as times, and no value.
     let one = at("one.parquet");
-    file(&one, &[ids(&[1]), ("prediction_time", Arc::new(Date32Array::from(vec![2])))]);
+    write_file(&one, &[make_ids(&[1]), ("prediction_time", Arc::new(Date32Array::from(vec![2])))]);
     let labels = Labels::read(&one).unwrap();
     assert_eq!((labels.len(), labels.kinds().count(), labels.is_empty()), (1, 0, false));
     assert_eq!(labels.prediction_times().value(0), 2 * 86_400_000_000);
@@ -88,7 +88,7 @@ fn odd_files_are_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.parquet");
     let refused = |columns: &[(&str, ArrayRef)], parts: &[&str]| {
-        file(&path, columns);
+        write_file(&path, columns);
         let e = Labels::read(dir.path()).unwrap_err().to_string();
         for part in parts.iter().chain(&["x.parquet"]) {
             assert!(e.contains(part), "{part:?} is not in {e:?}");
@@ -97,20 +97,23 @@ fn odd_files_are_refused_by_name() {
     let e = Labels::read(dir.path()).unwrap_err().to_string();
     assert!(e.contains("no *.parquet file"), "{e}");
     assert!(Labels::read(dir.path().join("none")).is_err());
-    refused(&[ids(&[1])], &["no column \"prediction_time\"", "subject_id"]);
-    refused(&[times(&[1])], &["no column \"subject_id\""]);
+    refused(&[make_ids(&[1])], &["no column \"prediction_time\"", "subject_id"]);
+    refused(&[make_times(&[1])], &["no column \"subject_id\""]);
     let gap: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
-    refused(&[("subject_id", gap), times(&[1, 2])], &["\"subject_id\"", "row 1", "NULL"]);
+    refused(&[("subject_id", gap), make_times(&[1, 2])], &["\"subject_id\"", "row 1", "NULL"]);
     let gap: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![None, Some(1)]));
-    refused(&[ids(&[1, 1]), ("prediction_time", gap)], &["\"prediction_time\"", "row 0"]);
+    refused(&[make_ids(&[1, 1]), ("prediction_time", gap)], &["\"prediction_time\"", "row 0"]);
     let text: ArrayRef = Arc::new(StringArray::from(vec!["2020-01-01"]));
-    refused(&[ids(&[1]), ("prediction_time", text.clone())], &["timestamp", "Utf8"]);
-    refused(&[("subject_id", text.clone()), times(&[1])], &["\"subject_id\"", "integers"]);
-    refused(&[ids(&[1]), times(&[1]), ("boolean_value", text)], &["\"boolean_value\"", "booleans"]);
+    refused(&[make_ids(&[1]), ("prediction_time", text.clone())], &["timestamp", "Utf8"]);
+    refused(&[("subject_id", text.clone()), make_times(&[1])], &["\"subject_id\"", "integers"]);
+    refused(
+        &[make_ids(&[1]), make_times(&[1]), ("boolean_value", text)],
+        &["\"boolean_value\"", "booleans"],
+    );
     let far: ArrayRef = Arc::new(TimestampSecondArray::from(vec![i64::MAX]));
-    refused(&[ids(&[1]), ("prediction_time", far)], &["\"prediction_time\""]);
+    refused(&[make_ids(&[1]), ("prediction_time", far)], &["\"prediction_time\""]);
     let large: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX]));
-    refused(&[ids(&[1]), times(&[1]), ("integer_value", large)], &["\"integer_value\""]);
+    refused(&[make_ids(&[1]), make_times(&[1]), ("integer_value", large)], &["\"integer_value\""]);
     fs::write(&path, b"PAR1 and no more").unwrap();
     assert!(Labels::read(&path).unwrap_err().to_string().contains("x.parquet"));
 }
@@ -145,7 +148,10 @@ fn order_of_text_is_that_of_paths_in_python() {
     for name in ["a/1", "a/2", "a/10", "a", "b/3", "a-b"] {
         let id =
             i64::try_from(name.len()).unwrap() * 100 + i64::from(name.as_bytes()[name.len() - 1]);
-        file(&dir.path().join(format!("{name}.parquet")), &[ids(&[id]), times(&[1])]);
+        write_file(
+            &dir.path().join(format!("{name}.parquet")),
+            &[make_ids(&[id]), make_times(&[1])],
+        );
     }
     let of = |labels: Labels| labels.subject_ids().values().to_vec();
     let id = |name: &str| {
@@ -164,21 +170,21 @@ fn tasks_of_one_kind_are_read_together_and_others_are_not() {
         ("boolean_value", Arc::new(BooleanArray::from(vec![true; n])))
     };
     let at = |name: &str| dir.path().join(format!("{name}.parquet"));
-    file(&at("train/0"), &[ids(&[1]), times(&[1]), yes(1)]);
-    file(&at("test/0"), &[ids(&[2]), times(&[1]), yes(1)]);
+    write_file(&at("train/0"), &[make_ids(&[1]), make_times(&[1]), yes(1)]);
+    write_file(&at("test/0"), &[make_ids(&[2]), make_times(&[1]), yes(1)]);
     // Splits are not tasks.
     assert_eq!(Labels::tasks(dir.path()).unwrap(), [""; 0]);
     fs::remove_dir_all(dir.path().join("train")).unwrap();
     assert_eq!(Labels::tasks(dir.path()).unwrap(), [""; 0]);
-    file(&at("death/train/0"), &[ids(&[3]), times(&[1]), yes(1)]);
+    write_file(&at("death/train/0"), &[make_ids(&[3]), make_times(&[1]), yes(1)]);
     assert_eq!(Labels::tasks(dir.path()).unwrap(), ["death", "test"]);
     assert_eq!(Labels::read(dir.path()).unwrap().len(), 2);
     // A column of NULLs does not count as a kind of value.
     let none: ArrayRef = Arc::new(Float64Array::from(vec![None]));
-    file(&at("test/1"), &[ids(&[4]), times(&[1]), ("float_value", none)]);
+    write_file(&at("test/1"), &[make_ids(&[4]), make_times(&[1]), ("float_value", none)]);
     assert_eq!(Labels::read(dir.path()).unwrap().len(), 3);
     let number: ArrayRef = Arc::new(Int64Array::from(vec![3]));
-    file(&at("days/0"), &[ids(&[5]), times(&[1]), ("integer_value", number)]);
+    write_file(&at("days/0"), &[make_ids(&[5]), make_times(&[1]), ("integer_value", number)]);
     let e = Labels::read(dir.path()).unwrap_err().to_string();
     for part in ["\"days\" has integer_value", "\"death\" has boolean_value", "one task"] {
         assert!(e.contains(part), "{e}");

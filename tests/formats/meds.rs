@@ -18,44 +18,49 @@ use serrate::io::meds::{
 };
 use serrate::table::{RaggedTable, Unsorted};
 
-use crate::tiny::{at, folder, write_parquet};
+use crate::tiny::{micros_at, tiny_folder, write_parquet};
 
-fn synthea() -> PathBuf {
+fn synthea_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/synthea-meds")
 }
 
-fn read(shard: &str) -> MedsShard {
-    MedsDataset::open(folder()).unwrap().shard(shard).unwrap().read(&Default::default()).unwrap()
+fn read_shard(shard: &str) -> MedsShard {
+    MedsDataset::open(tiny_folder())
+        .unwrap()
+        .shard(shard)
+        .unwrap()
+        .read(&Default::default())
+        .unwrap()
 }
 
-fn strings(table: &RaggedTable, name: &str) -> Vec<Option<String>> {
+fn list_strings(table: &RaggedTable, name: &str) -> Vec<Option<String>> {
     let values = cast(table.column(name).unwrap().values(), &DataType::Utf8).unwrap();
     values.as_string::<i32>().iter().map(|s| s.map(str::to_string)).collect()
 }
 
-fn some(values: &[&str]) -> Vec<Option<String>> {
+fn to_some(values: &[&str]) -> Vec<Option<String>> {
     values.iter().map(|s| Some((*s).to_string())).collect()
 }
 
-fn ids(table: &RaggedTable) -> Vec<i64> {
+fn list_ids(table: &RaggedTable) -> Vec<i64> {
     let ids = table.column("subject_id").unwrap().values();
     ids.as_primitive::<Int64Type>().values().to_vec()
 }
 
-fn tokens(table: &RaggedTable, name: &str) -> Vec<u32> {
+fn list_tokens(table: &RaggedTable, name: &str) -> Vec<u32> {
     table.column(name).unwrap().values().as_primitive::<UInt32Type>().values().to_vec()
 }
 
-fn floats(table: &RaggedTable, name: &str) -> Vec<Option<f32>> {
+fn list_floats(table: &RaggedTable, name: &str) -> Vec<Option<f32>> {
     table.column(name).unwrap().values().as_primitive::<Float32Type>().iter().collect()
 }
 
 #[test]
 fn events_are_nested_by_subject_and_time() {
-    let shard = read("train/0");
+    let shard = read_shard("train/0");
     let events = &shard.events;
     assert_eq!(shard.name, "train/0");
-    assert_eq!(ids(events), [1, 2, 4]);
+    assert_eq!(list_ids(events), [1, 2, 4]);
     assert_eq!(
         (0..3).map(|axis| events.axis_name(axis).unwrap()).collect::<Vec<_>>(),
         ["subject", "event", "measurement"]
@@ -65,18 +70,23 @@ fn events_are_nested_by_subject_and_time() {
     let time = events.column("time").unwrap().values();
     assert_eq!(
         time.as_primitive::<TimestampMicrosecondType>().values(),
-        &[at(0, 8, 30, 0), at(0, 20, 45, 15), at(2, 8, 30, 0), at(30, 0, 0, 0)]
+        &[
+            micros_at(0, 8, 30, 0),
+            micros_at(0, 20, 45, 15),
+            micros_at(2, 8, 30, 0),
+            micros_at(30, 0, 0, 0)
+        ]
     );
     let hours = |h: f64| Some((h / 24.0) as f32);
     assert_eq!(
-        floats(events, "time_delta_days"),
+        list_floats(events, "time_delta_days"),
         [None, hours(12.0 + 15.0 / 60.0 + 15.0 / 3600.0), hours(35.0 + 44.75 / 60.0), None]
     );
     let deltas = events.column("time_delta_days").unwrap().values().clone();
     assert!(deltas.as_primitive::<Float32Type>().values()[0].is_nan(), "NaN lies under the NULL");
     assert_eq!(
-        strings(events, "code"),
-        some(&[
+        list_strings(events, "code"),
+        to_some(&[
             "ADMISSION",
             "LAB//sodium//mmol/L",
             "LAB//potassium//mmol/L",
@@ -86,45 +96,52 @@ fn events_are_nested_by_subject_and_time() {
             "LAB//sodium//mmol/L"
         ])
     );
-    assert_eq!(tokens(events, "code_id"), [3, 8, 9, 8, 4, 8, 8]);
-    let values = floats(events, "numeric_value");
+    assert_eq!(list_tokens(events, "code_id"), [3, 8, 9, 8, 4, 8, 8]);
+    let values = list_floats(events, "numeric_value");
     assert_eq!((values[0], values[1], values[4]), (None, Some(139.5), None));
     assert!(values[3].unwrap().is_nan(), "NaN stays NaN");
     assert_eq!(values[5].unwrap().to_bits(), (-0.0f32).to_bits());
-    let text = strings(events, "text_value");
+    let text = list_strings(events, "text_value");
     assert_eq!(text[0].as_deref(), Some("by ambulance"));
     assert_eq!((text[1].as_deref(), text[4].as_deref()), (None, Some("")));
 }
 
 #[test]
 fn facts_without_a_time_are_apart_with_the_same_rows() {
-    let MedsShard { events, statics, .. } = read("train/0");
-    assert_eq!(ids(&statics), ids(&events));
+    let MedsShard { events, statics, .. } = read_shard("train/0");
+    assert_eq!(list_ids(&statics), list_ids(&events));
     assert_eq!(statics.array("static_code").unwrap().lengths(1).unwrap(), [2, 1, 0]);
-    assert_eq!(strings(&statics, "static_code"), some(&["SEX//F", "BIRTH_YEAR", "SEX//M"]));
-    assert_eq!(tokens(&statics, "static_code_id"), [1, 5, 2]);
-    assert_eq!(floats(&statics, "static_numeric_value"), [None, Some(1961.0), None]);
-    assert_eq!(strings(&statics, "static_text_value"), [None, None, None]);
+    assert_eq!(list_strings(&statics, "static_code"), to_some(&["SEX//F", "BIRTH_YEAR", "SEX//M"]));
+    assert_eq!(list_tokens(&statics, "static_code_id"), [1, 5, 2]);
+    assert_eq!(list_floats(&statics, "static_numeric_value"), [None, Some(1961.0), None]);
+    assert_eq!(list_strings(&statics, "static_text_value"), [None, None, None]);
     assert_eq!(statics.axis_name(1), Some("static"));
 }
 
 #[test]
 fn what_is_not_sorted_is_sorted_stably_or_refused() {
-    let MedsShard { events, statics, .. } = read("train/1");
-    assert_eq!(ids(&events), [6, 7]);
+    let MedsShard { events, statics, .. } = read_shard("train/1");
+    assert_eq!(list_ids(&events), [6, 7]);
     assert_eq!(events.array("code").unwrap().lengths(1).unwrap(), [1, 2]);
     assert_eq!(
-        strings(&events, "code"),
-        some(&["ADMISSION", "LAB//sodium//mmol/L", "ADMISSION", "DISCHARGE", "LAB//new"])
+        list_strings(&events, "code"),
+        to_some(&["ADMISSION", "LAB//sodium//mmol/L", "ADMISSION", "DISCHARGE", "LAB//new"])
     );
-    assert_eq!(tokens(&events, "code_id"), [3, 8, 3, 4, 0], "0 for what the vocabulary lacks");
-    assert_eq!(floats(&events, "time_delta_days"), [None, None, Some((1.0 / 86_400.0) as f32)]);
-    assert_eq!(floats(&events, "numeric_value"), [None; 5], "no such column in the file");
-    assert_eq!(strings(&events, "text_value"), [const { None }; 5], "only other shards have it");
-    assert_eq!(strings(&statics, "static_code"), some(&["SEX//M", "SEX//F"]));
+    assert_eq!(list_tokens(&events, "code_id"), [3, 8, 3, 4, 0], "0 for what the vocabulary lacks");
+    assert_eq!(
+        list_floats(&events, "time_delta_days"),
+        [None, None, Some((1.0 / 86_400.0) as f32)]
+    );
+    assert_eq!(list_floats(&events, "numeric_value"), [None; 5], "no such column in the file");
+    assert_eq!(
+        list_strings(&events, "text_value"),
+        [const { None }; 5],
+        "only other shards have it"
+    );
+    assert_eq!(list_strings(&statics, "static_code"), to_some(&["SEX//M", "SEX//F"]));
 
     let strict = MedsReadOptions { unsorted: Unsorted::Refuse, ..Default::default() };
-    let data = MedsDataset::open(folder()).unwrap();
+    let data = MedsDataset::open(tiny_folder()).unwrap();
     let e = data.shard("train/1").unwrap().read(&strict).unwrap_err().to_string();
     assert!(e.contains("1.parquet"), "{e}");
     assert!(data.shard("train/0").unwrap().read(&strict).is_ok());
@@ -132,7 +149,7 @@ fn what_is_not_sorted_is_sorted_stably_or_refused() {
 
 #[test]
 fn other_units_widths_and_empty_shards_have_one_schema() {
-    let data = MedsDataset::open(folder()).unwrap();
+    let data = MedsDataset::open(tiny_folder()).unwrap();
     let names: Vec<String> = data.shards().map(|s| s.name().to_string()).collect();
     assert_eq!(names, ["held_out/0", "train/0", "train/1", "tuning/0"]);
     let schema = data.schema(&Default::default()).unwrap();
@@ -140,22 +157,22 @@ fn other_units_widths_and_empty_shards_have_one_schema() {
         let batch = shard.read(&Default::default()).unwrap().to_batch().unwrap();
         assert_eq!(batch.schema(), schema, "{}", shard.name());
     }
-    let held_out = read("held_out/0").events;
-    let values = floats(&held_out, "numeric_value");
+    let held_out = read_shard("held_out/0").events;
+    let values = list_floats(&held_out, "numeric_value");
     assert_eq!(values, [None, Some(f32::INFINITY)]);
     let time = held_out.column("time").unwrap().values();
     assert_eq!(
         time.as_primitive::<TimestampMicrosecondType>().values(),
-        &[at(-20_000, 23, 59, 59), at(0, 0, 0, 0)]
+        &[micros_at(-20_000, 23, 59, 59), micros_at(0, 0, 0, 0)]
     );
-    let tuning = read("tuning/0");
+    let tuning = read_shard("tuning/0");
     assert_eq!((tuning.events.num_rows(), tuning.events.ndim()), (0, 3));
     assert_eq!((tuning.statics.num_rows(), tuning.statics.ndim()), (0, 2));
 }
 
 #[test]
 fn one_batch_has_events_and_statics_side_by_side() {
-    let batch = read("train/0").to_batch().unwrap();
+    let batch = read_shard("train/0").to_batch().unwrap();
     let schema = batch.schema();
     let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
     assert_eq!(
@@ -184,7 +201,7 @@ fn one_batch_has_events_and_statics_side_by_side() {
 
 #[test]
 fn further_columns_are_chosen_by_name() {
-    let data = MedsDataset::open(folder()).unwrap();
+    let data = MedsDataset::open(tiny_folder()).unwrap();
     let none = MedsReadOptions { columns: Some(vec![]), ..Default::default() };
     let shard = data.shard("train/0").unwrap().read(&none).unwrap();
     assert!(shard.events.column("text_value").is_err());
@@ -198,11 +215,11 @@ fn further_columns_are_chosen_by_name() {
 
 #[test]
 fn tokens_say_which_vocabulary_made_them() {
-    let data = MedsDataset::open(folder()).unwrap();
+    let data = MedsDataset::open(tiny_folder()).unwrap();
     let vocabulary = data.vocabulary().unwrap();
     assert_eq!(vocabulary.len(), 7);
     assert_eq!(vocabulary.decode(9), Some("LAB//potassium//mmol/L"));
-    let shard = read("train/0");
+    let shard = read_shard("train/0");
     for (table, name) in [(&shard.events, "code_id"), (&shard.statics, "static_code_id")] {
         let id = table.column(name).unwrap().field().metadata()[VOCABULARY_METADATA].clone();
         assert_eq!(VocabularyId::parse(&id), Some(vocabulary.id()));
@@ -211,7 +228,7 @@ fn tokens_say_which_vocabulary_made_them() {
 }
 
 /// Writes a data set of these batches, in a folder that lives as long as the first member.
-fn made(files: &[(&str, &RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
+fn write_dataset(files: &[(&str, &RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     for (name, batch) in files {
         write_parquet(&dir.path().join(name), batch);
@@ -220,7 +237,7 @@ fn made(files: &[(&str, &RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
     (dir, root)
 }
 
-fn rows(id: &[Option<i64>], time: &[Option<i64>], code: &[Option<&str>]) -> RecordBatch {
+fn make_rows(id: &[Option<i64>], time: &[Option<i64>], code: &[Option<&str>]) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable([
         ("subject_id", Arc::new(Int64Array::from(id.to_vec())) as ArrayRef, true),
         ("time", Arc::new(TimestampMicrosecondArray::from(time.to_vec())), true),
@@ -231,13 +248,14 @@ fn rows(id: &[Option<i64>], time: &[Option<i64>], code: &[Option<&str>]) -> Reco
 
 #[test]
 fn without_an_index_the_order_of_the_codes_decides() {
-    let data = rows(&[Some(1); 3], &[None, Some(1), Some(2)], &[Some("b"), Some("c"), Some("a")]);
-    let (_dir, root) = made(&[("data/0.parquet", &data)]);
+    let data =
+        make_rows(&[Some(1); 3], &[None, Some(1), Some(2)], &[Some("b"), Some("c"), Some("a")]);
+    let (_dir, root) = write_dataset(&[("data/0.parquet", &data)]);
     let from_data = MedsDataset::open(&root).unwrap();
     assert_eq!(from_data.vocabulary().unwrap(), &Vocabulary::from_codes(["a", "b", "c"]).unwrap());
     let shard = from_data.shard("0").unwrap().read(&Default::default()).unwrap();
-    assert_eq!(tokens(&shard.events, "code_id"), [3, 1]);
-    assert_eq!(tokens(&shard.statics, "static_code_id"), [2]);
+    assert_eq!(list_tokens(&shard.events, "code_id"), [3, 1]);
+    assert_eq!(list_tokens(&shard.statics, "static_code_id"), [2]);
 
     let code: ArrayRef = Arc::new(StringArray::from(vec!["z", "b"]));
     let codes = RecordBatch::try_from_iter([("code", code)]).unwrap();
@@ -249,7 +267,7 @@ fn without_an_index_the_order_of_the_codes_decides() {
 #[test]
 fn broken_input_is_named_by_file_column_and_row() {
     let message = |files: &[(&str, &RecordBatch)]| {
-        let (_dir, root) = made(files);
+        let (_dir, root) = write_dataset(files);
         let read = MedsDataset::open(&root)
             .and_then(|d| d.shards().next().unwrap().read(&Default::default()));
         read.unwrap_err().to_string()
@@ -260,9 +278,9 @@ fn broken_input_is_named_by_file_column_and_row() {
             assert!(e.contains(part), "{part:?} is not in {e:?}");
         }
     };
-    let good = rows(&[Some(1), Some(1)], &[Some(1), Some(2)], &[Some("a"), Some("b")]);
-    check(&rows(&[Some(1), None], &[None; 2], &[Some("a"); 2]), &["subject_id", "row 1"]);
-    check(&rows(&[Some(1); 2], &[Some(1); 2], &[Some("a"), None]), &["code", "row 1"]);
+    let good = make_rows(&[Some(1), Some(1)], &[Some(1), Some(2)], &[Some("a"), Some("b")]);
+    check(&make_rows(&[Some(1), None], &[None; 2], &[Some("a"); 2]), &["subject_id", "row 1"]);
+    check(&make_rows(&[Some(1); 2], &[Some(1); 2], &[Some("a"), None]), &["code", "row 1"]);
     check(&good.project(&[0, 1]).unwrap(), &["no column \"code\"", "subject_id, time"]);
     let with = |name: &str, column: ArrayRef| {
         let mut columns: Vec<(String, ArrayRef)> = good
@@ -287,11 +305,11 @@ fn broken_input_is_named_by_file_column_and_row() {
 
     let a = with("unit", numbers);
     let b = with("unit", Arc::new(StringArray::from(vec!["x", "y"])));
-    let (_dir, root) = made(&[("data/0.parquet", &a), ("data/1.parquet", &b)]);
+    let (_dir, root) = write_dataset(&[("data/0.parquet", &a), ("data/1.parquet", &b)]);
     let e = MedsDataset::open(&root).unwrap_err().to_string();
     assert!(e.contains("1.parquet") && e.contains("unit") && e.contains("Int32"), "{e}");
 
-    let (_dir, root) = made(&[("data/0.parquet", &good)]);
+    let (_dir, root) = write_dataset(&[("data/0.parquet", &good)]);
     fs::write(root.join("data/1.parquet"), b"PAR1 and no more").unwrap();
     let e = MedsDataset::open(&root).unwrap_err().to_string();
     assert!(e.contains("1.parquet"), "{e}");
@@ -305,7 +323,7 @@ fn broken_input_is_named_by_file_column_and_row() {
 
 #[test]
 fn wrong_vocabularies_are_named() {
-    let good = rows(&[Some(1)], &[Some(1)], &[Some("a")]);
+    let good = make_rows(&[Some(1)], &[Some(1)], &[Some("a")]);
     let codes = |code: Vec<Option<&str>>, index: Vec<Option<i64>>| {
         RecordBatch::try_from_iter_with_nullable([
             ("code", Arc::new(StringArray::from(code)) as ArrayRef, true),
@@ -319,23 +337,25 @@ fn wrong_vocabularies_are_named() {
         (codes(vec![Some("a")], vec![Some(-3)]), "-3 is not a token"),
         (codes(vec![Some("a"); 2], vec![Some(1), Some(2)]), "two tokens"),
     ] {
-        let (_dir, root) = made(&[("data/0.parquet", &good), ("metadata/codes.parquet", &batch)]);
+        let (_dir, root) =
+            write_dataset(&[("data/0.parquet", &good), ("metadata/codes.parquet", &batch)]);
         let e = MedsDataset::open(&root).unwrap_err().to_string();
         assert!(e.contains(part) && e.contains("codes.parquet"), "{part} not in {e}");
     }
     // A code without an index is not in the vocabulary.
     let batch = codes(vec![Some("a"), Some("b")], vec![None, Some(4)]);
-    let (_dir, root) = made(&[("data/0.parquet", &good), ("metadata/codes.parquet", &batch)]);
+    let (_dir, root) =
+        write_dataset(&[("data/0.parquet", &good), ("metadata/codes.parquet", &batch)]);
     let v = MedsDataset::open(&root).unwrap();
     assert_eq!((v.vocabulary().unwrap().encode("a"), v.vocabulary().unwrap().encode("b")), (0, 4));
 }
 
 #[test]
 fn a_subject_has_one_shard() {
-    let one = rows(&[Some(1), Some(2)], &[Some(1), Some(1)], &[Some("a"), Some("b")]);
+    let one = make_rows(&[Some(1), Some(2)], &[Some(1), Some(1)], &[Some("a"), Some("b")]);
     // Subject 2 occurs again, without a time.
-    let two = rows(&[Some(2), Some(3)], &[None, Some(1)], &[Some("a"), Some("b")]);
-    let (_dir, root) = made(&[("data/a.parquet", &one), ("data/b.parquet", &two)]);
+    let two = make_rows(&[Some(2), Some(3)], &[None, Some(1)], &[Some("a"), Some("b")]);
+    let (_dir, root) = write_dataset(&[("data/a.parquet", &one), ("data/b.parquet", &two)]);
     let strict = MedsReadOptions::default();
     for order in [[0, 1], [1, 0]] {
         let data = MedsDataset::open(&root).unwrap();
@@ -352,7 +372,7 @@ fn a_subject_has_one_shard() {
 
 #[test]
 fn a_column_named_as_the_static_facts_of_another_is_refused() {
-    let base = rows(&[Some(1)], &[Some(1)], &[Some("a")]);
+    let base = make_rows(&[Some(1)], &[Some(1)], &[Some("a")]);
     let with = |names: &[&str]| {
         let mut columns: Vec<(String, ArrayRef)> = base
             .schema()
@@ -367,7 +387,7 @@ fn a_column_named_as_the_static_facts_of_another_is_refused() {
         RecordBatch::try_from_iter(columns).unwrap()
     };
     let both = with(&["unit", "static_unit"]);
-    let (_dir, root) = made(&[("data/0.parquet", &both)]);
+    let (_dir, root) = write_dataset(&[("data/0.parquet", &both)]);
     let data = MedsDataset::open(&root).unwrap();
     let e = data.schema(&MedsReadOptions::default()).unwrap_err().to_string();
     assert!(e.contains("\"static_unit\"") && e.contains("rename the column"), "{e}");
@@ -376,24 +396,24 @@ fn a_column_named_as_the_static_facts_of_another_is_refused() {
     let one = MedsReadOptions { columns: Some(vec!["unit".into()]), ..Default::default() };
     shard.read(&one).unwrap().to_batch().unwrap();
     // The name is allowed if no column derives it.
-    let (_dir, root) = made(&[("data/0.parquet", &with(&["static_unit"]))]);
+    let (_dir, root) = write_dataset(&[("data/0.parquet", &with(&["static_unit"]))]);
     let data = MedsDataset::open(&root).unwrap();
     data.shards().next().unwrap().read(&MedsReadOptions::default()).unwrap().to_batch().unwrap();
 }
 
 #[test]
 fn splits_are_read() {
-    let splits = MedsDataset::open(folder()).unwrap().subject_splits().unwrap().unwrap();
+    let splits = MedsDataset::open(tiny_folder()).unwrap().subject_splits().unwrap().unwrap();
     assert_eq!(splits.last(), Some(&(9, "held_out".to_string())));
-    let good = rows(&[Some(1)], &[Some(1)], &[Some("a")]);
-    let (_dir, root) = made(&[("data/0.parquet", &good)]);
+    let good = make_rows(&[Some(1)], &[Some(1)], &[Some("a")]);
+    let (_dir, root) = write_dataset(&[("data/0.parquet", &good)]);
     assert!(MedsDataset::open(root).unwrap().subject_splits().unwrap().is_none());
 }
 
 /// Compares the real data set with nesting by maps, row by row.
 #[test]
 fn synthea_is_nested_as_its_rows_say() {
-    let data = MedsDataset::open(synthea()).unwrap();
+    let data = MedsDataset::open(synthea_folder()).unwrap();
     let (mut measurements, mut events, mut unknown) = (0, 0, 0);
     for shard in data.shards() {
         let file = File::open(shard.path()).unwrap();
@@ -418,12 +438,12 @@ fn synthea_is_nested_as_its_rows_say() {
             expected.values().flat_map(|s| s.values()).map(Vec::len).sum::<usize>()
         );
         let shard = shard.read(&Default::default()).unwrap();
-        let codes = strings(&shard.events, "code");
-        let values = floats(&shard.events, "numeric_value");
-        let statics = strings(&shard.statics, "static_code");
+        let codes = list_strings(&shard.events, "code");
+        let values = list_floats(&shard.events, "numeric_value");
+        let statics = list_strings(&shard.statics, "static_code");
         let times = shard.events.column("time").unwrap().values().clone();
         let times = times.as_primitive::<TimestampMicrosecondType>();
-        assert_eq!(ids(&shard.events), expected.keys().copied().collect::<Vec<_>>());
+        assert_eq!(list_ids(&shard.events), expected.keys().copied().collect::<Vec<_>>());
         let (mut event, mut leaf, mut fact) = (0, 0, 0);
         for (row, by_time) in expected.values().enumerate() {
             let view = shard.events.row(row).unwrap();
@@ -450,7 +470,7 @@ fn synthea_is_nested_as_its_rows_say() {
         assert_eq!((leaf, fact), (codes.len(), statics.len()));
         measurements += leaf + fact;
         events += event;
-        unknown += tokens(&shard.events, "code_id").iter().filter(|t| **t == 0).count();
+        unknown += list_tokens(&shard.events, "code_id").iter().filter(|t| **t == 0).count();
     }
     assert_eq!((measurements, events), (24_866, 1_993));
     assert!(unknown > 0, "27 codes are not in the vocabulary");

@@ -25,13 +25,13 @@ use serrate::io::nrt;
 use serrate::io::safetensors::{Dtype, SafetensorsFile};
 use serrate::table::{Column, RaggedTable};
 
-use crate::tiny::{at, write_parquet};
+use crate::tiny::{micros_at, write_parquet};
 
-pub(crate) fn data(name: &str) -> PathBuf {
+pub(crate) fn data_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-pub(crate) fn convert(
+pub(crate) fn convert_dataset(
     root: &Path,
     out: &Path,
     options: &TensorizeOptions,
@@ -39,30 +39,30 @@ pub(crate) fn convert(
     tensorize(&MedsDataset::open(root)?, out, options, |_| ControlFlow::Continue(()))
 }
 
-pub(crate) fn parquet(path: &Path) -> RecordBatch {
+pub(crate) fn read_parquet(path: &Path) -> RecordBatch {
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
     let schema = reader.schema().clone();
     let batches: Vec<_> = reader.build().unwrap().collect::<Result<_, _>>().unwrap();
     concat_batches(&schema, &batches).unwrap()
 }
 
-fn tensor<const N: usize>(file: &SafetensorsFile, name: &str, dtype: Dtype) -> Vec<[u8; N]> {
+fn read_tensor<const N: usize>(file: &SafetensorsFile, name: &str, dtype: Dtype) -> Vec<[u8; N]> {
     let tensor = file.tensor(name).unwrap();
     assert_eq!((tensor.dtype(), tensor.shape().len()), (dtype, 1), "{name}");
     let bytes = file.read(tensor).unwrap();
     bytes.chunks_exact(N).map(|b| b.try_into().unwrap()).collect()
 }
 
-fn integers(file: &SafetensorsFile, name: &str) -> Vec<i64> {
-    tensor(file, name, Dtype::I64).into_iter().map(i64::from_le_bytes).collect()
+fn read_integers(file: &SafetensorsFile, name: &str) -> Vec<i64> {
+    read_tensor(file, name, Dtype::I64).into_iter().map(i64::from_le_bytes).collect()
 }
 
-fn floats(file: &SafetensorsFile, name: &str) -> Vec<f32> {
-    tensor(file, name, Dtype::F32).into_iter().map(f32::from_le_bytes).collect()
+fn read_floats(file: &SafetensorsFile, name: &str) -> Vec<f32> {
+    read_tensor(file, name, Dtype::F32).into_iter().map(f32::from_le_bytes).collect()
 }
 
 /// Asserts equality within 1e-5, absolute or relative; NaN equals NaN.
-fn close(found: &[f32], expected: &[f32], what: &str) {
+fn assert_close(found: &[f32], expected: &[f32], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
         let same = (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= 1e-5 * b.abs().max(1.0);
@@ -135,19 +135,25 @@ fn same_cohort(found: &Path, expected: &Path) {
         for name in TENSORS {
             let what = format!("{shard} {name}");
             match a.tensor(name).unwrap().dtype() {
-                Dtype::I64 => assert_eq!(integers(&a, name), integers(&b, name), "{what}"),
-                _ => same_bits(&floats(&a, name), &floats(&b, name), &what),
+                Dtype::I64 => {
+                    assert_eq!(read_integers(&a, name), read_integers(&b, name), "{what}")
+                }
+                _ => same_bits(&read_floats(&a, name), &read_floats(&b, name), &what),
             }
         }
         let schema = format!("tokenization/schemas/{shard}.parquet");
-        same_table(&parquet(&found.join(&schema)), &parquet(&expected.join(&schema)), &schema);
+        same_table(
+            &read_parquet(&found.join(&schema)),
+            &read_parquet(&expected.join(&schema)),
+            &schema,
+        );
     }
     let codes = "metadata/codes.parquet";
     // Their rows have any order, ours are sorted by token.
-    let expected = parquet(&expected.join(codes));
+    let expected = read_parquet(&expected.join(codes));
     let order = sort_to_indices(&expected["code/vocab_index"], None, None).unwrap();
     let expected = take_record_batch(&expected, &order).unwrap();
-    same_table(&parquet(&found.join(codes)), &expected, codes);
+    same_table(&read_parquet(&found.join(codes)), &expected, codes);
 }
 
 #[test]
@@ -161,8 +167,8 @@ fn it_is_what_meds_torch_data_makes() {
             .enumerate()
     {
         let out = dir.path().join(i.to_string());
-        let report = convert(&data("synthea-meds"), &out, options).unwrap();
-        same_cohort(&out, &data("synthea-meds-torch-data"));
+        let report = convert_dataset(&data_path("synthea-meds"), &out, options).unwrap();
+        same_cohort(&out, &data_path("synthea-meds-torch-data"));
         let read = 24_866;
         let kept = report.measurements() + report.statics();
         assert_eq!(kept as u64 + report.unknown_measurements(), read);
@@ -175,7 +181,7 @@ fn it_is_what_meds_torch_data_makes() {
 /// A row of a MEDS file: subject, time, code, number.
 pub(crate) type Measurement = (i64, Option<i64>, String, Option<f32>);
 
-pub(crate) fn batch(rows: &[Measurement], numbers: bool) -> RecordBatch {
+pub(crate) fn make_batch(rows: &[Measurement], numbers: bool) -> RecordBatch {
     let ids: Int64Array = rows.iter().map(|r| r.0).collect();
     let times: TimestampMicrosecondArray = rows.iter().map(|r| r.1).collect();
     let codes: StringArray = rows.iter().map(|r| Some(&r.2)).collect();
@@ -189,12 +195,17 @@ pub(crate) fn batch(rows: &[Measurement], numbers: bool) -> RecordBatch {
         .unwrap()
 }
 
-pub(crate) fn row(subject: i64, time: Option<i64>, code: &str, value: Option<f32>) -> Measurement {
+pub(crate) fn make_row(
+    subject: i64,
+    time: Option<i64>,
+    code: &str,
+    value: Option<f32>,
+) -> Measurement {
     (subject, time, code.into(), value)
 }
 
 /// Writes a data set to a folder that lives as long as the first member.
-pub(crate) fn made(files: &[(&str, RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn write_dataset(files: &[(&str, RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     for (name, batch) in files {
         write_parquet(&dir.path().join("in").join(name), batch);
@@ -239,7 +250,7 @@ struct Subject {
 }
 
 /// Returns the subjects of a shard in the order of their first row that is kept.
-fn expected(rows: &[Measurement], tokens: &BTreeMap<&str, u32>, zero: bool) -> Vec<Subject> {
+fn build_subjects(rows: &[Measurement], tokens: &BTreeMap<&str, u32>, zero: bool) -> Vec<Subject> {
     let mut subjects: Vec<Subject> = Vec::new();
     for (id, time, code, value) in rows {
         let token = match tokens.get(code.as_str()) {
@@ -263,7 +274,7 @@ fn expected(rows: &[Measurement], tokens: &BTreeMap<&str, u32>, zero: bool) -> V
 }
 
 /// Reads the subjects of a written shard, and checks the deltas.
-fn found(out: &Path, shard: &str) -> Vec<Subject> {
+fn read_subjects(out: &Path, shard: &str) -> Vec<Subject> {
     let tables = TensorizedCohort::open(out).unwrap().shard(shard).unwrap().read().unwrap();
     let events = &tables.events;
     assert_eq!(tables.statics.num_rows(), events.num_rows());
@@ -338,7 +349,7 @@ fn any_rows_become_what_they_say_one_by_one() {
                     time.map(|t: i64| if rng.random_bool(0.7) { t % 5 * 7_000_000 } else { t });
                 let code = codes[rng.random_range(0..codes.len())];
                 let value = numbers[rng.random_range(0..numbers.len())];
-                rows.push(row(subject, time, code, value));
+                rows.push(make_row(subject, time, code, value));
             }
             match seed % 3 {
                 // Sorted as MEDS requires, by subject only, or not at all.
@@ -346,21 +357,21 @@ fn any_rows_become_what_they_say_one_by_one() {
                 1 => rows.sort_by_key(|r| -r.0),
                 _ => {}
             }
-            files.push((format!("data/{name}.parquet"), batch(&rows, true)));
+            files.push((format!("data/{name}.parquet"), make_batch(&rows, true)));
             rows_of.insert(*name, rows);
         }
         files.push(("metadata/codes.parquet".into(), codes_file(&codes, &index, &[])));
         let files: Vec<(&str, RecordBatch)> =
             files.iter().map(|(n, b)| (n.as_str(), b.clone())).collect();
-        let (dir, root) = made(&files);
+        let (dir, root) = write_dataset(&files);
         for unknown in [Unknown::Drop, Unknown::Zero] {
             let zero = unknown == Unknown::Zero;
             let out = dir.path().join(format!("{zero}"));
             let options = TensorizeOptions { unknown, jobs: 2, ..TensorizeOptions::default() };
-            let report = convert(&root, &out, &options).unwrap();
+            let report = convert_dataset(&root, &out, &options).unwrap();
             for (name, rows) in &rows_of {
-                let expected = expected(rows, &tokens, zero);
-                assert_eq!(found(&out, name), expected, "seed {seed}, {name}, {zero}");
+                let expected = build_subjects(rows, &tokens, zero);
+                assert_eq!(read_subjects(&out, name), expected, "seed {seed}, {name}, {zero}");
                 let shard = report.shards.iter().find(|s| s.name == *name).unwrap();
                 let empty = expected.iter().filter(|s| s.events.is_empty()).count();
                 assert_eq!((shard.subjects, shard.without_events), (expected.len(), empty));
@@ -377,8 +388,8 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
     for name in ["synthea-meds", "tiny-meds"] {
         let out = dir.path().join(name);
         let options = TensorizeOptions { unknown: Unknown::Zero, ..TensorizeOptions::default() };
-        convert(&data(name), &out, &options).unwrap();
-        let meds = MedsDataset::open(data(name)).unwrap();
+        convert_dataset(&data_path(name), &out, &options).unwrap();
+        let meds = MedsDataset::open(data_path(name)).unwrap();
         let cohort = TensorizedCohort::open(&out).unwrap();
         let all =
             serrate::io::meds::MedsReadOptions { columns: Some(vec![]), ..Default::default() };
@@ -440,16 +451,16 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
 
 /// Writes a shard with the subjects 1 (static only), 2, 3 (static only) and 4.
 fn with_gaps() -> (tempfile::TempDir, PathBuf) {
-    made(&[(
+    write_dataset(&[(
         "data/train/0.parquet",
-        batch(
+        make_batch(
             &[
-                row(1, None, "SEX", None),
-                row(2, None, "SEX", Some(2.0)),
-                row(2, Some(at(0, 1, 0, 0)), "A", Some(1.0)),
-                row(2, Some(at(1, 1, 0, 0)), "B", None),
-                row(3, None, "SEX", None),
-                row(4, Some(at(2, 0, 0, 0)), "A", Some(2.0)),
+                make_row(1, None, "SEX", None),
+                make_row(2, None, "SEX", Some(2.0)),
+                make_row(2, Some(micros_at(0, 1, 0, 0)), "A", Some(1.0)),
+                make_row(2, Some(micros_at(1, 1, 0, 0)), "B", None),
+                make_row(3, None, "SEX", None),
+                make_row(4, Some(micros_at(2, 0, 0, 0)), "A", Some(2.0)),
             ],
             true,
         ),
@@ -460,12 +471,12 @@ fn with_gaps() -> (tempfile::TempDir, PathBuf) {
 fn subjects_without_events_are_rows_even_where_others_left_them_out() {
     let (dir, root) = with_gaps();
     let out = dir.path().join("out");
-    let report = convert(&root, &out, &TensorizeOptions::default()).unwrap();
+    let report = convert_dataset(&root, &out, &TensorizeOptions::default()).unwrap();
     assert_eq!((report.shards[0].subjects, report.shards[0].without_events), (4, 2));
     let path = out.join("data/train/0.nrt");
     let file = SafetensorsFile::open(&path, true).unwrap();
-    assert_eq!(integers(&file, "dim1/bounds"), [0, 2, 2, 3]);
-    let whole = found(&out, "train/0");
+    assert_eq!(read_integers(&file, "dim1/bounds"), [0, 2, 2, 3]);
+    let whole = read_subjects(&out, "train/0");
     assert_eq!(
         whole.iter().map(|s| (s.id, s.events.len())).collect::<Vec<_>>(),
         [(1, 0), (2, 2), (3, 0), (4, 1)]
@@ -476,7 +487,7 @@ fn subjects_without_events_are_rows_even_where_others_left_them_out() {
     let fewer = table.take(&[1, 3]).unwrap();
     nrt::write(&path, &fewer, &nrt::WriteOptions { overwrite: true, ..Default::default() })
         .unwrap();
-    assert_eq!(found(&out, "train/0"), whole);
+    assert_eq!(read_subjects(&out, "train/0"), whole);
 
     let overwrite = nrt::WriteOptions { overwrite: true, ..Default::default() };
     let message = |table: &RaggedTable| {
@@ -530,55 +541,56 @@ fn subjects_without_events_are_rows_even_where_others_left_them_out() {
 #[test]
 fn shards_without_a_split_are_divided_by_subject() {
     let rows = [
-        row(5, Some(1), "A", None),
-        row(1, None, "B", None),
-        row(9, Some(2), "held", None),
-        row(2, Some(3), "A", None),
+        make_row(5, Some(1), "A", None),
+        make_row(1, None, "B", None),
+        make_row(9, Some(2), "held", None),
+        make_row(2, Some(3), "A", None),
     ];
     let splits = splits_file(&[(5, "train"), (1, "train"), (9, "extra"), (2, "tuning")]);
     let files = [
-        ("data/0.parquet", batch(&rows, false)),
-        ("data/a/1.parquet", batch(&[row(9, Some(5), "A", None)], false)),
-        ("data/a/train/2.parquet", batch(&[row(77, Some(5), "C", None)], false)),
+        ("data/0.parquet", make_batch(&rows, false)),
+        ("data/a/1.parquet", make_batch(&[make_row(9, Some(5), "A", None)], false)),
+        ("data/a/train/2.parquet", make_batch(&[make_row(77, Some(5), "C", None)], false)),
         ("metadata/subject_splits.parquet", splits),
     ];
-    let (dir, root) = made(&files);
+    let (dir, root) = write_dataset(&files);
     let out = dir.path().join("out");
-    let report = convert(&root, &out, &TensorizeOptions::default()).unwrap();
+    let report = convert_dataset(&root, &out, &TensorizeOptions::default()).unwrap();
     let names: Vec<&str> = report.shards.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["train/0", "tuning/0", "extra/a/1", "train/a/2"]);
     // The vocabulary is that of train.
     assert_eq!((report.codes, report.unknown), (3, [("held".to_string(), 1)].into()));
-    let of = |shard: &str| found(&out, shard).iter().map(|s| s.id).collect::<Vec<_>>();
+    let of = |shard: &str| read_subjects(&out, shard).iter().map(|s| s.id).collect::<Vec<_>>();
     assert_eq!((of("train/0"), of("tuning/0"), of("train/a/2")), (vec![5, 1], vec![2], vec![77]));
     // Its only measurement in shard 0 is not in the vocabulary, so there is no shard for it.
     assert_eq!(of("extra/a/1"), [9]);
 
-    let (dir, root) = made(&[
+    let (dir, root) = write_dataset(&[
         files[0].clone(),
         ("metadata/subject_splits.parquet", splits_file(&[(5, "train")])),
     ]);
-    let e = convert(&root, &dir.path().join("out"), &TensorizeOptions::default())
+    let e = convert_dataset(&root, &dir.path().join("out"), &TensorizeOptions::default())
         .unwrap_err()
         .to_string();
     assert!(e.contains("subject 2 is in no split") && e.contains("0.parquet"), "{e}");
 
-    let (dir, root) = made(&files[..1]);
-    let report = convert(&root, &dir.path().join("out"), &TensorizeOptions::default()).unwrap();
+    let (dir, root) = write_dataset(&files[..1]);
+    let report =
+        convert_dataset(&root, &dir.path().join("out"), &TensorizeOptions::default()).unwrap();
     assert!(report.no_splits);
     assert_eq!((report.shards[0].name.as_str(), report.codes, report.subjects()), ("0", 3, 4));
 
-    let (dir, root) = made(&[("data/held_out/0.parquet", batch(&rows, false))]);
-    let e = convert(&root, &dir.path().join("out"), &TensorizeOptions::default())
+    let (dir, root) = write_dataset(&[("data/held_out/0.parquet", make_batch(&rows, false))]);
+    let e = convert_dataset(&root, &dir.path().join("out"), &TensorizeOptions::default())
         .unwrap_err()
         .to_string();
     assert!(e.contains("no shard is in the split \"train\""), "{e}");
 
-    let (dir, root) = made(&[
-        ("data/train/a/0.parquet", batch(&rows, false)),
-        ("data/a/train/0.parquet", batch(&rows, false)),
+    let (dir, root) = write_dataset(&[
+        ("data/train/a/0.parquet", make_batch(&rows, false)),
+        ("data/a/train/0.parquet", make_batch(&rows, false)),
     ]);
-    let e = convert(&root, &dir.path().join("out"), &TensorizeOptions::default())
+    let e = convert_dataset(&root, &dir.path().join("out"), &TensorizeOptions::default())
         .unwrap_err()
         .to_string();
     assert!(e.contains("would both be written as \"train/a/0\""), "{e}");
@@ -587,36 +599,40 @@ fn shards_without_a_split_are_divided_by_subject() {
 /// Writes values of code A in train: 1, 2, 6; of B: 5; of C none; static ones as well.
 fn numbers_set(further: &[(&str, Vec<Option<f64>>)]) -> (tempfile::TempDir, PathBuf) {
     let train = [
-        row(1, None, "A", Some(1.0)),
-        row(1, Some(0), "A", Some(2.0)),
-        row(1, Some(0), "B", Some(5.0)),
-        row(1, Some(0), "A", None),
-        row(1, Some(1), "A", Some(6.0)),
-        row(1, Some(1), "A", Some(f32::NAN)),
-        row(1, Some(1), "C", None),
+        make_row(1, None, "A", Some(1.0)),
+        make_row(1, Some(0), "A", Some(2.0)),
+        make_row(1, Some(0), "B", Some(5.0)),
+        make_row(1, Some(0), "A", None),
+        make_row(1, Some(1), "A", Some(6.0)),
+        make_row(1, Some(1), "A", Some(f32::NAN)),
+        make_row(1, Some(1), "C", None),
     ];
     let held_out = [
-        row(2, None, "B", Some(7.0)),
-        row(2, None, "C", Some(7.0)),
-        row(2, None, "A", Some(7.0)),
-        row(2, Some(0), "C", Some(3.0)),
+        make_row(2, None, "B", Some(7.0)),
+        make_row(2, None, "C", Some(7.0)),
+        make_row(2, None, "A", Some(7.0)),
+        make_row(2, Some(0), "C", Some(3.0)),
     ];
     let codes = codes_file(&["A", "B", "C"], &[Some(1), Some(2), Some(3)], further);
-    made(&[
-        ("data/train/0.parquet", batch(&train, true)),
-        ("data/held_out/0.parquet", batch(&held_out, true)),
+    write_dataset(&[
+        ("data/train/0.parquet", make_batch(&train, true)),
+        ("data/held_out/0.parquet", make_batch(&held_out, true)),
         ("metadata/codes.parquet", codes),
     ])
 }
 
-fn normalized(root: &Path, out: &Path, normalize: Normalize) -> (Vec<f32>, Vec<Option<f32>>) {
+fn convert_normalized(
+    root: &Path,
+    out: &Path,
+    normalize: Normalize,
+) -> (Vec<f32>, Vec<Option<f32>>) {
     let options = TensorizeOptions { normalize, overwrite: true, ..TensorizeOptions::default() };
-    convert(root, out, &options).unwrap();
+    convert_dataset(root, out, &options).unwrap();
     let file = SafetensorsFile::open(out.join("data/train/0.nrt"), true).unwrap();
-    let statics = parquet(&out.join("tokenization/schemas/held_out/0.parquet"));
+    let statics = read_parquet(&out.join("tokenization/schemas/held_out/0.parquet"));
     let statics = statics["static_numeric_value"].as_list::<i64>().value(0);
     let statics = statics.as_primitive::<Float32Type>().iter().collect();
-    (floats(&file, "dim2/numeric_value"), statics)
+    (read_floats(&file, "dim2/numeric_value"), statics)
 }
 
 #[test]
@@ -637,18 +653,18 @@ fn numbers_are_scaled_by_code() {
     };
     let (dir, root) = numbers_set(&[]);
     for normalize in [Normalize::Compatible, Normalize::Exact] {
-        let (train, statics) = normalized(&root, &dir.path().join("out"), normalize);
+        let (train, statics) = convert_normalized(&root, &dir.path().join("out"), normalize);
         // B never varies and C has no value: both are infinite or unknown, which tensors do not
         // distinguish.
-        close(&train, &[a(2.0), nan, nan, a(6.0), nan, nan], "train");
+        assert_close(&train, &[a(2.0), nan, nan, a(6.0), nan, nan], "train");
         same(&statics, &[Some(f32::INFINITY), Some(nan), Some(a(7.0))]);
     }
-    let (train, statics) = normalized(&root, &dir.path().join("out"), Normalize::No);
-    close(&train, &[2.0, 5.0, nan, 6.0, nan, nan], "raw");
+    let (train, statics) = convert_normalized(&root, &dir.path().join("out"), Normalize::No);
+    assert_close(&train, &[2.0, 5.0, nan, 6.0, nan, nan], "raw");
     assert_eq!(statics, [Some(7.0); 3]);
     let by_file =
         TensorizeOptions { normalize: Normalize::ByFile, overwrite: true, ..Default::default() };
-    let e = convert(&root, &dir.path().join("out"), &by_file).unwrap_err().to_string();
+    let e = convert_dataset(&root, &dir.path().join("out"), &by_file).unwrap_err().to_string();
     assert!(e.contains("values/mean") && e.contains("codes.parquet"), "{e}");
 
     // Means and deviations are given, but not for B: nothing is computed.
@@ -659,10 +675,10 @@ fn numbers_are_scaled_by_code() {
     let (dir, root) = numbers_set(&given);
     for normalize in [Normalize::Compatible, Normalize::Exact, Normalize::ByFile] {
         let out = dir.path().join("out");
-        let (train, statics) = normalized(&root, &out, normalize);
-        close(&train, &[0.5, nan, nan, 2.5, nan, nan], "given");
+        let (train, statics) = convert_normalized(&root, &out, normalize);
+        assert_close(&train, &[0.5, nan, nan, 2.5, nan, nan], "given");
         assert_eq!(statics, [None, Some(13.0), Some(3.0)]);
-        let codes = parquet(&out.join("metadata/codes.parquet"));
+        let codes = read_parquet(&out.join("metadata/codes.parquet"));
         assert!(codes.column_by_name("values/sum").is_none());
         assert_eq!(
             codes["values/mean"].as_primitive::<arrow::datatypes::Float64Type>().value(2),
@@ -679,12 +695,12 @@ fn numbers_are_scaled_by_code() {
     ];
     let (dir, root) = numbers_set(&sums);
     let out = dir.path().join("out");
-    let (train, statics) = normalized(&root, &out, Normalize::ByFile);
-    close(&train, &[1.0, nan, nan, 5.0, nan, nan], "sums");
+    let (train, statics) = convert_normalized(&root, &out, Normalize::ByFile);
+    assert_close(&train, &[1.0, nan, nan, 5.0, nan, nan], "sums");
     same(&statics, &[Some(f32::INFINITY), None, Some(6.0)]);
-    let (train, _) = normalized(&root, &out, Normalize::Compatible);
-    close(&train, &[a(2.0), nan, nan, a(6.0), nan, nan], "train");
-    let codes = parquet(&out.join("metadata/codes.parquet"));
+    let (train, _) = convert_normalized(&root, &out, Normalize::Compatible);
+    assert_close(&train, &[a(2.0), nan, nan, a(6.0), nan, nan], "train");
+    let codes = read_parquet(&out.join("metadata/codes.parquet"));
     let names: Vec<String> = codes.schema().fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(
         names,
@@ -708,16 +724,16 @@ fn large_counts_are_divided_in_64_bits() {
     let n = 70_000u32;
     let value = |i: u32| 1000.0 + (i % 7) as f32 * 0.25;
     let rows: Vec<Measurement> =
-        (0..n).map(|i| row(1, Some(i64::from(i)), "A", Some(value(i)))).collect();
-    let (dir, root) = made(&[("data/train/0.parquet", batch(&rows, true))]);
+        (0..n).map(|i| make_row(1, Some(i64::from(i)), "A", Some(value(i)))).collect();
+    let (dir, root) = write_dataset(&[("data/train/0.parquet", make_batch(&rows, true))]);
     let out = dir.path().join("out");
-    convert(
+    convert_dataset(
         &root,
         &out,
         &TensorizeOptions { normalize: Normalize::Compatible, ..Default::default() },
     )
     .unwrap();
-    let codes = parquet(&out.join("metadata/codes.parquet"));
+    let codes = read_parquet(&out.join("metadata/codes.parquet"));
     let count = codes["values/n_occurrences"].as_primitive::<UInt32Type>().value(0);
     let sum = |name: &str| f64::from(codes[name].as_primitive::<Float32Type>().value(0));
     let (mean, squares) =
@@ -725,7 +741,7 @@ fn large_counts_are_divided_in_64_bits() {
     let std = (squares - mean * mean).sqrt();
     let file = SafetensorsFile::open(out.join("data/train/0.nrt"), true).unwrap();
     let expected: Vec<f32> = (0..n).map(|i| ((f64::from(value(i)) - mean) / std) as f32).collect();
-    assert_eq!(floats(&file, "dim2/numeric_value"), expected);
+    assert_eq!(read_floats(&file, "dim2/numeric_value"), expected);
 }
 
 #[test]
@@ -735,7 +751,7 @@ fn what_cannot_be_done_is_said_and_leaves_nothing() {
     let codes = codes_file(&["SEX", "A"], &[Some(1), Some(2)], &[]);
     write_parquet(&root.join("metadata/codes.parquet"), &codes);
     let refuse = TensorizeOptions { unknown: Unknown::Refuse, ..TensorizeOptions::default() };
-    let e = convert(&root, &out, &refuse).unwrap_err().to_string();
+    let e = convert_dataset(&root, &out, &refuse).unwrap_err().to_string();
     assert!(e.contains("0.parquet") && e.contains("row 3") && e.contains("\"B\""), "{e}");
     let stopped =
         tensorize(&MedsDataset::open(&root).unwrap(), &out, &Default::default(), |shards| {
@@ -746,26 +762,29 @@ fn what_cannot_be_done_is_said_and_leaves_nothing() {
     assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 0);
 
     let options = TensorizeOptions::default();
-    convert(&root, &out, &options).unwrap();
-    assert!(matches!(convert(&root, &out, &options), Err(serrate::Error::Exists(_))));
+    convert_dataset(&root, &out, &options).unwrap();
+    assert!(matches!(convert_dataset(&root, &out, &options), Err(serrate::Error::Exists(_))));
     let again = TensorizeOptions { overwrite: true, unknown: Unknown::Zero, ..options };
-    assert_eq!(convert(&root, &out, &again).unwrap().measurements(), 3);
+    assert_eq!(convert_dataset(&root, &out, &again).unwrap().measurements(), 3);
     assert_eq!(
-        integers(&SafetensorsFile::open(out.join("data/train/0.nrt"), true).unwrap(), "dim2/code"),
+        read_integers(
+            &SafetensorsFile::open(out.join("data/train/0.nrt"), true).unwrap(),
+            "dim2/code"
+        ),
         [2, 0, 2]
     );
     fs::write(out.join("notes.txt"), "mine").unwrap();
-    let e = convert(&root, &out, &again).unwrap_err().to_string();
+    let e = convert_dataset(&root, &out, &again).unwrap_err().to_string();
     assert!(e.contains("notes.txt"), "{e}");
-    let e = convert(&root, &root, &again).unwrap_err().to_string();
+    let e = convert_dataset(&root, &root, &again).unwrap_err().to_string();
     assert!(e.contains("is read from this folder"), "{e}");
     assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 1);
 
     let from_file = TensorizeOptions { vocabulary: VocabularyFrom::File, ..options };
     fs::remove_file(root.join("metadata/codes.parquet")).unwrap();
-    let e = convert(&root, &dir.path().join("b"), &from_file).unwrap_err().to_string();
+    let e = convert_dataset(&root, &dir.path().join("b"), &from_file).unwrap_err().to_string();
     assert!(e.contains("codes.parquet"), "{e}");
-    let bad = batch(&[row(1, None, "A", None)], true);
+    let bad = make_batch(&[make_row(1, None, "A", None)], true);
     let empty: ArrayRef = Arc::new(StringArray::from(vec![None::<&str>]));
     let mut columns: Vec<ArrayRef> = bad.columns().to_vec();
     columns[2] = empty;
@@ -773,25 +792,25 @@ fn what_cannot_be_done_is_said_and_leaves_nothing() {
         &root.join("data/train/1.parquet"),
         &RecordBatch::try_new(bad.schema(), columns).unwrap(),
     );
-    let e = convert(&root, &dir.path().join("b"), &options).unwrap_err().to_string();
+    let e = convert_dataset(&root, &dir.path().join("b"), &options).unwrap_err().to_string();
     assert!(e.contains("1.parquet") && e.contains("\"code\", row 0"), "{e}");
 }
 
 #[test]
 fn an_empty_shard_and_one_of_statics_only_have_tensors() {
-    let (dir, root) = made(&[
-        ("data/train/0.parquet", batch(&[row(3, None, "A", None)], false)),
-        ("data/train/1.parquet", batch(&[], false)),
+    let (dir, root) = write_dataset(&[
+        ("data/train/0.parquet", make_batch(&[make_row(3, None, "A", None)], false)),
+        ("data/train/1.parquet", make_batch(&[], false)),
     ]);
     let out = dir.path().join("out");
-    convert(&root, &out, &TensorizeOptions::default()).unwrap();
+    convert_dataset(&root, &out, &TensorizeOptions::default()).unwrap();
     for (shard, rows) in [("train/0", 1), ("train/1", 0)] {
         let file =
             nrt::NrtFile::open(out.join(format!("data/{shard}.nrt")), &Default::default()).unwrap();
         assert_eq!((file.num_rows(), file.ndim(), file.columns().len()), (rows, 3, 3));
-        assert_eq!(found(&out, shard).len(), rows);
+        assert_eq!(read_subjects(&out, shard).len(), rows);
     }
-    let schema = parquet(&out.join("tokenization/schemas/train/0.parquet"));
+    let schema = read_parquet(&out.join("tokenization/schemas/train/0.parquet"));
     for name in ["start_time", "time", "measurements_per_event"] {
         assert_eq!(schema[name].null_count(), 1, "{name}");
     }
@@ -799,7 +818,7 @@ fn an_empty_shard_and_one_of_statics_only_have_tensors() {
     let empty = out.join("data/train/1.nrt");
     fs::remove_file(&empty).unwrap();
     serrate::io::safetensors::write_tensors(&empty, [], &Default::default()).unwrap();
-    assert!(found(&out, "train/1").is_empty());
+    assert!(read_subjects(&out, "train/1").is_empty());
 }
 
 #[test]
@@ -811,7 +830,7 @@ fn other_data_is_never_replaced() {
     fs::create_dir_all(other.join("metadata")).unwrap();
     fs::copy(root.join("data/train/0.parquet"), &shard).unwrap();
     let again = TensorizeOptions { overwrite: true, ..TensorizeOptions::default() };
-    let e = convert(&root, &other, &again).unwrap_err().to_string();
+    let e = convert_dataset(&root, &other, &again).unwrap_err().to_string();
     assert!(e.contains("not a tensorized cohort"), "{e}");
     assert!(shard.is_file());
 }
@@ -820,7 +839,7 @@ fn other_data_is_never_replaced() {
 fn tokens_far_beyond_the_codes_are_refused() {
     let (dir, root) = with_gaps();
     let out = dir.path().join("out");
-    convert(&root, &out, &TensorizeOptions::default()).unwrap();
+    convert_dataset(&root, &out, &TensorizeOptions::default()).unwrap();
     let codes = codes_file(&["SEX", "A"], &[Some(1), Some(4_294_967_294)], &[]);
     write_parquet(&out.join("metadata/codes.parquet"), &codes);
     let cohort = TensorizedCohort::open(&out).unwrap();
@@ -831,20 +850,23 @@ fn tokens_far_beyond_the_codes_are_refused() {
 
 #[test]
 fn a_subject_in_two_shards_is_refused_unless_allowed() {
-    let (a, b) = (row(1, Some(at(0, 0, 0, 0)), "A", None), row(1, Some(at(1, 0, 0, 0)), "A", None));
-    let (dir, root) = made(&[
-        ("data/train/0.parquet", batch(&[a], true)),
-        ("data/tuning/0.parquet", batch(&[b], true)),
+    let (a, b) = (
+        make_row(1, Some(micros_at(0, 0, 0, 0)), "A", None),
+        make_row(1, Some(micros_at(1, 0, 0, 0)), "A", None),
+    );
+    let (dir, root) = write_dataset(&[
+        ("data/train/0.parquet", make_batch(&[a], true)),
+        ("data/tuning/0.parquet", make_batch(&[b], true)),
     ]);
     let out = dir.path().join("out");
     for jobs in [1, 2] {
         let options = TensorizeOptions { jobs, ..TensorizeOptions::default() };
-        let e = convert(&root, &out, &options).unwrap_err().to_string();
+        let e = convert_dataset(&root, &out, &options).unwrap_err().to_string();
         assert!(e.contains("train/0.parquet: subject 1 is also in "), "{e}");
         assert!(e.contains("tuning/0.parquet, but"), "{e}");
         assert!(!out.exists());
         let shared = TensorizeOptions { shared_subjects: true, ..options };
         let out = dir.path().join(format!("shared {jobs}"));
-        assert_eq!(convert(&root, &out, &shared).unwrap().subjects(), 2);
+        assert_eq!(convert_dataset(&root, &out, &shared).unwrap().subjects(), 2);
     }
 }

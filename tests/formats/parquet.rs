@@ -14,14 +14,18 @@ use serrate::io::parquet::{
 };
 use serrate::table::RaggedTable;
 
-use crate::mixed;
+use crate::make_mixed_table;
 
 #[test]
 fn every_kind_of_column_comes_back() {
     let dir = tempfile::tempdir().unwrap();
-    for (i, table) in [mixed(), mixed().slice(1, 3).unwrap(), mixed().slice(2, 0).unwrap()]
-        .into_iter()
-        .enumerate()
+    for (i, table) in [
+        make_mixed_table(),
+        make_mixed_table().slice(1, 3).unwrap(),
+        make_mixed_table().slice(2, 0).unwrap(),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let path = dir.path().join(format!("{i}.parquet"));
         io::write(&path, &table, &Default::default()).unwrap();
@@ -112,11 +116,11 @@ fn row_groups_are_cut_by_leaves_and_rows_are_read_across_them() {
 fn what_is_asked_for_must_be_there() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.parquet");
-    io::write(&path, &mixed(), &Default::default()).unwrap();
-    let e = io::write(&path, &mixed(), &Default::default()).unwrap_err();
+    io::write(&path, &make_mixed_table(), &Default::default()).unwrap();
+    let e = io::write(&path, &make_mixed_table(), &Default::default()).unwrap_err();
     assert!(matches!(e, Error::Exists(_)));
     let overwrite = ParquetWriteOptions { overwrite: true, ..Default::default() };
-    io::write(&path, &mixed(), &overwrite).unwrap();
+    io::write(&path, &make_mixed_table(), &overwrite).unwrap();
 
     let error = |options: ParquetReadOptions| io::read(&path, &options).unwrap_err().to_string();
     let e = error(ParquetReadOptions { columns: Some(vec!["cod".into()]), ..Default::default() });
@@ -131,7 +135,7 @@ fn what_is_asked_for_must_be_there() {
     fs::write(&path, b"PAR1").unwrap();
     assert!(error(Default::default()).contains("x.parquet"));
     let none = ParquetWriteOptions { row_group_leaves: 0, ..Default::default() };
-    assert!(io::write(dir.path().join("y"), &mixed(), &none).is_err());
+    assert!(io::write(dir.path().join("y"), &make_mixed_table(), &none).is_err());
 }
 
 #[test]

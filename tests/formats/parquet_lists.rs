@@ -28,7 +28,7 @@ use serrate::io::parquet::{
     ParquetReadOptions, ParquetTableReader, ParquetTableWriter, ParquetWriteOptions,
 };
 
-use crate::common::torture::{Draw, Random, random};
+use crate::common::torture::{Draw, Random, seed_random};
 
 fn leaf_types() -> Vec<DataType> {
     use DataType::*;
@@ -186,7 +186,7 @@ fn random_properties(draw: &mut Random, leaf: &DataType) -> WriterProperties {
     properties.build()
 }
 
-fn written(field: &FieldRef, array: &ArrayRef, properties: WriterProperties) -> Bytes {
+fn write_parquet(field: &FieldRef, array: &ArrayRef, properties: WriterProperties) -> Bytes {
     let schema = Arc::new(Schema::new(vec![Arc::clone(field)]));
     let mut bytes = Vec::new();
     let mut writer =
@@ -196,13 +196,13 @@ fn written(field: &FieldRef, array: &ArrayRef, properties: WriterProperties) -> 
     bytes.into()
 }
 
-fn metadata(bytes: &Bytes, index: bool) -> ArrowReaderMetadata {
+fn read_metadata(bytes: &Bytes, index: bool) -> ArrowReaderMetadata {
     let policy = if index { PageIndexPolicy::Optional } else { PageIndexPolicy::Skip };
     let options = ArrowReaderOptions::new().with_page_index_policy(policy);
     ArrowReaderMetadata::load(bytes, options).unwrap()
 }
 
-fn stock(
+fn read_stock(
     bytes: &Bytes,
     metadata: &ArrowReaderMetadata,
     group: usize,
@@ -230,9 +230,9 @@ fn stock(
 }
 
 /// Replaces the values by zeros.
-fn zeroed(array: &ArrayRef) -> ArrayRef {
+fn zero_nulls(array: &ArrayRef) -> ArrayRef {
     let data = array.to_data();
-    let children = data.child_data().iter().map(|c| zeroed(&make_array(c.clone())).to_data());
+    let children = data.child_data().iter().map(|c| zero_nulls(&make_array(c.clone())).to_data());
     let mut builder = data.clone().into_builder().child_data(children.collect());
     if !array.data_type().is_nested() {
         let zeros = Buffer::from(vec![0u8; data.buffers()[0].len() + 8 * data.offset() + 8]);
@@ -243,9 +243,9 @@ fn zeroed(array: &ArrayRef) -> ArrayRef {
 
 /// Compares every row group of a column, whole and in parts, with the result of the `parquet`
 /// crate.
-fn check(bytes: &Bytes, root: usize, draw: &mut Random) {
+fn check_file(bytes: &Bytes, root: usize, draw: &mut Random) {
     for index in [false, true] {
-        let metadata = metadata(bytes, index);
+        let metadata = read_metadata(bytes, index);
         let parquet = metadata.metadata();
         let field = metadata.schema().field(root);
         assert!(supported(parquet, root, field), "{field}");
@@ -260,7 +260,7 @@ fn check(bytes: &Bytes, root: usize, draw: &mut Random) {
                 wanted.push(start..start + draw.below(all - start + 1));
             }
             for rows in wanted {
-                let expected = stock(bytes, &metadata, group, root, &rows);
+                let expected = read_stock(bytes, &metadata, group, root, &rows);
                 let got =
                     read_column(&source, group, root, field, rows.clone(), DecodedParts::Values)
                         .unwrap();
@@ -270,7 +270,11 @@ fn check(bytes: &Bytes, root: usize, draw: &mut Random) {
                 let lists =
                     read_column(&source, group, root, field, rows.clone(), DecodedParts::Lists)
                         .unwrap();
-                assert_eq!(&lists, &zeroed(&expected), "lists of rows {rows:?} of {all}, {field}");
+                assert_eq!(
+                    &lists,
+                    &zero_nulls(&expected),
+                    "lists of rows {rows:?} of {all}, {field}"
+                );
                 // Only the declared ranges are read.
                 let spans = ranges(Path::new("f"), parquet, group, root, rows.clone()).unwrap();
                 let mut sparse = vec![0xA5; bytes.len()];
@@ -289,7 +293,7 @@ fn check(bytes: &Bytes, root: usize, draw: &mut Random) {
 }
 
 fn random_case(seed: u64, depth: usize, leaf: usize) -> (FieldRef, Bytes, Random) {
-    let mut draw = random(seed);
+    let mut draw = seed_random(seed);
     let leaf = leaf_types().swap_remove(leaf % leaf_types().len());
     let field = Arc::new(random_field(&mut draw, "x", leaf.clone(), depth));
     let rows = *[0, 1, 30, 150].get(draw.below(4)).unwrap();
@@ -297,7 +301,7 @@ fn random_case(seed: u64, depth: usize, leaf: usize) -> (FieldRef, Bytes, Random
     let longest = if depth == 1 { longest * 30 } else { longest };
     let array = random_array(&mut draw, &field, rows, longest);
     let properties = random_properties(&mut draw, &leaf);
-    let bytes = written(&field, &array, properties);
+    let bytes = write_parquet(&field, &array, properties);
     (field, bytes, draw)
 }
 
@@ -307,7 +311,7 @@ proptest! {
     #[test]
     fn columns_are_those_of_the_parquet_crate(seed: u64, depth in 0usize..4, leaf in 0usize..18) {
         let (_, bytes, mut draw) = random_case(seed, depth, leaf);
-        check(&bytes, 0, &mut draw);
+        check_file(&bytes, 0, &mut draw);
     }
 }
 
@@ -316,16 +320,16 @@ fn columns_of_seven_levels() {
     for depth in 4..=7 {
         for seed in 0..6 {
             let (_, bytes, mut draw) = random_case(seed, depth, seed as usize);
-            check(&bytes, 0, &mut draw);
+            check_file(&bytes, 0, &mut draw);
         }
     }
     // One level more needs more bits than are supported.
     let (field, bytes, _) = random_case(1, 8, 3);
-    assert!(!supported(metadata(&bytes, false).metadata(), 0, &field));
+    assert!(!supported(read_metadata(&bytes, false).metadata(), 0, &field));
 }
 
 /// Lists the files written by pyarrow.
-fn foreign() -> Vec<(PathBuf, Bytes)> {
+fn list_foreign() -> Vec<(PathBuf, Bytes)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parquet-lists");
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
@@ -337,12 +341,12 @@ fn foreign() -> Vec<(PathBuf, Bytes)> {
 
 #[test]
 fn files_of_pyarrow() {
-    for (path, bytes) in foreign() {
-        let mut draw = random(7);
-        let metadata = metadata(&bytes, true);
+    for (path, bytes) in list_foreign() {
+        let mut draw = seed_random(7);
+        let metadata = read_metadata(&bytes, true);
         let fields = metadata.schema().fields();
         for root in 0..fields.len() {
-            check(&bytes, root, &mut draw);
+            check_file(&bytes, root, &mut draw);
         }
         // Reads all columns with the reader of tables, in small steps.
         let all = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap();
@@ -400,7 +404,7 @@ fn columns_of_both_readers_stand_side_by_side() {
         vec![
             Arc::new(Int64Array::from_iter_values(0..100)),
             Arc::new(text.finish()),
-            random_array(&mut random(3), &numbers, 100, 5),
+            random_array(&mut seed_random(3), &numbers, 100, 5),
             Arc::new(names),
         ],
     )
@@ -463,12 +467,12 @@ fn read_damaged(bytes: &Bytes, metadata: &ArrowReaderMetadata) -> (usize, Vec<St
 #[test]
 fn damage_is_an_error_that_says_where() {
     let (mut read, mut errors) = (0, Vec::new());
-    for (_, bytes) in foreign() {
-        let metadata = metadata(&bytes, false);
+    for (_, bytes) in list_foreign() {
+        let metadata = read_metadata(&bytes, false);
         let end = metadata.metadata().row_groups().iter().flat_map(|g| g.columns());
         let end = end.map(|c| c.byte_range()).map(|(s, n)| s + n).max().unwrap() as usize;
         for case in 0..150 {
-            let mut draw = random(case);
+            let mut draw = seed_random(case);
             let mut damaged = bytes.to_vec();
             for _ in 0..1 + draw.below(3) {
                 let at = 4 + draw.below(end - 4);
@@ -521,7 +525,7 @@ fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMeta
     column.close().unwrap();
     group.close().unwrap();
     file.close().unwrap();
-    let metadata = metadata(&bytes.into(), false);
+    let metadata = read_metadata(&bytes.into(), false);
     // Page header of Thrift's compact protocol: kind 0, both sizes, then the header of a data page.
     let zigzag = |n: i64| {
         let mut n = (n << 1 ^ n >> 63).cast_unsigned();
@@ -562,7 +566,7 @@ fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMeta
 }
 
 /// Prepends the length to encoded levels.
-fn runs(bytes: &[u8]) -> Vec<u8> {
+fn encode_runs(bytes: &[u8]) -> Vec<u8> {
     let mut out = (bytes.len() as u32).to_le_bytes().to_vec();
     out.extend(bytes);
     out
@@ -572,7 +576,7 @@ fn runs(bytes: &[u8]) -> Vec<u8> {
 fn levels_that_make_no_lists_are_told() {
     // Two rows of one element each: repetition levels 0 and 0, definition levels 3 and 3.
     let page = |rep: &[u8], def: &[u8], values: usize| {
-        [runs(rep), runs(def), vec![1; 4 * values]].concat()
+        [encode_runs(rep), encode_runs(def), vec![1; 4 * values]].concat()
     };
     let good = page(&[2 << 1, 0], &[2 << 1, 3], 2);
     let (bytes, metadata) = by_hand((3, 1), 2, &good);
@@ -609,7 +613,7 @@ fn levels_that_make_no_lists_are_told() {
         assert!(e.contains("column x.list.element, row group 0"), "{e}");
     }
     // Levels of 2 bits whose maximum is 2.
-    let page = [runs(&[2 << 1, 0]), runs(&[2 << 1, 3]), vec![1; 8]].concat();
+    let page = [encode_runs(&[2 << 1, 0]), encode_runs(&[2 << 1, 3]), vec![1; 8]].concat();
     let (bytes, metadata) = by_hand((2, 1), 2, &page);
     let (_, errors) = read_damaged(&bytes, &metadata);
     assert!(errors[0].contains("definition levels up to 3, but the schema allows only 1 and 2"));
@@ -632,7 +636,7 @@ fn levels_that_make_no_lists_are_told() {
 
 #[test]
 fn counts_of_the_footer_are_no_reason_to_take_memory() {
-    let page = [runs(&[2 << 1, 0]), runs(&[2 << 1, 3]), vec![1; 8]].concat();
+    let page = [encode_runs(&[2 << 1, 0]), encode_runs(&[2 << 1, 3]), vec![1; 8]].concat();
     let (bytes, metadata) = by_hand((3, 1), 2, &page);
     for (rows, values) in
         [(1 << 50, 1 << 50), (i64::MAX, i64::MAX), (2, i64::MAX), (-1, 2), (2, -1)]
@@ -655,8 +659,8 @@ fn counts_of_the_footer_are_no_reason_to_take_memory() {
 
 #[test]
 fn rows_and_columns_that_are_not_there() {
-    let (_, bytes) = foreign().swap_remove(0);
-    let metadata = metadata(&bytes, true);
+    let (_, bytes) = list_foreign().swap_remove(0);
+    let metadata = read_metadata(&bytes, true);
     let (parquet, fields) = (metadata.metadata(), metadata.schema().fields());
     let reader = Arc::new(bytes);
     let source = ListsFile { name: Path::new("f"), reader: &reader, metadata: parquet };

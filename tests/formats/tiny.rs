@@ -12,12 +12,12 @@ use arrow::array::{
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-pub(crate) fn folder() -> PathBuf {
+pub(crate) fn tiny_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-meds")
 }
 
 /// Returns microseconds of a time on day `day` after 2020-01-01.
-pub(crate) fn at(day: i64, hour: i64, minute: i64, second: i64) -> i64 {
+pub(crate) fn micros_at(day: i64, hour: i64, minute: i64, second: i64) -> i64 {
     ((((18_262 + day) * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000
 }
 
@@ -29,18 +29,24 @@ fn train_0() -> RecordBatch {
     let rows: Vec<Row> = vec![
         (1, None, "SEX//F", None, None),
         (1, None, "BIRTH_YEAR", Some(1961.0), None),
-        (1, Some(at(0, 8, 30, 0)), "ADMISSION", None, Some("by ambulance")),
-        (1, Some(at(0, 8, 30, 0)), "LAB//sodium//mmol/L", Some(139.5), None),
-        (1, Some(at(0, 8, 30, 0)), "LAB//potassium//mmol/L", Some(4.1), None),
-        (1, Some(at(0, 20, 45, 15)), "LAB//sodium//mmol/L", Some(f64::NAN), Some("haemolysed")),
-        (1, Some(at(2, 8, 30, 0)), "DISCHARGE", None, Some("")),
+        (1, Some(micros_at(0, 8, 30, 0)), "ADMISSION", None, Some("by ambulance")),
+        (1, Some(micros_at(0, 8, 30, 0)), "LAB//sodium//mmol/L", Some(139.5), None),
+        (1, Some(micros_at(0, 8, 30, 0)), "LAB//potassium//mmol/L", Some(4.1), None),
+        (
+            1,
+            Some(micros_at(0, 20, 45, 15)),
+            "LAB//sodium//mmol/L",
+            Some(f64::NAN),
+            Some("haemolysed"),
+        ),
+        (1, Some(micros_at(2, 8, 30, 0)), "DISCHARGE", None, Some("")),
         // A subject with static facts only.
         (2, None, "SEX//M", None, None),
         // A subject with one event and no static fact.
-        (4, Some(at(30, 0, 0, 0)), "LAB//sodium//mmol/L", Some(-0.0), None),
-        (4, Some(at(30, 0, 0, 0)), "LAB//sodium//mmol/L", Some(141.0), Some("repeated")),
+        (4, Some(micros_at(30, 0, 0, 0)), "LAB//sodium//mmol/L", Some(-0.0), None),
+        (4, Some(micros_at(30, 0, 0, 0)), "LAB//sodium//mmol/L", Some(141.0), Some("repeated")),
     ];
-    columns(
+    make_columns(
         &rows,
         |t| Arc::new(TimestampMicrosecondArray::from(t)),
         |c| Arc::new(StringArray::from(c)),
@@ -55,15 +61,15 @@ fn train_0() -> RecordBatch {
 /// Builds an unsorted shard: a subject in two places, nanoseconds, large strings, no values.
 fn train_1() -> RecordBatch {
     let rows: Vec<Row> = vec![
-        (7, Some(at(5, 12, 0, 1)), "DISCHARGE", None, None),
-        (7, Some(at(5, 12, 0, 0)), "LAB//sodium//mmol/L", None, None),
-        (6, Some(at(1, 6, 0, 0)), "ADMISSION", None, None),
+        (7, Some(micros_at(5, 12, 0, 1)), "DISCHARGE", None, None),
+        (7, Some(micros_at(5, 12, 0, 0)), "LAB//sodium//mmol/L", None, None),
+        (6, Some(micros_at(1, 6, 0, 0)), "ADMISSION", None, None),
         (7, None, "SEX//F", None, None),
-        (7, Some(at(5, 12, 0, 1)), "LAB//new", None, None),
-        (7, Some(at(5, 12, 0, 0)), "ADMISSION", None, None),
+        (7, Some(micros_at(5, 12, 0, 1)), "LAB//new", None, None),
+        (7, Some(micros_at(5, 12, 0, 0)), "ADMISSION", None, None),
         (6, None, "SEX//M", None, None),
     ];
-    columns(
+    make_columns(
         &rows,
         |t| {
             let t: Vec<_> = t.into_iter().map(|t| t.map(|t| t * 1_000)).collect();
@@ -78,10 +84,10 @@ fn train_1() -> RecordBatch {
 /// Builds a shard with times in milliseconds and float64 values.
 fn held_out_0() -> RecordBatch {
     let rows: Vec<Row> = vec![
-        (9, Some(at(-20_000, 23, 59, 59)), "ADMISSION", None, None),
-        (9, Some(at(0, 0, 0, 0)), "LAB//new", Some(1e300), None),
+        (9, Some(micros_at(-20_000, 23, 59, 59)), "ADMISSION", None, None),
+        (9, Some(micros_at(0, 0, 0, 0)), "LAB//new", Some(1e300), None),
     ];
-    columns(
+    make_columns(
         &rows,
         |t| {
             let t: Vec<_> = t.into_iter().map(|t| t.map(|t| t / 1_000)).collect();
@@ -93,7 +99,7 @@ fn held_out_0() -> RecordBatch {
     )
 }
 
-fn columns(
+fn make_columns(
     rows: &[Row],
     time: impl Fn(Vec<Option<i64>>) -> ArrayRef,
     code: impl Fn(Vec<&str>) -> ArrayRef,
@@ -116,7 +122,7 @@ fn columns(
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-fn codes() -> RecordBatch {
+fn make_codes() -> RecordBatch {
     let rows = [
         ("ADMISSION", Some("Admission to hospital"), 3),
         ("BIRTH_YEAR", None, 5),
@@ -137,7 +143,7 @@ fn codes() -> RecordBatch {
     .unwrap()
 }
 
-fn splits() -> RecordBatch {
+fn make_splits() -> RecordBatch {
     let ids = Int64Array::from(vec![1, 2, 4, 6, 7, 9]);
     let split = StringArray::from(vec!["train", "train", "train", "train", "train", "held_out"]);
     RecordBatch::try_from_iter_with_nullable([
@@ -147,14 +153,14 @@ fn splits() -> RecordBatch {
     .unwrap()
 }
 
-fn files() -> Vec<(&'static str, RecordBatch)> {
+fn make_files() -> Vec<(&'static str, RecordBatch)> {
     vec![
         ("data/train/0.parquet", train_0()),
         ("data/train/1.parquet", train_1()),
         ("data/held_out/0.parquet", held_out_0()),
         ("data/tuning/0.parquet", train_0().slice(0, 0)),
-        ("metadata/codes.parquet", codes()),
-        ("metadata/subject_splits.parquet", splits()),
+        ("metadata/codes.parquet", make_codes()),
+        ("metadata/subject_splits.parquet", make_splits()),
     ]
 }
 
@@ -172,14 +178,14 @@ pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch) {
 /// Compares the committed files with the generated ones; writes them if requested.
 #[test]
 fn tiny_meds_is_what_is_committed() {
-    let root = folder();
+    let root = tiny_folder();
     if std::env::var_os("SERRATE_WRITE_TEST_DATA").is_some() {
-        for (name, batch) in files() {
+        for (name, batch) in make_files() {
             write_parquet(&root.join(name), &batch);
         }
         fs::write(root.join("metadata/dataset.json"), DATASET).unwrap();
     }
-    for (name, expected) in files() {
+    for (name, expected) in make_files() {
         let file = File::open(root.join(name)).unwrap();
         let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
         let batches: Vec<_> = reader.collect::<Result<_, _>>().unwrap();

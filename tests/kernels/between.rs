@@ -6,24 +6,26 @@ use proptest::prelude::*;
 use rand::RngExt;
 use serrate::kernels::between::{Closure, between};
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, meaning, plain, random, torture};
+use crate::common::torture::{
+    Node, Spec, assert_alike, build_plain, decode_ragged, draw_torture, seed_random,
+};
+use crate::configure_cases;
 use crate::support::{int_lists, some_leaf};
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn ranges_of_time(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
-        let case = torture(&Spec::new(levels, some_leaf(&mut rng)), &mut rng);
+        let mut rng = seed_random(seed);
+        let case = draw_torture(&Spec::new(levels, some_leaf(&mut rng)), &mut rng);
         let times: Vec<Node> = case.rows.iter().map(|r| {
             let mut list: Vec<i64> =
                 (0..r.children().len()).map(|_| rng.random_range(0..6)).collect();
             list.sort_unstable();
             if r.is_null() { Node::Null } else { Node::List(list.into_iter().map(Node::Int).collect()) }
         }).collect();
-        let beside = plain(1, &DataType::Int32, &times);
+        let beside = build_plain(1, &DataType::Int32, &times);
         let mut bound = || -> Vec<Option<i64>> {
             case.rows.iter().map(|_| (rng.random_range(0..5) > 0).then(|| rng.random_range(-1..7))).collect()
         };
@@ -42,7 +44,7 @@ proptest! {
                 let pairs = list.iter().zip(times[r].children());
                 Node::List(pairs.filter(|(_, t)| keep(t.int().unwrap())).map(|(x, _)| x.clone()).collect())
             }).collect();
-            assert_alike(&meaning(&found), &expected);
+            assert_alike(&decode_ragged(&found), &expected);
         }
     }
 }

@@ -4,24 +4,26 @@ use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use serrate::kernels::broadcast::{Spread, broadcast};
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, meaning, plain, random, torture};
+use crate::common::torture::{
+    Node, Spec, assert_alike, build_plain, decode_ragged, draw_torture, seed_random,
+};
+use crate::configure_cases;
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn outer_values(seed: u64, levels in 1usize..4, outer in 0usize..3) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let outer = outer.min(levels - 1);
-        let case = torture(&Spec::new(levels, DataType::Int32), &mut rng);
+        let case = draw_torture(&Spec::new(levels, DataType::Int32), &mut rng);
         let inner = case.ragged();
         let mut next = 0;
         let values: Vec<Node> = case.rows.iter().map(|r| r.map_at(outer, &mut |_| {
             next += 1;
             if next % 5 == 0 { Node::Null } else { Node::Int(next) }
         })).collect();
-        let over = plain(outer, &DataType::Int64, &values);
+        let over = build_plain(outer, &DataType::Int64, &values);
         fn spread(value: &Node, row: &Node, outer: usize, levels: usize) -> Node {
             if levels == 0 {
                 return value.clone();
@@ -36,7 +38,7 @@ proptest! {
         let expected: Vec<Node> = values.iter().zip(&case.rows)
             .map(|(v, r)| spread(v, r, outer, levels)).collect();
         let found = broadcast(&over, &inner, Spread::Repeat).unwrap();
-        assert_alike(&meaning(&found), &expected);
+        assert_alike(&decode_ragged(&found), &expected);
         let first = broadcast(&over, &inner, Spread::First).unwrap();
         let expected: Vec<Node> = values.iter().zip(&case.rows).map(|(v, r)| {
             spread(v, r, outer, levels).map_at(outer, &mut |below| {
@@ -46,6 +48,6 @@ proptest! {
                 })
             })
         }).collect();
-        assert_alike(&meaning(&first), &expected);
+        assert_alike(&decode_ragged(&first), &expected);
     }
 }

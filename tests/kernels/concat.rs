@@ -3,23 +3,23 @@
 use proptest::prelude::*;
 use serrate::kernels::concat::concat;
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, meaning, random, torture};
+use crate::common::torture::{Node, Spec, assert_alike, decode_ragged, draw_torture, seed_random};
+use crate::configure_cases;
 use crate::support::some_leaf;
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn arrays_one_after_the_other(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let spec = Spec::new(levels, some_leaf(&mut rng));
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let a = case.ragged();
-        let more = torture(&spec, &mut rng);
+        let more = draw_torture(&spec, &mut rng);
         let all = concat(&[&a, &more.ragged(), &a]).unwrap();
         let expected: Vec<Node> =
             case.rows.iter().chain(&more.rows).chain(&case.rows).cloned().collect();
-        assert_alike(&meaning(&all), &expected);
+        assert_alike(&decode_ragged(&all), &expected);
     }
 }

@@ -5,16 +5,16 @@ use arrow::datatypes::{DataType, Int64Type};
 use proptest::prelude::*;
 use serrate::kernels::coords::coords;
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, random, torture};
+use crate::common::torture::{Node, Spec, draw_torture, seed_random};
+use crate::configure_cases;
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn every_leaf_is_at_its_coordinates(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
-        let case = torture(&Spec::new(levels, DataType::Int32), &mut rng);
+        let mut rng = seed_random(seed);
+        let case = draw_torture(&Spec::new(levels, DataType::Int32), &mut rng);
         let places = coords(&case.ragged()).unwrap();
         let column = |axis: usize| places[axis].leaves().as_primitive::<Int64Type>().clone();
         let columns: Vec<Int64Array> = (0..=levels).map(column).collect();

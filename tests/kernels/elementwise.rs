@@ -15,11 +15,12 @@ use serrate::kernels::elementwise::{
 };
 use serrate::kernels::select::common_type;
 
-use crate::cases;
 use crate::common::torture::{
-    Node, Random, Spec, assert_alike, encode, meaning, one_of, plain, random, torture, tree,
+    Node, Random, Spec, assert_alike, build_plain, decode_ragged, draw_torture, draw_tree,
+    encode_nodes, one_of, seed_random,
 };
-use crate::support::{ints, row};
+use crate::configure_cases;
+use crate::support::{make_ints, make_row};
 
 const ALL: [Op; 13] = [
     Op::Add,
@@ -37,7 +38,7 @@ const ALL: [Op; 13] = [
     Op::Or,
 ];
 
-fn compute(op: Op, a: &Node, b: &Node) -> Node {
+fn compute_leaf(op: Op, a: &Node, b: &Node) -> Node {
     if op.is_logical() {
         let truth = |n: &Node| match n {
             Node::Null => None,
@@ -89,25 +90,25 @@ fn compute(op: Op, a: &Node, b: &Node) -> Node {
 }
 
 /// Applies `op` to the lists of `a` and of `b`, which has at most as many levels.
-fn both(op: Op, a: &Node, b: &Node, levels: usize, fewer: usize) -> Node {
+fn combine_nodes(op: Op, a: &Node, b: &Node, levels: usize, fewer: usize) -> Node {
     if levels == 0 {
-        return compute(op, a, b);
+        return compute_leaf(op, a, b);
     }
     if a.is_null() || (fewer > 0 && b.is_null()) {
         return Node::Null;
     }
     Node::List(if fewer == 0 {
-        a.children().iter().map(|c| both(op, c, b, levels - 1, 0)).collect()
+        a.children().iter().map(|c| combine_nodes(op, c, b, levels - 1, 0)).collect()
     } else {
         let pairs = a.children().iter().zip(b.children());
-        pairs.map(|(x, y)| both(op, x, y, levels - 1, fewer - 1)).collect()
+        pairs.map(|(x, y)| combine_nodes(op, x, y, levels - 1, fewer - 1)).collect()
     })
 }
 
 /// Draws another array with `levels` of the levels of a row.
-fn like(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
+fn draw_like_row(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
     if levels == 0 {
-        return match tree(spec, &[], rng) {
+        return match draw_tree(spec, &[], rng) {
             Node::Int(0) => Node::Int(1),
             n => n,
         };
@@ -115,13 +116,17 @@ fn like(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
     match row {
         _ if rng.random_range(0..12) == 0 => Node::Null,
         Node::Null => Node::List(
-            (0..rng.random_range(0..3)).map(|_| like(&Node::Null, levels - 1, spec, rng)).collect(),
+            (0..rng.random_range(0..3))
+                .map(|_| draw_like_row(&Node::Null, levels - 1, spec, rng))
+                .collect(),
         ),
-        row => Node::List(row.children().iter().map(|c| like(c, levels - 1, spec, rng)).collect()),
+        row => Node::List(
+            row.children().iter().map(|c| draw_like_row(c, levels - 1, spec, rng)).collect(),
+        ),
     }
 }
 
-fn scalar(value: &Node, leaf: &DataType) -> ArrayRef {
+fn make_scalar(value: &Node, leaf: &DataType) -> ArrayRef {
     match value {
         Node::Int(i) => Arc::new(Int64Array::from(vec![*i])),
         Node::Float(f) => Arc::new(Float64Array::from(vec![*f])),
@@ -169,33 +174,37 @@ fn repeated_rows(
     lengths.iter().map(|row| list(row, ones, levels, rng)).collect()
 }
 
-fn together(a: &Node, b: &Node, left: usize, right: usize) -> Node {
+fn combine_rows(a: &Node, b: &Node, left: usize, right: usize) -> Node {
     match (left, right) {
         (0, 0) => match (a, b) {
             (Node::Int(a), Node::Int(b)) => Node::Int(a - b),
             _ => Node::Null,
         },
         (0, _) if b.is_null() => Node::Null,
-        (0, _) => Node::List(b.children().iter().map(|b| together(a, b, 0, right - 1)).collect()),
+        (0, _) => {
+            Node::List(b.children().iter().map(|b| combine_rows(a, b, 0, right - 1)).collect())
+        }
         (_, 0) if a.is_null() => Node::Null,
-        (_, 0) => Node::List(a.children().iter().map(|a| together(a, b, left - 1, 0)).collect()),
+        (_, 0) => {
+            Node::List(a.children().iter().map(|a| combine_rows(a, b, left - 1, 0)).collect())
+        }
         _ if a.is_null() || b.is_null() => Node::Null,
         _ => {
             let (x, y) = (a.children(), b.children());
             let n = if x.len() == 1 { y.len() } else { x.len() };
             let of = |v: &[Node], i: usize| v[if v.len() == 1 { 0 } else { i }].clone();
-            let pair = |i| together(&of(x, i), &of(y, i), left - 1, right - 1);
+            let pair = |i| combine_rows(&of(x, i), &of(y, i), left - 1, right - 1);
             Node::List((0..n).map(pair).collect())
         }
     }
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(configure_cases(300))]
 
     #[test]
     fn arrays_and_scalars(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let op = *one_of(&ALL, &mut rng);
         let types: &[DataType] = if op.is_logical() {
             &[DataType::Boolean]
@@ -207,57 +216,57 @@ proptest! {
         let mut spec = Spec::new(levels, one_of(types, &mut rng).clone());
         spec.odd_floats = true;
         let leaf = spec.leaf.clone();
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let a = case.ragged();
 
         let fewer = rng.random_range(0..=levels);
         let others: Vec<Node> =
-            case.rows.iter().map(|r| like(r, fewer, &spec, &mut rng)).collect();
-        let b = plain(fewer, &leaf, &others);
+            case.rows.iter().map(|r| draw_like_row(r, fewer, &spec, &mut rng)).collect();
+        let b = build_plain(fewer, &leaf, &others);
         let found = binary(op, Operand::Array(&a), Operand::Array(&b)).unwrap();
         let expected: Vec<Node> = case.rows.iter().zip(&others)
-            .map(|(x, y)| both(op, x, y, levels, fewer)).collect();
-        assert_alike(&meaning(&found), &expected);
+            .map(|(x, y)| combine_nodes(op, x, y, levels, fewer)).collect();
+        assert_alike(&decode_ragged(&found), &expected);
         let types = Types::new(op, OperandType::Leaves(&leaf), OperandType::Leaves(&leaf)).unwrap();
         prop_assert_eq!(found.leaf_type(), types.output());
 
-        let value = like(&Node::Null, 0, &spec, &mut rng);
-        let one = scalar(&value, &leaf);
+        let value = draw_like_row(&Node::Null, 0, &spec, &mut rng);
+        let one = make_scalar(&value, &leaf);
         let found = binary(op, Operand::Array(&a), Operand::Scalar(&one)).unwrap();
         let expected: Vec<Node> =
-            case.rows.iter().map(|r| both(op, r, &value, levels, 0)).collect();
-        assert_alike(&meaning(&found), &expected);
+            case.rows.iter().map(|r| combine_nodes(op, r, &value, levels, 0)).collect();
+        assert_alike(&decode_ragged(&found), &expected);
         shares_lists(&found, &a);
         if !matches!(op, Op::Div | Op::Rem) || !leaf.is_integer() {
             let found = binary(op, Operand::Scalar(&one), Operand::Array(&a)).unwrap();
             let expected: Vec<Node> = case.rows.iter()
-                .map(|r| r.map_at(levels, &mut |x| compute(op, &value, x))).collect();
-            assert_alike(&meaning(&found), &expected);
+                .map(|r| r.map_at(levels, &mut |x| compute_leaf(op, &value, x))).collect();
+            assert_alike(&decode_ragged(&found), &expected);
         }
     }
 
     #[test]
     fn negatives(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
-        let case = torture(&Spec::new(levels, DataType::Int8), &mut rng);
+        let mut rng = seed_random(seed);
+        let case = draw_torture(&Spec::new(levels, DataType::Int8), &mut rng);
         let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels, &mut |l| match l {
             Node::Int(i) => Node::Int(-i),
             _ => Node::Null,
         })).collect();
-        assert_alike(&meaning(&neg(&case.ragged()).unwrap()), &expected);
-        let case = torture(&Spec::new(levels, DataType::Boolean), &mut rng);
+        assert_alike(&decode_ragged(&neg(&case.ragged()).unwrap()), &expected);
+        let case = draw_torture(&Spec::new(levels, DataType::Boolean), &mut rng);
         let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels, &mut |l| match l {
             Node::Bool(b) => Node::Bool(!b),
             _ => Node::Null,
         })).collect();
-        assert_alike(&meaning(&not(&case.ragged()).unwrap()), &expected);
+        assert_alike(&decode_ragged(&not(&case.ragged()).unwrap()), &expected);
     }
 
     #[test]
     fn lists_of_other_lengths_are_refused(seed: u64) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let spec = Spec { null_lists: false, rows: 6, ..Spec::new(2, DataType::Int32) };
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let Some(row) = case.rows.iter().position(|r| !r.leaves_below(2).is_empty()) else {
             return Ok(());
         };
@@ -270,7 +279,8 @@ proptest! {
         leaves.push(Node::Int(0));
         let list: usize = case.rows[..row].iter().map(|r| r.children().len()).sum::<usize>() + at;
         let kinds = [serrate::array::ListKind::LargeList, serrate::array::ListKind::List];
-        let b = RaggedArray::try_from_arrow(&encode(&spec, &kinds, &other, &mut rng)).unwrap();
+        let b =
+            RaggedArray::try_from_arrow(&encode_nodes(&spec, &kinds, &other, &mut rng)).unwrap();
         let e = binary(Op::Add, Operand::Array(&case.ragged()), Operand::Array(&b)).unwrap_err();
         let expected = format!(
             "list {list} of axis 2 (row {row}) has {before} element(s) on the left and {} on the right",
@@ -281,23 +291,23 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn axes_of_size_one_are_repeated(seed: u64, left in 0usize..4, right in 0usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let lengths: Vec<Vec<usize>> = (0..rng.random_range(0..5))
             .map(|_| (0..3).map(|_| rng.random_range(0..4)).collect()).collect();
         let mut ones = || -> Vec<bool> { (0..3).map(|_| rng.random_range(0..3) == 0).collect() };
         let (one_left, one_right) = (ones(), ones());
         let a = repeated_rows(&lengths, &one_left, left, &mut rng);
         let b = repeated_rows(&lengths, &one_right, right, &mut rng);
-        let x = plain(left, &DataType::Int64, &a);
-        let y = plain(right, &DataType::Int64, &b);
+        let x = build_plain(left, &DataType::Int64, &a);
+        let y = build_plain(right, &DataType::Int64, &b);
         let found = binary(Op::Sub, Operand::Array(&x), Operand::Array(&y)).unwrap();
         let expected: Vec<Node> =
-            a.iter().zip(&b).map(|(a, b)| together(a, b, left, right)).collect();
-        assert_alike(&meaning(&found), &expected);
+            a.iter().zip(&b).map(|(a, b)| combine_rows(a, b, left, right)).collect();
+        assert_alike(&decode_ragged(&found), &expected);
     }
 }
 
@@ -354,7 +364,7 @@ fn literals_take_the_type_of_the_leaves_or_widen_as_numpy_does() {
 
 #[test]
 fn integers_do_not_wrap() {
-    let a = row(Arc::new(UInt8Array::from(vec![Some(200), None])));
+    let a = make_row(Arc::new(UInt8Array::from(vec![Some(200), None])));
     let sixty: ArrayRef = Arc::new(Int64Array::from(vec![60]));
     let e = binary(Op::Add, Operand::Array(&a), Operand::Scalar(&sixty)).unwrap_err().to_string();
     assert!(e.contains("cast the values to a wider type first"), "{e}");
@@ -362,7 +372,7 @@ fn integers_do_not_wrap() {
     let e = binary(Op::Div, Operand::Array(&a), Operand::Scalar(&zero)).unwrap_err().to_string();
     assert!(e.contains("division by an integer zero"), "{e}");
     assert!(neg(&a).unwrap_err().to_string().contains("cast unsigned integers"));
-    let smallest = row(Arc::new(Int8Array::from(vec![-128])));
+    let smallest = make_row(Arc::new(Int8Array::from(vec![-128])));
     assert!(neg(&smallest).unwrap_err().to_string().contains("wider type"));
 }
 
@@ -370,16 +380,16 @@ fn integers_do_not_wrap() {
 fn texts_dictionaries_and_times_compare() {
     let text: ArrayRef = Arc::new(StringArray::from(vec!["b"]));
     let truth = |a: &RaggedArray, op, with: &ArrayRef| {
-        meaning(&binary(op, Operand::Array(a), Operand::Scalar(with)).unwrap())
+        decode_ragged(&binary(op, Operand::Array(a), Operand::Scalar(with)).unwrap())
     };
     let expected = [Node::List(vec![Node::Bool(false), Node::Bool(true), Node::Null])];
-    let words = row(Arc::new(StringArray::from(vec![Some("a"), Some("c"), None])));
+    let words = make_row(Arc::new(StringArray::from(vec![Some("a"), Some("c"), None])));
     assert_eq!(truth(&words, Op::Gt, &text), expected);
     let keys: DictionaryArray<Int8Type> = vec![Some("a"), Some("c"), None].into_iter().collect();
-    assert_eq!(truth(&row(Arc::new(keys)), Op::Gt, &text), expected);
+    assert_eq!(truth(&make_row(Arc::new(keys)), Op::Gt, &text), expected);
 
     let times = TimestampMicrosecondArray::from(vec![Some(0), Some(86_400_000_001), None]);
-    let times = row(Arc::new(times));
+    let times = make_row(Arc::new(times));
     let day: ArrayRef = Arc::new(StringArray::from(vec!["1970-01-02"]));
     assert_eq!(truth(&times, Op::Gt, &day), expected);
     let date: ArrayRef = Arc::new(arrow::array::Date32Array::from(vec![1]));
@@ -403,10 +413,10 @@ fn texts_dictionaries_and_times_compare() {
 
 #[test]
 fn nan_compares_as_in_sql() {
-    let a = row(Arc::new(Float32Array::from(vec![f32::NAN, 1.0])));
+    let a = make_row(Arc::new(Float32Array::from(vec![f32::NAN, 1.0])));
     let nan: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN]));
     let equal = binary(Op::Eq, Operand::Array(&a), Operand::Scalar(&nan)).unwrap();
-    assert_eq!(meaning(&equal), [Node::List(vec![Node::Bool(true), Node::Bool(false)])]);
+    assert_eq!(decode_ragged(&equal), [Node::List(vec![Node::Bool(true), Node::Bool(false)])]);
 }
 
 #[test]
@@ -425,26 +435,26 @@ fn floats_are_changed_in_place_only_where_nothing_shares_them() {
         let own = made();
         let before = place(&own);
         let found = binary_owned(op, own, Operand::Scalar(&two)).unwrap();
-        assert_alike(&meaning(&found), &meaning(&expected));
+        assert_alike(&decode_ragged(&found), &decode_ragged(&expected));
         if matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div) {
             assert_eq!(place(&found), before, "{op:?}");
         }
         // Shared leaves, and leaves that are a slice.
         let whole = made();
         let found = binary_owned(op, whole.clone(), Operand::Scalar(&two)).unwrap();
-        assert_alike(&meaning(&found), &meaning(&expected));
-        assert_alike(&meaning(&whole), &meaning(&made()));
+        assert_alike(&decode_ragged(&found), &decode_ragged(&expected));
+        assert_alike(&decode_ragged(&whole), &decode_ragged(&made()));
         let found = binary_owned(op, whole.slice(1, 1).unwrap(), Operand::Scalar(&two)).unwrap();
-        assert_alike(&meaning(&found), &meaning(&expected.slice(1, 1).unwrap()));
-        assert_alike(&meaning(&whole), &meaning(&made()));
+        assert_alike(&decode_ragged(&found), &decode_ragged(&expected.slice(1, 1).unwrap()));
+        assert_alike(&decode_ragged(&whole), &decode_ragged(&made()));
         // A null scalar, and an array on the other side.
         let null = arrow::array::new_null_array(&DataType::Float32, 1);
         let expected = binary(op, Operand::Array(&made()), Operand::Scalar(&null)).unwrap();
         let found = binary_owned(op, made(), Operand::Scalar(&null)).unwrap();
-        assert_alike(&meaning(&found), &meaning(&expected));
+        assert_alike(&decode_ragged(&found), &decode_ragged(&expected));
         let expected = binary(op, Operand::Array(&made()), Operand::Array(&whole)).unwrap();
         let found = binary_owned(op, made(), Operand::Array(&whole)).unwrap();
-        assert_alike(&meaning(&found), &meaning(&expected));
+        assert_alike(&decode_ragged(&found), &decode_ragged(&expected));
     }
     // The result has another type than the operands.
     let wide: ArrayRef = Arc::new(Float64Array::from(vec![1e300]));
@@ -454,7 +464,7 @@ fn floats_are_changed_in_place_only_where_nothing_shares_them() {
 
 #[test]
 fn arithmetic_of_floats_from_either_side() {
-    let a = row(Arc::new(Float64Array::from(vec![Some(1.0), None, Some(4.0)])));
+    let a = make_row(Arc::new(Float64Array::from(vec![Some(1.0), None, Some(4.0)])));
     let one: ArrayRef = Arc::new(Float64Array::from(vec![2.0]));
     for (op, right, left, both) in [
         (Op::Add, [3.0, 6.0], [3.0, 6.0], [2.0, 8.0]),
@@ -465,11 +475,11 @@ fn arithmetic_of_floats_from_either_side() {
         let list =
             |v: [f64; 2]| [Node::List(vec![Node::Float(v[0]), Node::Null, Node::Float(v[1])])];
         let found = binary(op, Operand::Array(&a), Operand::Scalar(&one)).unwrap();
-        assert_eq!(meaning(&found), list(right), "{op:?}");
+        assert_eq!(decode_ragged(&found), list(right), "{op:?}");
         let found = binary(op, Operand::Scalar(&one), Operand::Array(&a)).unwrap();
-        assert_eq!(meaning(&found), list(left), "{op:?}");
+        assert_eq!(decode_ragged(&found), list(left), "{op:?}");
         let found = binary(op, Operand::Array(&a), Operand::Array(&a)).unwrap();
-        assert_eq!(meaning(&found), list(both), "{op:?}");
+        assert_eq!(decode_ragged(&found), list(both), "{op:?}");
     }
 }
 
@@ -477,57 +487,64 @@ fn arithmetic_of_floats_from_either_side() {
 fn lists_that_are_shared_stay_shared_through_an_outer_axis_of_one() {
     // [[1, 2], [3]] on both sides: only the side with an axis of size 1 is repeated.
     let axes = vec![Offsets::from_lengths([2, 1]).unwrap().into()];
-    let a = RaggedArray::try_new(2, axes, ints(&[1, 2, 3])).unwrap();
+    let a = RaggedArray::try_new(2, axes, make_ints(&[1, 2, 3])).unwrap();
     let one = vec![Layout::Uniform { size: 1, lists: 2 }.into()];
-    let b = RaggedArray::try_new(2, one, ints(&[10, 20])).unwrap();
+    let b = RaggedArray::try_new(2, one, make_ints(&[10, 20])).unwrap();
     for (x, y) in [(&a, &b), (&b, &a)] {
         let sum = binary(Op::Add, Operand::Array(x), Operand::Array(y)).unwrap();
-        assert_eq!(sum.leaves().as_ref(), ints(&[11, 12, 23]).as_ref());
+        assert_eq!(sum.leaves().as_ref(), make_ints(&[11, 12, 23]).as_ref());
         shares_lists(&sum, &a);
     }
     // Each list of one element is repeated, independently of its neighbours.
     let axes = vec![Offsets::from_lengths([1, 2]).unwrap().into()];
-    let c = RaggedArray::try_new(2, axes, ints(&[1, 2, 3])).unwrap();
+    let c = RaggedArray::try_new(2, axes, make_ints(&[1, 2, 3])).unwrap();
     let sum = binary(Op::Add, Operand::Array(&a), Operand::Array(&c)).unwrap();
-    assert_eq!(sum.leaves().as_ref(), ints(&[2, 3, 5, 6]).as_ref());
+    assert_eq!(sum.leaves().as_ref(), make_ints(&[2, 3, 5, 6]).as_ref());
     assert_eq!(sum.lengths(1).unwrap(), [2, 2]);
     let axes = vec![Offsets::from_lengths([3, 1]).unwrap().into()];
-    let d = RaggedArray::try_new(2, axes, ints(&[1, 2, 3, 4])).unwrap();
+    let d = RaggedArray::try_new(2, axes, make_ints(&[1, 2, 3, 4])).unwrap();
     let e = binary(Op::Add, Operand::Array(&a), Operand::Array(&d)).unwrap_err().to_string();
     assert!(e.contains("list 0 of axis 1 (row 0) has 2 element(s) on the left and 3"), "{e}");
 }
 
 #[test]
 fn powers_and_choices() {
-    let a = row(ints(&[2, -3, 0, -1]));
+    let a = make_row(make_ints(&[2, -3, 0, -1]));
     let of = |op, x: &RaggedArray, y: &ArrayRef| binary(op, Operand::Array(x), Operand::Scalar(y));
-    assert_eq!(of(Op::Pow, &a, &ints(&[3])).unwrap(), row(ints(&[8, -27, 0, -1])));
+    assert_eq!(of(Op::Pow, &a, &make_ints(&[3])).unwrap(), make_row(make_ints(&[8, -27, 0, -1])));
     assert_eq!(
-        of(Op::Pow, &row(ints(&[1, 0, -1])), &ints(&[i64::MAX])).unwrap(),
-        row(ints(&[1, 0, -1]))
+        of(Op::Pow, &make_row(make_ints(&[1, 0, -1])), &make_ints(&[i64::MAX])).unwrap(),
+        make_row(make_ints(&[1, 0, -1]))
     );
     // The greatest unsigned integer is not -1.
-    let greatest = row(Arc::new(UInt64Array::from(vec![u64::MAX])));
+    let greatest = make_row(Arc::new(UInt64Array::from(vec![u64::MAX])));
     let huge: ArrayRef = Arc::new(UInt64Array::from(vec![1u64 << 33]));
     let e = of(Op::Pow, &greatest, &huge).unwrap_err().to_string();
     assert!(e.contains("does not fit the integer type"), "{e}");
-    let e = of(Op::Pow, &a, &ints(&[-1])).unwrap_err().to_string();
+    let e = of(Op::Pow, &a, &make_ints(&[-1])).unwrap_err().to_string();
     assert!(e.contains("negative power"), "{e}");
-    assert!(of(Op::Pow, &a, &ints(&[64])).unwrap_err().to_string().contains("wider"));
+    assert!(of(Op::Pow, &a, &make_ints(&[64])).unwrap_err().to_string().contains("wider"));
     let half: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
-    let roots = of(Op::Pow, &row(ints(&[4, 9])), &half).unwrap();
-    assert_eq!(roots, row(Arc::new(Float64Array::from(vec![2.0, 3.0]))));
-    assert_eq!(of(Op::Minimum, &a, &ints(&[-1])).unwrap(), row(ints(&[-1, -3, -1, -1])));
-    assert_eq!(of(Op::Maximum, &a, &ints(&[-1])).unwrap(), row(ints(&[2, -1, 0, -1])));
+    let roots = of(Op::Pow, &make_row(make_ints(&[4, 9])), &half).unwrap();
+    assert_eq!(roots, make_row(Arc::new(Float64Array::from(vec![2.0, 3.0]))));
+    assert_eq!(
+        of(Op::Minimum, &a, &make_ints(&[-1])).unwrap(),
+        make_row(make_ints(&[-1, -3, -1, -1]))
+    );
+    assert_eq!(
+        of(Op::Maximum, &a, &make_ints(&[-1])).unwrap(),
+        make_row(make_ints(&[2, -1, 0, -1]))
+    );
     let null = arrow::array::new_null_array(&DataType::Int64, 1);
     assert_eq!(of(Op::Maximum, &a, &null).unwrap().leaves().null_count(), 4);
     assert_eq!(of(Op::Pow, &a, &null).unwrap().leaves().null_count(), 4);
-    let floats = row(Arc::new(Float32Array::from(vec![Some(f32::NAN), Some(2.0), None])));
-    let least = of(Op::Minimum, &floats, &ints(&[1])).unwrap();
+    let floats = make_row(Arc::new(Float32Array::from(vec![Some(f32::NAN), Some(2.0), None])));
+    let least = of(Op::Minimum, &floats, &make_ints(&[1])).unwrap();
     let least = least.leaves().as_primitive::<Float32Type>();
     assert!(least.value(0).is_nan() && least.value(1) == 1.0 && least.is_null(2));
     let words: ArrayRef = Arc::new(arrow::array::StringArray::from(vec!["b"]));
-    let texts = row(Arc::new(arrow::array::StringArray::from(vec![Some("a"), None, Some("c")])));
+    let texts =
+        make_row(Arc::new(arrow::array::StringArray::from(vec![Some("a"), None, Some("c")])));
     let first = of(Op::Minimum, &texts, &words).unwrap();
     let expected = arrow::array::StringArray::from(vec![Some("a"), None, Some("b")]);
     assert_eq!(first.leaves().as_ref(), &expected as &dyn Array);
@@ -538,8 +555,11 @@ fn powers_and_choices() {
     );
     assert!(e.is_err());
     assert_eq!(
-        common_type(OperandType::Leaves(&DataType::UInt8), OperandType::Literal(&ints(&[300])))
-            .unwrap(),
+        common_type(
+            OperandType::Leaves(&DataType::UInt8),
+            OperandType::Literal(&make_ints(&[300]))
+        )
+        .unwrap(),
         DataType::UInt16
     );
     let e = common_type(OperandType::Leaves(&DataType::Utf8), OperandType::Leaves(&DataType::Int8));

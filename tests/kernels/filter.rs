@@ -10,10 +10,10 @@ use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::filter::{compress, filter};
 use serrate::kernels::reshape::flatten_all;
 
-use crate::cases;
 use crate::common::torture::{
-    Node, Random, Spec, assert_alike, meaning, one_of, plain, random, torture,
+    Node, Random, Spec, assert_alike, build_plain, decode_ragged, draw_torture, one_of, seed_random,
 };
+use crate::configure_cases;
 use crate::support::{any_leaf, draw_mask};
 
 /// Draws a mask with `levels` of the levels of `row`, sometimes null where the row is not.
@@ -36,7 +36,7 @@ fn mask_of(row: &Node, levels: usize, rng: &mut Random) -> Node {
     }
 }
 
-fn kept(row: &Node, mask: &Node, levels: usize) -> Node {
+fn keep_elements(row: &Node, mask: &Node, levels: usize) -> Node {
     if row.is_null() {
         return Node::Null;
     }
@@ -47,43 +47,43 @@ fn kept(row: &Node, mask: &Node, levels: usize) -> Node {
     Node::List(if levels == 1 {
         pairs.filter(|(_, m)| **m == Node::Bool(true)).map(|(c, _)| c.clone()).collect()
     } else {
-        pairs.map(|(c, m)| kept(c, m, levels - 1)).collect()
+        pairs.map(|(c, m)| keep_elements(c, m, levels - 1)).collect()
     })
 }
 
 proptest! {
-    #![proptest_config(cases(250))]
+    #![proptest_config(configure_cases(250))]
 
     #[test]
     fn masks_on_every_axis(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
-        let case = torture(&Spec::new(levels, any_leaf(&mut rng)), &mut rng);
+        let mut rng = seed_random(seed);
+        let case = draw_torture(&Spec::new(levels, any_leaf(&mut rng)), &mut rng);
         let axis = rng.random_range(1..=levels);
         let masks: Vec<Node> = case.rows.iter().map(|r| mask_of(r, axis, &mut rng)).collect();
-        let mask = plain(axis, &DataType::Boolean, &masks);
+        let mask = build_plain(axis, &DataType::Boolean, &masks);
         let found = filter(&case.ragged(), &mask).unwrap();
         let expected: Vec<Node> =
-            case.rows.iter().zip(&masks).map(|(r, m)| kept(r, m, axis)).collect();
-        assert_alike(&meaning(&found), &expected);
+            case.rows.iter().zip(&masks).map(|(r, m)| keep_elements(r, m, axis)).collect();
+        assert_alike(&decode_ragged(&found), &expected);
     }
 }
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(configure_cases(150))]
 
     #[test]
     fn compressing_is_filtering_and_flattening(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let types = [DataType::UInt16, DataType::Float32, DataType::Utf8, DataType::Boolean];
         let leaf = one_of(&types, &mut rng).clone();
-        let case = torture(&Spec { longest: 40, ..Spec::new(levels, leaf) }, &mut rng);
+        let case = draw_torture(&Spec { longest: 40, ..Spec::new(levels, leaf) }, &mut rng);
         let a = case.ragged();
         let mask = draw_mask(&case.rows, rng.random_range(1..=levels), &mut rng);
         let found = compress(&a, &mask).unwrap();
         let expected = flatten_all(&filter(&a, &mask).unwrap()).unwrap();
         prop_assert_eq!(found.axes().len(), 1);
         prop_assert_eq!(found.leaf_type(), a.leaf_type());
-        assert_alike(&meaning(&found), &meaning(&expected));
+        assert_alike(&decode_ragged(&found), &decode_ragged(&expected));
     }
 }
 

@@ -12,13 +12,14 @@ use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::group::{group, group_keys, group_on};
 use serrate::kernels::reduce::sum;
 
-use crate::cases;
 use crate::common::torture::{
-    Node, Random, Spec, assert_alike, decode, meaning, one_of, plain, random, torture, tree,
+    Node, Random, Spec, assert_alike, build_plain, decode_ragged, decode_rows, draw_torture,
+    draw_tree, one_of, seed_random,
 };
+use crate::configure_cases;
 
 /// Orders numbers before NaN before null.
-fn compare(a: &Node, b: &Node) -> Ordering {
+fn compare_nodes(a: &Node, b: &Node) -> Ordering {
     match (a, b) {
         (Node::Null, _) | (_, Node::Null) => a.is_null().cmp(&b.is_null()),
         (Node::Text(a), Node::Text(b)) => a.cmp(b),
@@ -30,26 +31,26 @@ fn compare(a: &Node, b: &Node) -> Ordering {
 }
 
 /// The different keys of a list in order, null last.
-fn different(keys: &[Node]) -> Vec<Node> {
+fn list_different(keys: &[Node]) -> Vec<Node> {
     let mut out = keys.to_vec();
-    out.sort_by(compare);
-    out.dedup_by(|a, b| compare(a, b).is_eq());
+    out.sort_by(compare_nodes);
+    out.dedup_by(|a, b| compare_nodes(a, b).is_eq());
     out
 }
 
-fn members(elements: &[Node], keys: &[Node], key: &Node) -> Node {
-    let own = elements.iter().zip(keys).filter(|(_, k)| compare(k, key).is_eq());
+fn list_members(elements: &[Node], keys: &[Node], key: &Node) -> Node {
+    let own = elements.iter().zip(keys).filter(|(_, k)| compare_nodes(k, key).is_eq());
     Node::List(own.map(|(e, _)| e.clone()).collect())
 }
 
-fn grouped(row: &Node, keys: &Node, levels: usize) -> Node {
+fn group_row(row: &Node, keys: &Node, levels: usize) -> Node {
     if row.is_null() || keys.is_null() {
         return Node::Null;
     }
     let (row, keys) = (row.children(), keys.children());
     Node::List(match levels {
-        1 => different(keys).iter().map(|key| members(row, keys, key)).collect(),
-        n => row.iter().zip(keys).map(|(r, k)| grouped(r, k, n - 1)).collect(),
+        1 => list_different(keys).iter().map(|key| list_members(row, keys, key)).collect(),
+        n => row.iter().zip(keys).map(|(r, k)| group_row(r, k, n - 1)).collect(),
     })
 }
 
@@ -60,7 +61,7 @@ fn grouped_on(row: &Node, keys: &Node, wanted: &Node, levels: usize, own: usize)
     }
     let (row, keys) = (row.children(), keys.children());
     Node::List(match levels {
-        1 => wanted.children().iter().map(|key| members(row, keys, key)).collect(),
+        1 => wanted.children().iter().map(|key| list_members(row, keys, key)).collect(),
         n => row
             .iter()
             .zip(keys)
@@ -76,7 +77,7 @@ fn grouped_on(row: &Node, keys: &Node, wanted: &Node, levels: usize, own: usize)
 /// Draws keys for the elements of axis `levels` of a row; null lists stay null.
 fn keys_of(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
     match (levels, row) {
-        (0, _) => tree(spec, &[], rng),
+        (0, _) => draw_tree(spec, &[], rng),
         (_, Node::Null) => Node::Null,
         (n, row) => {
             Node::List(row.children().iter().map(|c| keys_of(c, n - 1, spec, rng)).collect())
@@ -88,7 +89,9 @@ fn keys_of(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
 fn wanted_of(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
     match (levels, row) {
         (1, _) if rng.random_range(0..8) == 0 => Node::Null,
-        (1, _) => Node::List((0..rng.random_range(0..4)).map(|_| tree(spec, &[], rng)).collect()),
+        (1, _) => {
+            Node::List((0..rng.random_range(0..4)).map(|_| draw_tree(spec, &[], rng)).collect())
+        }
         (_, Node::Null) => Node::Null,
         (n, row) => {
             Node::List(row.children().iter().map(|c| wanted_of(c, n - 1, spec, rng)).collect())
@@ -107,11 +110,11 @@ const KEYS: [DataType; 7] = [
 ];
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(configure_cases(200))]
 
     #[test]
     fn keys_are_the_different_values_in_order(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = one_of(&KEYS, &mut rng).clone();
         let mut spec = Spec::new(levels, leaf.clone());
         // Few and many different keys, in short and long lists.
@@ -119,14 +122,14 @@ proptest! {
         spec.longest = if levels == 1 { 40 } else { 5 };
         spec.odd_floats = true;
         spec.null_leaves = seed % 3 != 0;
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let list = &mut |l: &Node| match l {
             Node::Null => Node::Null,
-            l => Node::List(different(l.children())),
+            l => Node::List(list_different(l.children())),
         };
         let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels - 1, list)).collect();
         let found = group_keys(&case.ragged()).unwrap();
-        assert_alike(&meaning(&found), &expected);
+        assert_alike(&decode_ragged(&found), &expected);
         if leaf == DataType::Utf8 {
             let tagged = DataType::Dictionary(Box::new(DataType::Int32), Box::new(leaf));
             let plain = case.ragged();
@@ -134,16 +137,16 @@ proptest! {
                 let keys = plain.with_leaves(cast(plain.leaves(), &other).unwrap()).unwrap();
                 let found = group_keys(&keys).unwrap();
                 let texts = cast(found.leaves(), &DataType::Utf8).unwrap();
-                assert_alike(&meaning(&found.with_leaves(texts).unwrap()), &expected);
+                assert_alike(&decode_ragged(&found.with_leaves(texts).unwrap()), &expected);
             }
         }
     }
 
     #[test]
     fn elements_of_any_axis_by_sibling_keys(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int16, DataType::Utf8, DataType::Float64], &mut rng).clone();
-        let case = torture(&Spec::new(levels, leaf), &mut rng);
+        let case = draw_torture(&Spec::new(levels, leaf), &mut rng);
         let axis = rng.random_range(1..=levels);
         let key = one_of(&KEYS, &mut rng).clone();
         let spec = Spec { reach: 2, odd_floats: true, ..Spec::new(0, key.clone()) };
@@ -153,24 +156,24 @@ proptest! {
         if let Some(row) = keys.first_mut().filter(|_| seed % 5 == 0) {
             *row = Node::Null;
         }
-        let by = plain(axis, &key, &keys);
+        let by = build_plain(axis, &key, &keys);
         let found = group(&case.ragged(), &by).unwrap();
         let expected: Vec<Node> =
-            case.rows.iter().zip(&keys).map(|(r, k)| grouped(r, k, axis)).collect();
-        assert_alike(&meaning(&found), &expected);
+            case.rows.iter().zip(&keys).map(|(r, k)| group_row(r, k, axis)).collect();
+        assert_alike(&decode_ragged(&found), &expected);
 
         let own = rng.random_range(1..=axis);
         let wanted: Vec<Node> =
             case.rows.iter().map(|r| wanted_of(r, own, &spec, &mut rng)).collect();
-        let groups = plain(own, &key, &wanted);
+        let groups = build_plain(own, &key, &wanted);
         let found = group_on(&case.ragged(), &by, &groups).unwrap();
         let expected: Vec<Node> = case.rows.iter().zip(keys.iter().zip(&wanted))
             .map(|(r, (k, w))| grouped_on(r, k, w, axis, own)).collect();
-        assert_alike(&meaning(&found), &expected);
+        assert_alike(&decode_ragged(&found), &expected);
     }
 }
 
-fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
+fn make_rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
     let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
     RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
 }
@@ -182,17 +185,17 @@ fn structs_group_by_all_their_fields() {
     let a = StringArray::from(vec![Some("x"), None, Some("x"), Some("w"), None]);
     let b = Int64Array::from(vec![2, 1, 2, 9, 1]);
     let structs = StructArray::new(fields, vec![Arc::new(a), Arc::new(b)], None);
-    let keys = rows(&[5], Arc::new(structs));
-    let values = rows(&[5], Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5])));
+    let keys = make_rows(&[5], Arc::new(structs));
+    let values = make_rows(&[5], Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5])));
     let sums = sum(&group(&values, &keys).unwrap(), Some(-1)).unwrap();
-    assert_eq!(decode(sums.leaves()), [4, 4, 7].map(Node::Int));
+    assert_eq!(decode_rows(sums.leaves()), [4, 4, 7].map(Node::Int));
     assert_eq!(group_keys(&keys).unwrap().lengths(1).unwrap(), [3]);
 }
 
 #[test]
 fn nan_of_either_sign_is_one_key_and_so_are_zeros() {
     let odd = vec![f32::NAN, -0.0, -f32::NAN, 0.0, -1.0];
-    let keys = rows(&[5], Arc::new(Float32Array::from(odd)));
+    let keys = make_rows(&[5], Arc::new(Float32Array::from(odd)));
     let found = group_keys(&keys).unwrap();
     let bits: Vec<u32> = cast(found.leaves(), &DataType::Float32)
         .map(|a| {
@@ -206,13 +209,13 @@ fn nan_of_either_sign_is_one_key_and_so_are_zeros() {
 
 #[test]
 fn what_cannot_be_grouped_is_refused() {
-    let a = rows(&[2, 1], Arc::new(Int64Array::from(vec![1, 2, 3])));
+    let a = make_rows(&[2, 1], Arc::new(Int64Array::from(vec![1, 2, 3])));
     let flat = RaggedArray::try_new(2, vec![], Arc::new(Int64Array::from(vec![1, 2]))).unwrap();
     assert!(group_keys(&flat).unwrap_err().to_string().contains("no lists"));
     assert!(group(&a, &flat).unwrap_err().to_string().contains("at least one"));
-    let other = rows(&[1, 2], Arc::new(Int64Array::from(vec![1, 2, 3])));
+    let other = make_rows(&[1, 2], Arc::new(Int64Array::from(vec![1, 2, 3])));
     let e = group(&a, &other).unwrap_err().to_string();
     assert!(e.contains("2 element(s) on the left and 1 on the right"), "{e}");
-    let texts = rows(&[1, 1], Arc::new(StringArray::from(vec!["a", "b"])));
+    let texts = make_rows(&[1, 1], Arc::new(StringArray::from(vec!["a", "b"])));
     assert!(group_on(&a, &a, &texts).is_err());
 }

@@ -10,16 +10,16 @@ use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::histogram::{Histogram, value_counts};
 use serrate::kernels::sort::{Order, sort};
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, meaning, one_of, random, torture};
-use crate::support::dictionary;
+use crate::common::torture::{Node, Spec, decode_ragged, draw_torture, one_of, seed_random};
+use crate::configure_cases;
+use crate::support::dictionary_type;
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(configure_cases(150))]
 
     #[test]
     fn histograms_count_what_is_there(seed: u64, parts in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let types = [
             DataType::Int8, DataType::Int16, DataType::Int32, DataType::UInt8, DataType::UInt16,
             DataType::UInt32, DataType::UInt64, DataType::Float64, DataType::Utf8, DataType::Boolean,
@@ -31,10 +31,10 @@ proptest! {
         let mut one = Histogram::new(&leaf).unwrap();
         let mut other = Histogram::new(&leaf).unwrap();
         for part in 0..parts {
-            let case = torture(&spec, &mut rng);
+            let case = draw_torture(&spec, &mut rng);
             let mut leaves = case.ragged().leaves().clone();
             if leaf == DataType::Utf8 && part % 2 == 0 {
-                leaves = cast(&leaves, &dictionary(DataType::UInt16)).unwrap();
+                leaves = cast(&leaves, &dictionary_type(DataType::UInt16)).unwrap();
             }
             if part == 1 { other.add(&leaves).unwrap() } else { one.add(&leaves).unwrap() }
             all.extend(case.rows.iter().flat_map(|r| r.leaves_below(1)));
@@ -50,7 +50,7 @@ proptest! {
         let (values, counts) = one.counts().unwrap();
         prop_assert_eq!(values.data_type(), &leaf);
         let flat = |values: &ArrayRef| {
-            meaning(&RaggedArray::try_new(values.len(), vec![], values.clone()).unwrap())
+            decode_ragged(&RaggedArray::try_new(values.len(), vec![], values.clone()).unwrap())
         };
         let found: Vec<(Node, u64)> = flat(&values).into_iter().zip(counts.values().iter().copied()).collect();
         prop_assert_eq!(found.len(), expected.len());

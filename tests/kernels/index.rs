@@ -12,10 +12,11 @@ use serrate::index::{Index, parse_index};
 use serrate::kernels::index::{get, head, mask, slice, tail};
 use serrate::kernels::{RowArg, at::at};
 
-use crate::cases;
 use crate::common::torture::{
-    Node, Random, Spec, assert_alike, decode, meaning, one_of, plain, random, torture,
+    Node, Random, Spec, assert_alike, build_plain, decode_ragged, decode_rows, draw_torture,
+    one_of, seed_random,
 };
+use crate::configure_cases;
 
 /// Length, start, stop, step, and the remaining elements.
 type Slice = (usize, Option<i64>, Option<i64>, Option<i64>, &'static [i64]);
@@ -76,15 +77,15 @@ const SLICES: &[Slice] = &[
 fn slices_are_those_of_python() {
     for (n, start, stop, step, expected) in SLICES {
         let row = Node::List((0..*n as i64).map(Node::Int).collect());
-        let a = plain(1, &DataType::Int64, &[row]);
+        let a = build_plain(1, &DataType::Int64, &[row]);
         let found = slice(&a, 1, &(*start).into(), &(*stop).into(), &(*step).into()).unwrap();
         let expected = vec![Node::List(expected.iter().map(|i| Node::Int(*i)).collect())];
-        assert_eq!(meaning(&found), expected, "{n} elements, [{start:?}:{stop:?}:{step:?}]");
+        assert_eq!(decode_ragged(&found), expected, "{n} elements, [{start:?}:{stop:?}:{step:?}]");
     }
 }
 
 /// Slices a list by Python's rules, element by element.
-fn cut(list: &[Node], start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Vec<Node> {
+fn cut_list(list: &[Node], start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Vec<Node> {
     let n = list.len() as i128;
     let step = i128::from(step.unwrap_or(1));
     let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
@@ -102,7 +103,7 @@ fn cut(list: &[Node], start: Option<i64>, stop: Option<i64>, step: Option<i64>) 
     out
 }
 
-fn arg(rows: usize, zero: bool, rng: &mut Random) -> RowArg {
+fn draw_arg(rows: usize, zero: bool, rng: &mut Random) -> RowArg {
     let one = |rng: &mut Random| {
         match rng.random_range(0..10) {
             0 => None,
@@ -114,38 +115,38 @@ fn arg(rows: usize, zero: bool, rng: &mut Random) -> RowArg {
     if rng.random() { one(rng).into() } else { RowArg::Each((0..rows).map(|_| one(rng)).collect()) }
 }
 
-fn deep(rng: &mut Random, levels: usize) -> Spec {
+fn draw_deep(rng: &mut Random, levels: usize) -> Spec {
     let leaves =
         [DataType::Int8, DataType::Float64, DataType::Utf8, DataType::Boolean, DataType::UInt32];
     Spec::new(levels, one_of(&leaves, rng).clone())
 }
 
 proptest! {
-    #![proptest_config(cases(250))]
+    #![proptest_config(configure_cases(250))]
 
     #[test]
     fn slicing_any_axis(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
-        let case = torture(&deep(&mut rng, levels), &mut rng);
+        let mut rng = seed_random(seed);
+        let case = draw_torture(&draw_deep(&mut rng, levels), &mut rng);
         let a = case.ragged();
         let axis = rng.random_range(1..=levels);
         let n = case.rows.len();
-        let (start, stop) = (arg(n, true, &mut rng), arg(n, true, &mut rng));
-        let step = if rng.random() { RowArg::NONE } else { arg(n, false, &mut rng) };
+        let (start, stop) = (draw_arg(n, true, &mut rng), draw_arg(n, true, &mut rng));
+        let step = if rng.random() { RowArg::NONE } else { draw_arg(n, false, &mut rng) };
         let found = slice(&a, axis as i64, &start, &stop, &step).unwrap();
         let expected: Vec<Node> = case.rows.iter().enumerate().map(|(i, row)| {
             row.map_at(axis - 1, &mut |list| match list {
                 Node::Null => Node::Null,
-                l => Node::List(cut(l.children(), start.get(i), stop.get(i), step.get(i))),
+                l => Node::List(cut_list(l.children(), start.get(i), stop.get(i), step.get(i))),
             })
         }).collect();
-        assert_alike(&meaning(&found), &expected);
+        assert_alike(&decode_ragged(&found), &expected);
     }
 
     #[test]
     fn heads_and_tails(seed: u64, n in -6i64..7) {
-        let mut rng = random(seed);
-        let case = torture(&deep(&mut rng, 2), &mut rng);
+        let mut rng = seed_random(seed);
+        let case = draw_torture(&draw_deep(&mut rng, 2), &mut rng);
         let a = case.ragged();
         for axis in [1, 2] {
             let of = |f: &dyn Fn(&[Node]) -> Vec<Node>| -> Vec<Node> {
@@ -163,17 +164,17 @@ proptest! {
                 let skip = if n < 0 { k.min(l.len()) } else { l.len().saturating_sub(k) };
                 l[skip..].to_vec()
             });
-            assert_alike(&meaning(&head(&a, axis as i64, &n.into()).unwrap()), &first);
-            assert_alike(&meaning(&tail(&a, axis as i64, &n.into()).unwrap()), &last);
+            assert_alike(&decode_ragged(&head(&a, axis as i64, &n.into()).unwrap()), &first);
+            assert_alike(&decode_ragged(&tail(&a, axis as i64, &n.into()).unwrap()), &last);
         }
     }
 
     #[test]
     fn index_expressions(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
-        let mut spec = deep(&mut rng, levels);
+        let mut rng = seed_random(seed);
+        let mut spec = draw_deep(&mut rng, levels);
         spec.longest = 3;
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         // At most one array, and no integers with it: numpy would pair them.
         let array = rng.random_range(0..2) == 0;
         let mut arrays = 0;
@@ -190,9 +191,9 @@ proptest! {
                 step: *one_of(&[None, Some(-1), Some(2)], &mut rng),
             },
         }).collect();
-        let expected: Option<Vec<Node>> = case.rows.iter().map(|r| pick(r, &items)).collect();
+        let expected: Option<Vec<Node>> = case.rows.iter().map(|r| pick_items(r, &items)).collect();
         match (get(&case.ragged(), &items), expected) {
-            (Ok(found), Some(expected)) => assert_alike(&meaning(&found), &expected),
+            (Ok(found), Some(expected)) => assert_alike(&decode_ragged(&found), &expected),
             (Err(Error::OutOfRangeIn { row, axis, .. }), None) => {
                 prop_assert!(axis <= items.len());
                 prop_assert!(case.rows.get(row).is_some());
@@ -204,12 +205,13 @@ proptest! {
 
     #[test]
     fn look_ups_by_coordinates(seed: u64, levels in 0usize..4) {
-        let mut rng = random(seed);
-        let mut spec = deep(&mut rng, levels);
+        let mut rng = seed_random(seed);
+        let mut spec = draw_deep(&mut rng, levels);
         spec.leaf = DataType::Int16;
         spec.longest = 3;
-        let case = torture(&spec, &mut rng);
-        let coords: Vec<RowArg> = (0..levels).map(|_| arg(case.rows.len(), true, &mut rng)).collect();
+        let case = draw_torture(&spec, &mut rng);
+        let coords: Vec<RowArg> =
+            (0..levels).map(|_| draw_arg(case.rows.len(), true, &mut rng)).collect();
         let default = Int32Array::new_scalar(-7);
         let found = at(&case.ragged(), &coords, None).unwrap();
         let filled = at(&case.ragged(), &coords, Some(&default)).unwrap();
@@ -221,10 +223,10 @@ proptest! {
                 list.get(usize::try_from(at).ok()?)
             }).cloned().unwrap_or(Node::Null)
         }).collect();
-        assert_alike(&decode(&found), &expected);
+        assert_alike(&decode_rows(&found), &expected);
         let expected: Vec<Node> = expected.into_iter()
             .map(|n| if n.is_null() { Node::Int(-7) } else { n }).collect();
-        assert_alike(&decode(&filled), &expected);
+        assert_alike(&decode_rows(&filled), &expected);
     }
 
     #[test]
@@ -236,7 +238,7 @@ proptest! {
 }
 
 /// Returns `None` if an index is out of range.
-fn pick(node: &Node, items: &[Index]) -> Option<Node> {
+fn pick_items(node: &Node, items: &[Index]) -> Option<Node> {
     let Some((item, rest)) = items.split_first() else { return Some(node.clone()) };
     if node.is_null() {
         return Some(Node::Null);
@@ -245,16 +247,16 @@ fn pick(node: &Node, items: &[Index]) -> Option<Node> {
     match item {
         Index::At(i) => {
             let i = if *i < 0 { *i + list.len() as i64 } else { *i };
-            pick(list.get(usize::try_from(i).ok()?)?, rest)
+            pick_items(list.get(usize::try_from(i).ok()?)?, rest)
         }
         Index::Slice { start, stop, step } => {
-            let kept = cut(list, *start, *stop, *step);
-            kept.iter().map(|n| pick(n, rest)).collect::<Option<_>>().map(Node::List)
+            let kept = cut_list(list, *start, *stop, *step);
+            kept.iter().map(|n| pick_items(n, rest)).collect::<Option<_>>().map(Node::List)
         }
         Index::Array(positions) => {
             let all = positions.values().iter().map(|i| {
                 let i = if *i < 0 { *i + list.len() as i64 } else { *i };
-                pick(list.get(usize::try_from(i).ok()?)?, rest)
+                pick_items(list.get(usize::try_from(i).ok()?)?, rest)
             });
             all.collect::<Option<_>>().map(Node::List)
         }
@@ -262,7 +264,7 @@ fn pick(node: &Node, items: &[Index]) -> Option<Node> {
     }
 }
 
-fn nested() -> RaggedArray {
+fn make_nested() -> RaggedArray {
     let leaves: ArrayRef = Arc::new(Int32Array::from_iter_values(0..7));
     let axes = vec![
         Offsets::from_lengths([2, 1]).unwrap().into(),
@@ -273,8 +275,9 @@ fn nested() -> RaggedArray {
 
 #[test]
 fn errors_of_indices_say_where() {
-    let message =
-        |text: &str| parse_index(text).and_then(|i| get(&nested(), &i)).unwrap_err().to_string();
+    let message = |text: &str| {
+        parse_index(text).and_then(|i| get(&make_nested(), &i)).unwrap_err().to_string()
+    };
     for (text, expected) in [
         ("1", "index 1 is out of range for axis 1 of size 1 in row 1"),
         (":, 2", "index 2 is out of range for axis 2 of size 1 in row 0"),
@@ -297,13 +300,13 @@ fn errors_of_indices_say_where() {
     ] {
         assert!(message(text).contains(expected), "{text}: {}", message(text));
     }
-    let rest = get(&nested(), &parse_index("..., 0,").unwrap()).unwrap();
-    assert_eq!(rest, get(&nested(), &[Index::ALL, Index::At(0)]).unwrap());
+    let rest = get(&make_nested(), &parse_index("..., 0,").unwrap()).unwrap();
+    assert_eq!(rest, get(&make_nested(), &[Index::ALL, Index::At(0)]).unwrap());
 }
 
 #[test]
 fn masks_and_new_axes() {
-    let get = |text: &str| get(&nested(), &parse_index(text).unwrap()).unwrap();
+    let get = |text: &str| get(&make_nested(), &parse_index(text).unwrap()).unwrap();
     // [[[0, 1, 2], [3]], [[4, 5, 6]]]
     assert_eq!(get("None").shape(), [Some(2), Some(1), None, None]);
     assert_eq!(get("..., None").shape(), [Some(2), None, None, Some(1)]);
@@ -315,7 +318,7 @@ fn masks_and_new_axes() {
 
 #[test]
 fn whole_slices_share_and_parts_of_one_list_do_not_copy() {
-    let a = nested();
+    let a = make_nested();
     let pointer = |a: &RaggedArray| a.leaves().to_data().buffers()[0].as_ptr();
     let whole = slice(&a, 2, &0.into(), &9.into(), &RowArg::NONE).unwrap();
     assert_eq!(pointer(&whole), pointer(&a));
@@ -328,7 +331,7 @@ fn whole_slices_share_and_parts_of_one_list_do_not_copy() {
 
 #[test]
 fn arguments_that_do_not_fit_are_refused() {
-    let a = nested();
+    let a = make_nested();
     let three = RowArg::Each(Int64Array::from(vec![1, 2, 3]));
     let says = |e: Error, what: &str| assert!(e.to_string().contains(what), "{e}");
     says(
@@ -365,8 +368,8 @@ fn arguments_that_do_not_fit_are_refused() {
     let halves = Float64Array::from(vec![5.0, 5.5]);
     says(at(&narrow, &coords, Some(&halves)).unwrap_err(), "Int16: 5.5");
     let found = at(&narrow, &coords, Some(&Float64Array::new_scalar(5.0))).unwrap();
-    assert_eq!(decode(&found), [Node::Int(5), Node::Int(5)]);
+    assert_eq!(decode_rows(&found), [Node::Int(5), Node::Int(5)]);
     let per_row = Int32Array::from(vec![5, 6]);
     let found = at(&narrow, &coords, Some(&per_row)).unwrap();
-    assert_eq!(decode(&found), [Node::Int(5), Node::Int(6)]);
+    assert_eq!(decode_rows(&found), [Node::Int(5), Node::Int(6)]);
 }

@@ -12,16 +12,16 @@ use serrate::kernels::scatter::{Duplicates, scatter_new};
 use serrate::kernels::shape::lengths;
 use serrate::kernels::take::take;
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, meaning, random, torture};
+use crate::common::torture::{Node, Spec, assert_alike, decode_ragged, draw_torture, seed_random};
+use crate::configure_cases;
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn masks_are_indices(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
-        let case = torture(&Spec::new(levels, DataType::Boolean), &mut rng);
+        let mut rng = seed_random(seed);
+        let case = draw_torture(&Spec::new(levels, DataType::Boolean), &mut rng);
         let mask = case.ragged();
         let at = indices_from_mask(&mask).unwrap();
         let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels - 1, &mut |list| {
@@ -31,13 +31,13 @@ proptest! {
             let places = list.children().iter().enumerate().filter(|(_, b)| **b == Node::Bool(true));
             Node::List(places.map(|(i, _)| Node::Int(i64::try_from(i).unwrap())).collect())
         })).collect();
-        assert_alike(&meaning(&at), &expected);
+        assert_alike(&decode_ragged(&at), &expected);
         let sizes = lengths(&mask, -1).unwrap();
         let back = mask_from_indices(&at, Count::Each(&sizes)).unwrap();
         let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels, &mut |leaf| {
             Node::Bool(*leaf == Node::Bool(true))
         })).collect();
-        assert_alike(&meaning(&back), &expected);
+        assert_alike(&decode_ragged(&back), &expected);
         // The elements of a mask are those at its indices.
         let values = mask.with_leaves(Arc::new(UInt32Array::from_iter_values(
             0..u32::try_from(mask.leaves().len()).unwrap(),

@@ -10,17 +10,19 @@ use serrate::array::RaggedArray;
 use serrate::kernels::elementwise::{Op, Operand, binary};
 use serrate::kernels::isin::isin;
 
-use crate::cases;
-use crate::common::torture::{Spec, assert_alike, meaning, one_of, random, torture};
-use crate::text::{WORDS, encoded, expected, texts};
+use crate::common::torture::{
+    Spec, assert_alike, decode_ragged, draw_torture, one_of, seed_random,
+};
+use crate::configure_cases;
+use crate::text::{WORDS, draw_texts, encode_texts, map_texts};
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(configure_cases(300))]
 
     #[test]
     fn membership_in_dictionaries_is_that_of_their_texts(seed: u64, levels in 1usize..4) {
-        let (plain, rows, mut rng) = texts(seed, levels);
-        let coded = encoded(&plain, &mut rng);
+        let (plain, rows, mut rng) = draw_texts(seed, levels);
+        let coded = encode_texts(&plain, &mut rng);
         let wanted: Vec<Option<&str>> = (0..rng.random_range(0..5))
             .map(|_| (rng.random_range(0..6) > 0).then(|| *one_of(&WORDS, &mut rng)))
             .collect();
@@ -31,15 +33,15 @@ proptest! {
         };
         for array in [&plain, &coded] {
             let found = isin(array, &values).unwrap();
-            assert_alike(&meaning(&found), &expected(&rows, levels, answer));
+            assert_alike(&decode_ragged(&found), &map_texts(&rows, levels, answer));
         }
     }
 
     #[test]
     fn membership_of_numbers_is_equality_with_any(seed: u64, levels in 1usize..3) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int16, DataType::UInt8, DataType::Float32], &mut rng).clone();
-        let array = torture(&Spec::new(levels, leaf), &mut rng).ragged();
+        let array = draw_torture(&Spec::new(levels, leaf), &mut rng).ragged();
         let wanted: Vec<i64> =
             (0..rng.random_range(1..9)).map(|_| rng.random_range(-3..9)).collect();
         let values: ArrayRef = Arc::new(arrow::array::Int64Array::from(wanted));

@@ -8,19 +8,21 @@ use proptest::prelude::*;
 use serrate::array::RaggedArray;
 use serrate::kernels::normalize::{log_softmax, normalize, softmax};
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, meaning, one_of, random, torture};
-use crate::support::{ints, row, shares_lists};
+use crate::common::torture::{
+    Node, Spec, assert_alike, decode_ragged, draw_torture, one_of, seed_random,
+};
+use crate::configure_cases;
+use crate::support::{make_ints, make_row, shares_lists};
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn softmax_and_norms(seed: u64, levels in 1usize..4, axis in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let axis = axis.min(levels);
         let leaf = one_of(&[DataType::Int16, DataType::Float32, DataType::Float64], &mut rng);
-        let case = torture(&Spec { reach: 6, ..Spec::new(levels, leaf.clone()) }, &mut rng);
+        let case = draw_torture(&Spec { reach: 6, ..Spec::new(levels, leaf.clone()) }, &mut rng);
         let a = case.ragged();
         let at = i64::try_from(axis).unwrap();
         // Groups elements along the axis, at the same position of every deeper axis.
@@ -73,7 +75,7 @@ proptest! {
             let expected: Vec<Node> = case.rows.iter().enumerate().map(|(i, row)| {
                 rewritten(row, &[i], axis, levels, 0, &|path, x| value(&all[path], x))
             }).collect();
-            assert_alike(&meaning(&found), &expected);
+            assert_alike(&decode_ragged(&found), &expected);
             shares_lists(&found, &a);
         };
         check(softmax(&a, at).unwrap(), &|v, x| (x - sum(v).0).exp() / sum(v).1);
@@ -94,13 +96,13 @@ proptest! {
 #[test]
 fn softmax_of_odd_values() {
     let of = |v: Vec<f32>| {
-        let out = softmax(&row(Arc::new(Float32Array::from(v))), -1).unwrap();
+        let out = softmax(&make_row(Arc::new(Float32Array::from(v))), -1).unwrap();
         out.leaves().as_primitive::<Float32Type>().values().to_vec()
     };
     assert_eq!(of(vec![1000.0, 1000.0]), [0.5, 0.5]);
     assert_eq!(of(vec![f32::NEG_INFINITY, 0.0]), [0.0, 1.0]);
     assert!(of(vec![f32::NEG_INFINITY]).iter().all(|v| v.is_nan()));
     assert!(of(vec![f32::NAN, 1.0]).iter().all(|v| v.is_nan()));
-    assert!(normalize(&row(ints(&[1])), -1, -1.0, 0.0).is_err());
-    assert!(softmax(&row(ints(&[1])), 0).is_err());
+    assert!(normalize(&make_row(make_ints(&[1])), -1, -1.0, 0.0).is_err());
+    assert!(softmax(&make_row(make_ints(&[1])), 0).is_err());
 }

@@ -6,18 +6,20 @@ use rand::RngExt;
 use serrate::kernels::Count;
 use serrate::kernels::repeat::repeat;
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, meaning, plain, random, torture};
+use crate::common::torture::{
+    Node, Spec, assert_alike, build_plain, decode_ragged, draw_torture, seed_random,
+};
+use crate::configure_cases;
 use crate::support::some_leaf;
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn repeats(seed: u64, levels in 1usize..4, axis in 1usize..4, of in 0usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let (axis, of) = (axis.min(levels), of.min(axis.min(levels)));
-        let case = torture(&Spec::new(levels, some_leaf(&mut rng)), &mut rng);
+        let case = draw_torture(&Spec::new(levels, some_leaf(&mut rng)), &mut rng);
         let a = case.ragged();
         let k = i64::try_from(axis).unwrap();
         let counts: Vec<Node> = case.rows.iter()
@@ -40,12 +42,12 @@ proptest! {
                 each.map(|(i, c)| times(c, &count_of(i), axis - 1, of.saturating_sub(1))).collect()
             })
         }
-        let numbers = plain(of, &DataType::Int32, &counts);
+        let numbers = build_plain(of, &DataType::Int32, &counts);
         let found = repeat(&a, k, Count::Each(&numbers)).unwrap();
         let expected: Vec<Node> =
             case.rows.iter().zip(&counts).map(|(r, c)| times(r, c, axis, of)).collect();
-        assert_alike(&meaning(&found), &expected);
+        assert_alike(&decode_ragged(&found), &expected);
         let twice: Vec<Node> = case.rows.iter().map(|r| times(r, &Node::Int(2), axis, 0)).collect();
-        assert_alike(&meaning(&repeat(&a, k, Count::All(2)).unwrap()), &twice);
+        assert_alike(&decode_ragged(&repeat(&a, k, Count::All(2)).unwrap()), &twice);
     }
 }

@@ -8,8 +8,10 @@ use serrate::kernels::Count;
 use serrate::kernels::repeat::repeat;
 use serrate::kernels::reshape::{flatten, flatten_all, reshape, squeeze, unsqueeze};
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, alike, assert_alike, meaning, random, torture};
+use crate::common::torture::{
+    Node, Spec, are_alike, assert_alike, decode_ragged, draw_torture, seed_random,
+};
+use crate::configure_cases;
 use crate::support::{int_lists, some_leaf};
 
 fn same_buffer(a: &RaggedArray, b: &RaggedArray) -> bool {
@@ -17,14 +19,14 @@ fn same_buffer(a: &RaggedArray, b: &RaggedArray) -> bool {
 }
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(configure_cases(150))]
 
     #[test]
     fn flattening(seed: u64, levels in 1usize..5) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let mut spec = Spec::new(levels, DataType::Int16);
         spec.longest = 3;
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let a = case.ragged();
         for axis in 2..=levels {
             let join = |n: &Node| match n {
@@ -34,7 +36,7 @@ proptest! {
             let expected: Vec<Node> =
                 case.rows.iter().map(|r| r.map_at(axis - 2, &mut |n| join(n))).collect();
             let found = flatten(&a, axis as i64).unwrap();
-            assert_alike(&meaning(&found), &expected);
+            assert_alike(&decode_ragged(&found), &expected);
             prop_assert!(same_buffer(&found, &a));
         }
         let expected: Vec<Node> = case.rows.iter().map(|r| match r {
@@ -42,26 +44,26 @@ proptest! {
             r => Node::List(r.leaves_below(levels)),
         }).collect();
         let found = flatten_all(&a).unwrap();
-        assert!(meaning(&found).iter().zip(&expected).all(|(f, e)| alike(f, e)));
+        assert!(decode_ragged(&found).iter().zip(&expected).all(|(f, e)| are_alike(f, e)));
         prop_assert!(same_buffer(&found, &a));
     }
 }
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn axes_come_and_go(seed: u64, levels in 1usize..4, axis in 1usize..5) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let spec = Spec::new(levels, some_leaf(&mut rng));
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let a = case.ragged();
         let axis = axis.min(levels + 1);
         let k = i64::try_from(axis).unwrap();
         let wider = unsqueeze(&a, k).unwrap();
         let expected: Vec<Node> = case.rows.iter()
             .map(|r| r.map_at(axis - 1, &mut |n| Node::List(vec![n.clone()]))).collect();
-        assert_alike(&meaning(&wider), &expected);
+        assert_alike(&decode_ragged(&wider), &expected);
         prop_assert_eq!(&unsqueeze(&a, k - i64::try_from(levels + 2).unwrap()).unwrap(), &wider);
         prop_assert_eq!(&squeeze(&wider, k).unwrap(), &a);
         // Every list is repeated three times, then split into threes.
@@ -72,9 +74,9 @@ proptest! {
         let expected: Vec<Node> = case.rows.iter().map(|r| {
             r.map_at(axis, &mut |n| Node::List(vec![n.clone(); 3]))
         }).collect();
-        assert_alike(&meaning(&cut), &expected);
+        assert_alike(&decode_ragged(&cut), &expected);
         let other = reshape(&long, k, &[3, -1, 1]).unwrap();
-        for (row, expected) in meaning(&other).iter().zip(&case.rows) {
+        for (row, expected) in decode_ragged(&other).iter().zip(&case.rows) {
             let (x, y) = (row.leaves_below(levels + 2), expected.leaves_below(levels));
             prop_assert_eq!(x.len(), 3 * y.len());
         }
@@ -83,8 +85,8 @@ proptest! {
 
 #[test]
 fn rows_do_not_merge() {
-    let mut rng = random(3);
-    let a = torture(&Spec::new(2, DataType::Int8), &mut rng).ragged();
+    let mut rng = seed_random(3);
+    let a = draw_torture(&Spec::new(2, DataType::Int8), &mut rng).ragged();
     let merged = flatten(&a, 1).unwrap_err().to_string();
     assert!(merged.contains("would merge rows"), "{merged}");
 }

@@ -12,14 +12,16 @@ use serrate::kernels::running::{
     Running, backward_fill, cumsum, diff, forward_fill, running, shift,
 };
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, meaning, one_of, random, torture};
+use crate::common::torture::{
+    Node, Spec, assert_alike, decode_ragged, draw_torture, one_of, seed_random,
+};
+use crate::configure_cases;
 
 /// Maps the values of one slot, each with its position along the axis, to as many values.
 type Along<'a> = dyn Fn(&[(usize, Node)]) -> Vec<Node> + 'a;
 
 /// Applies a change to stacked elements slot by slot; positions stay.
-fn over(elements: &[(usize, &Node)], levels: usize, work: &Along<'_>) -> Vec<Node> {
+fn run_over(elements: &[(usize, &Node)], levels: usize, work: &Along<'_>) -> Vec<Node> {
     if levels == 0 {
         let values: Vec<_> = elements.iter().map(|(at, n)| (*at, (*n).clone())).collect();
         return work(&values);
@@ -31,7 +33,7 @@ fn over(elements: &[(usize, &Node)], levels: usize, work: &Along<'_>) -> Vec<Nod
             (0..elements.len()).filter(|i| elements[*i].1.children().len() > place).collect();
         let column: Vec<(usize, &Node)> =
             there.iter().map(|i| (elements[*i].0, &elements[*i].1.children()[place])).collect();
-        for (i, found) in there.into_iter().zip(over(&column, levels - 1, work)) {
+        for (i, found) in there.into_iter().zip(run_over(&column, levels - 1, work)) {
             out[i].push(found);
         }
     }
@@ -42,10 +44,10 @@ fn over(elements: &[(usize, &Node)], levels: usize, work: &Along<'_>) -> Vec<Nod
     out.into_iter().enumerate().map(same).collect()
 }
 
-fn along(rows: &[Node], levels: usize, axis: usize, work: &Along<'_>) -> Vec<Node> {
+fn run_along(rows: &[Node], levels: usize, axis: usize, work: &Along<'_>) -> Vec<Node> {
     let placed = |nodes: &[Node], below| {
         let nodes: Vec<(usize, &Node)> = nodes.iter().enumerate().collect();
-        over(&nodes, below, work)
+        run_over(&nodes, below, work)
     };
     if axis == 0 {
         return placed(rows, levels);
@@ -57,7 +59,7 @@ fn along(rows: &[Node], levels: usize, axis: usize, work: &Along<'_>) -> Vec<Nod
     rows.iter().map(|r| r.map_at(axis - 1, list)).collect()
 }
 
-fn cumulated(how: Running, float: bool, values: &[(usize, Node)]) -> Vec<Node> {
+fn cumulate_values(how: Running, float: bool, values: &[(usize, Node)]) -> Vec<Node> {
     let mut acc: Option<f64> = None;
     let step = |a: f64, v: f64| match how {
         Running::Sum => a + v,
@@ -77,7 +79,7 @@ fn cumulated(how: Running, float: bool, values: &[(usize, Node)]) -> Vec<Node> {
     values.iter().map(made).collect()
 }
 
-fn shifted(values: &[(usize, Node)], n: i64, fill: &Node) -> Vec<Node> {
+fn shift_values(values: &[(usize, Node)], n: i64, fill: &Node) -> Vec<Node> {
     let find = |at: i64| values.iter().find(|(a, _)| *a as i64 == at);
     values
         .iter()
@@ -85,7 +87,7 @@ fn shifted(values: &[(usize, Node)], n: i64, fill: &Node) -> Vec<Node> {
         .collect()
 }
 
-fn filled(values: &[(usize, Node)], back: bool) -> Vec<Node> {
+fn fill_values(values: &[(usize, Node)], back: bool) -> Vec<Node> {
     let at = |i: usize| {
         let there = |v: &&(usize, Node)| !v.1.is_null();
         let found = match back {
@@ -98,11 +100,11 @@ fn filled(values: &[(usize, Node)], back: bool) -> Vec<Node> {
 }
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(configure_cases(150))]
 
     #[test]
     fn along_every_axis(seed: u64, levels in 0usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let types = [
             DataType::Int8, DataType::Int32, DataType::Int64, DataType::UInt16, DataType::UInt64,
             DataType::Float16, DataType::Float32, DataType::Float64, DataType::Boolean, DataType::Utf8,
@@ -113,7 +115,7 @@ proptest! {
         spec.reach = 3;
         spec.odd_floats = leaf == DataType::Float64;
         spec.null_leaves = seed % 4 != 0;
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let a = case.ragged();
         for axis in 0..=levels {
             let named = if axis % 2 == 0 { axis as i64 } else { axis as i64 - levels as i64 - 1 };
@@ -132,24 +134,27 @@ proptest! {
                 prop_assert_eq!(found.leaf_type(), &out);
                 let work = |v: &[(usize, Node)]| {
                     let truth = |n: Node| n.int().map_or(n, |i| Node::Bool(i == 1));
-                    let made = cumulated(how, float, v);
+                    let made = cumulate_values(how, float, v);
                     match out {
                         DataType::Boolean => made.into_iter().map(truth).collect(),
                         _ => made,
                     }
                 };
-                assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+                assert_alike(&decode_ragged(&found), &run_along(&case.rows, levels, axis, &work));
             }
             for n in [0, 1, 2, -1, -3, 100] {
                 let found = shift(&a, n, None, named).unwrap();
-                let work = |v: &[(usize, Node)]| shifted(v, n, &Node::Null);
-                assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+                let work = |v: &[(usize, Node)]| shift_values(v, n, &Node::Null);
+                assert_alike(&decode_ragged(&found), &run_along(&case.rows, levels, axis, &work));
                 if leaf.is_numeric() {
                     let fill: ArrayRef = Arc::new(Int64Array::from(vec![1]));
                     let found = shift(&a, n, Some(&fill), named).unwrap();
                     let one = if float { Node::Float(1.0) } else { Node::Int(1) };
-                    let work = |v: &[(usize, Node)]| shifted(v, n, &one);
-                    assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+                    let work = |v: &[(usize, Node)]| shift_values(v, n, &one);
+                    assert_alike(
+                        &decode_ragged(&found),
+                        &run_along(&case.rows, levels, axis, &work),
+                    );
                     let found = diff(&a, n, named).unwrap();
                     let work = |v: &[(usize, Node)]| {
                         let less = |((_, a), b): (&(usize, Node), Node)| match (a, b) {
@@ -157,58 +162,67 @@ proptest! {
                             (Node::Float(a), Node::Float(b)) => Node::Float(a - b),
                             _ => Node::Null,
                         };
-                        v.iter().zip(shifted(v, n, &Node::Null)).map(less).collect()
+                        v.iter().zip(shift_values(v, n, &Node::Null)).map(less).collect()
                     };
-                    assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+                    assert_alike(
+                        &decode_ragged(&found),
+                        &run_along(&case.rows, levels, axis, &work),
+                    );
                 }
             }
             let found = forward_fill(&a, named).unwrap();
-            let work = |v: &[(usize, Node)]| filled(v, false);
-            assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+            let work = |v: &[(usize, Node)]| fill_values(v, false);
+            assert_alike(&decode_ragged(&found), &run_along(&case.rows, levels, axis, &work));
             let found = backward_fill(&a, named).unwrap();
-            let work = |v: &[(usize, Node)]| filled(v, true);
-            assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+            let work = |v: &[(usize, Node)]| fill_values(v, true);
+            assert_alike(&decode_ragged(&found), &run_along(&case.rows, levels, axis, &work));
         }
     }
 
     #[test]
     fn gaps_across_words_and_lists(seed: u64, gap in 1usize..90) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let lengths: Vec<usize> = (0..6).map(|_| rng.random_range(0..150)).collect();
         let n: usize = lengths.iter().sum();
         let leaves: Int32Array = (0..n as i32).map(|i| (rng.random_range(0..gap) == 0).then_some(i)).collect();
         let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
         let a = RaggedArray::try_new(6, vec![axis], Arc::new(leaves)).unwrap();
-        let rows = meaning(&a);
-        let work = |v: &[(usize, Node)]| filled(v, false);
-        assert_alike(&meaning(&forward_fill(&a, 1).unwrap()), &along(&rows, 1, 1, &work));
-        let work = |v: &[(usize, Node)]| filled(v, true);
-        assert_alike(&meaning(&backward_fill(&a, 1).unwrap()), &along(&rows, 1, 1, &work));
-        let work = |v: &[(usize, Node)]| shifted(v, 1, &Node::Null);
-        assert_alike(&meaning(&shift(&a, 1, None, 1).unwrap()), &along(&rows, 1, 1, &work));
+        let rows = decode_ragged(&a);
+        let work = |v: &[(usize, Node)]| fill_values(v, false);
+        assert_alike(&decode_ragged(&forward_fill(&a, 1).unwrap()), &run_along(&rows, 1, 1, &work));
+        let work = |v: &[(usize, Node)]| fill_values(v, true);
+        assert_alike(
+            &decode_ragged(&backward_fill(&a, 1).unwrap()),
+            &run_along(&rows, 1, 1, &work),
+        );
+        let work = |v: &[(usize, Node)]| shift_values(v, 1, &Node::Null);
+        assert_alike(
+            &decode_ragged(&shift(&a, 1, None, 1).unwrap()),
+            &run_along(&rows, 1, 1, &work),
+        );
     }
 }
 
-fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
+fn make_rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
     let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
     RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
 }
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let a = rows(&[1, 2], Arc::new(Int64Array::from(vec![i64::MAX, i64::MAX, 1])));
+    let a = make_rows(&[1, 2], Arc::new(Int64Array::from(vec![i64::MAX, i64::MAX, 1])));
     let e = cumsum(&a, -1).unwrap_err();
     assert_eq!(
         e.to_string(),
         "the cumsum of list 1 along axis -1: the result does not fit a 64-bit integer; cast the values to float64 first"
     );
     assert!(matches!(diff(&a, 1, 1).unwrap().leaves().len(), 3));
-    let a = rows(&[2], Arc::new(Int64Array::from(vec![i64::MIN, 1])));
+    let a = make_rows(&[2], Arc::new(Int64Array::from(vec![i64::MIN, 1])));
     assert!(matches!(diff(&a, 1, 1), Err(Error::Overflow(_))));
-    let a = rows(&[3], Arc::new(UInt64Array::from(vec![u64::MAX, u64::MAX - 5, u64::MAX])));
+    let a = make_rows(&[3], Arc::new(UInt64Array::from(vec![u64::MAX, u64::MAX - 5, u64::MAX])));
     let found = diff(&a, 1, 1).unwrap();
-    assert_eq!(meaning(&found), [Node::List(vec![Node::Null, Node::Int(-5), Node::Int(5)])]);
-    let text = rows(&[1], Arc::new(arrow::array::StringArray::from(vec!["a"])));
+    assert_eq!(decode_ragged(&found), [Node::List(vec![Node::Null, Node::Int(-5), Node::Int(5)])]);
+    let text = make_rows(&[1], Arc::new(arrow::array::StringArray::from(vec!["a"])));
     assert!(diff(&text, 1, 1).is_err());
     let half: ArrayRef = Arc::new(arrow::array::Float64Array::from(vec![0.5]));
     assert!(shift(&a, 1, Some(&half), 1).is_err());
@@ -218,13 +232,13 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn times_give_durations_and_lists_are_shared() {
     let times = arrow::array::TimestampMicrosecondArray::from(vec![5, 9, 2]);
-    let a = rows(&[2, 1], Arc::new(times));
+    let a = make_rows(&[2, 1], Arc::new(times));
     let gaps = diff(&a, 1, -1).unwrap();
     assert_eq!(gaps.leaf_type(), &DataType::Duration(TimeUnit::Microsecond));
-    assert_eq!(meaning(&gaps)[0], Node::List(vec![Node::Null, Node::Int(4)]));
+    assert_eq!(decode_ragged(&gaps)[0], Node::List(vec![Node::Null, Node::Int(4)]));
     let first = running(&a, Running::Min, -1).unwrap();
     assert_eq!(first.leaf_type(), a.leaf_type());
-    assert_eq!(meaning(&first)[1], Node::List(vec![Node::Int(2)]));
+    assert_eq!(decode_ragged(&first)[1], Node::List(vec![Node::Int(2)]));
     let sums = cumsum(&gaps, -1).unwrap();
     assert_eq!(sums.leaf_type(), gaps.leaf_type());
     for made in [&gaps, &first, &sums, &forward_fill(&gaps, 1).unwrap()] {

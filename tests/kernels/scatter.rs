@@ -12,42 +12,45 @@ use serrate::kernels::repeat::repeat;
 use serrate::kernels::reshape::reshape;
 use serrate::kernels::scatter::{Duplicates, scatter, scatter_new};
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, encode, meaning, random, tree};
-use crate::support::{at, beside, int_lists, some_leaf, zipped};
+use crate::common::torture::{
+    Node, Spec, assert_alike, decode_ragged, draw_tree, encode_nodes, seed_random,
+};
+use crate::configure_cases;
+use crate::support::{draw_beside, int_lists, resolve_index, some_leaf, zip_nodes};
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn scatter_is_the_last_write(seed: u64, levels in 1usize..4, axis in 1usize..4) {
-        let mut rng = random(seed);
-        let b = beside(some_leaf(&mut rng), levels, axis, &mut rng);
+        let mut rng = seed_random(seed);
+        let b = draw_beside(some_leaf(&mut rng), levels, axis, &mut rng);
         let spec = Spec::new(b.levels, b.array.leaf_type().clone());
         let below = &b.case.kinds[b.axis..];
         let values: Vec<Node> = b.rows.iter().map(|r| {
-            r.map_at(b.axis, &mut |_| tree(&spec, below, &mut rng))
+            r.map_at(b.axis, &mut |_| draw_tree(&spec, below, &mut rng))
         }).collect();
         let mut kinds = vec![ListKind::List; b.axis];
         kinds.extend_from_slice(below);
-        let given = RaggedArray::try_from_arrow(&encode(&spec, &kinds, &values, &mut rng)).unwrap();
+        let given =
+            RaggedArray::try_from_arrow(&encode_nodes(&spec, &kinds, &values, &mut rng)).unwrap();
         let mut twice = false;
         let mut expected = Vec::new();
         for ((x, i), v) in b.case.rows.iter().zip(&b.rows).zip(&values) {
             // Combines indices and values as pairs.
-            let pairs = zipped(i, v, b.axis - 1, &mut |i, v| match (i, v) {
+            let pairs = zip_nodes(i, v, b.axis - 1, &mut |i, v| match (i, v) {
                 (Node::Null, _) | (_, Node::Null) => Node::Null,
                 _ => Node::List(i.children().iter().zip(v.children())
                     .map(|(i, v)| Node::List(vec![i.clone(), v.clone()])).collect()),
             });
-            expected.push(zipped(x, &pairs, b.axis - 1, &mut |x, pairs| {
+            expected.push(zip_nodes(x, &pairs, b.axis - 1, &mut |x, pairs| {
                 let Node::List(list) = x else { return Node::Null };
                 let mut list = list.clone();
                 let mut seen = std::collections::HashSet::new();
                 for pair in pairs.children() {
                     let [i, v] = pair.children() else { unreachable!() };
                     let Node::Int(i) = i else { continue };
-                    let place = at(&list, *i);
+                    let place = resolve_index(&list, *i);
                     twice |= !seen.insert(place);
                     list[place] = v.clone();
                 }
@@ -55,12 +58,12 @@ proptest! {
             }));
         }
         let found = scatter(&b.array, &b.at, &given, Duplicates::Last).unwrap();
-        assert_alike(&meaning(&found), &expected);
+        assert_alike(&decode_ragged(&found), &expected);
         let strict = scatter(&b.array, &b.at, &given, Duplicates::Refuse);
         match strict {
             Ok(found) => {
                 prop_assert!(!twice);
-                assert_alike(&meaning(&found), &expected);
+                assert_alike(&decode_ragged(&found), &expected);
             }
             Err(e) => prop_assert!(twice && e.to_string().contains("occurs twice"), "{}", e),
         }

@@ -10,14 +10,15 @@ use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::search::{SearchSide, searchsorted, searchsorted_lists};
 use serrate::kernels::sort::{Order, sort};
 
-use crate::cases;
 use crate::common::torture::{
-    Node, Spec, assert_alike, decode, encode, one_of, plain, random, torture, tree,
+    Node, Spec, assert_alike, build_plain, decode_rows, draw_torture, draw_tree, encode_nodes,
+    one_of, seed_random,
 };
-use crate::support::like;
+use crate::configure_cases;
+use crate::support::draw_like;
 
 /// Orders numbers before NaN, and NaN before null.
-fn order(a: &Node, b: &Node) -> std::cmp::Ordering {
+fn compare_nodes(a: &Node, b: &Node) -> std::cmp::Ordering {
     match (a, b) {
         (Node::Null, _) | (_, Node::Null) => a.is_null().cmp(&b.is_null()),
         (Node::Text(a), Node::Text(b)) => a.cmp(b),
@@ -29,11 +30,11 @@ fn order(a: &Node, b: &Node) -> std::cmp::Ordering {
 }
 
 proptest! {
-    #![proptest_config(cases(250))]
+    #![proptest_config(configure_cases(250))]
 
     #[test]
     fn searching_sorted_lists(seed: u64) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let types = [
             DataType::Int8, DataType::UInt64, DataType::Float32, DataType::Float64, DataType::Utf8,
             DataType::Int64,
@@ -42,18 +43,18 @@ proptest! {
         let mut spec = Spec::new(1, leaf.clone());
         spec.odd_floats = true;
         spec.reach = 6;
-        let mut case = torture(&spec, &mut rng);
+        let mut case = draw_torture(&spec, &mut rng);
         for row in &mut case.rows {
             if let Node::List(v) = row {
-                v.sort_by(order);
+                v.sort_by(compare_nodes);
             }
         }
-        case.array = encode(&spec, &case.kinds, &case.rows, &mut rng);
+        case.array = encode_nodes(&spec, &case.kinds, &case.rows, &mut rng);
         let a = case.ragged();
         let spec = Spec { null_lists: false, ..spec };
         let needles: Vec<Node> =
-            case.rows.iter().map(|_| crate::common::torture::tree(&spec, &[], &mut rng)).collect();
-        let typed = plain(0, &leaf, &needles).leaves().clone();
+            case.rows.iter().map(|_| draw_tree(&spec, &[], &mut rng)).collect();
+        let typed = build_plain(0, &leaf, &needles).leaves().clone();
         // Needles of another numeric type are found, too.
         let other = match &leaf {
             DataType::Utf8 => typed.clone(),
@@ -64,7 +65,7 @@ proptest! {
             let place = |row: &Node, needle: &Node| match (row, needle) {
                 (Node::Null, _) | (_, Node::Null) => Node::Null,
                 (row, needle) => Node::Int(row.children().iter().filter(|v| {
-                    match order(v, needle) {
+                    match compare_nodes(v, needle) {
                         std::cmp::Ordering::Less => true,
                         std::cmp::Ordering::Equal => side == SearchSide::Right,
                         std::cmp::Ordering::Greater => false,
@@ -74,24 +75,24 @@ proptest! {
             let expected: Vec<Node> =
                 case.rows.iter().zip(&needles).map(|(r, n)| place(r, n)).collect();
             let found: ArrayRef = Arc::new(searchsorted(&a, &typed, side).unwrap());
-            assert_alike(&decode(&found), &expected);
+            assert_alike(&decode_rows(&found), &expected);
             if other.null_count() == typed.null_count() {
                 let found: ArrayRef = Arc::new(searchsorted(&a, &other, side).unwrap());
-                assert_alike(&decode(&found), &expected);
+                assert_alike(&decode_rows(&found), &expected);
             }
             if let Some(needle) = needles.first() {
                 let scalar = arrow::array::Scalar::new(typed.slice(0, 1));
                 let found: ArrayRef = Arc::new(searchsorted(&a, &scalar, side).unwrap());
                 let expected: Vec<Node> = case.rows.iter().map(|r| place(r, needle)).collect();
-                assert_alike(&decode(&found), &expected);
+                assert_alike(&decode_rows(&found), &expected);
             }
         }
     }
 
     #[test]
     fn unsorted_lists_do_not_panic(seed: u64) {
-        let mut rng = random(seed);
-        let case = torture(&Spec::new(1, DataType::Float32), &mut rng);
+        let mut rng = seed_random(seed);
+        let case = draw_torture(&Spec::new(1, DataType::Float32), &mut rng);
         let found = searchsorted(&case.ragged(), &Float64Array::new_scalar(1.5), SearchSide::Left).unwrap();
         for (place, row) in found.iter().zip(&case.rows) {
             prop_assert_eq!(place.is_none(), row.is_null());
@@ -101,26 +102,26 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(configure_cases(150))]
 
     #[test]
     fn needles_in_lists_of_their_own(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int16, DataType::Float64, DataType::Utf8], &mut rng).clone();
         let mut spec = Spec::new(levels, leaf.clone());
         spec.reach = 6;
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let a = sort(&case.ragged(), Order::ASCENDING).unwrap();
         let below = Spec { null_lists: false, ..Spec::new(0, leaf.clone()) };
         // One needle per innermost list, then three.
-        let mut one = || tree(&below, &[], &mut rng);
+        let mut one = || draw_tree(&below, &[], &mut rng);
         let needles: Vec<Node> =
-            case.rows.iter().map(|r| like(r, levels - 1, &mut one, false)).collect();
-        let single = plain(levels - 1, &leaf, &needles);
-        let mut three = || Node::List((0..3).map(|_| tree(&below, &[], &mut rng)).collect());
+            case.rows.iter().map(|r| draw_like(r, levels - 1, &mut one, false)).collect();
+        let single = build_plain(levels - 1, &leaf, &needles);
+        let mut three = || Node::List((0..3).map(|_| draw_tree(&below, &[], &mut rng)).collect());
         let several: Vec<Node> =
-            case.rows.iter().map(|r| like(r, levels - 1, &mut three, false)).collect();
-        let several = plain(levels, &leaf, &several);
+            case.rows.iter().map(|r| draw_like(r, levels - 1, &mut three, false)).collect();
+        let several = build_plain(levels, &leaf, &several);
         let lists = a.inner(levels - 1).unwrap();
         for side in [SearchSide::Left, SearchSide::Right] {
             let found = searchsorted_lists(&a, &single, side).unwrap();

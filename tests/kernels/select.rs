@@ -9,21 +9,21 @@ use rand::RngExt;
 use serrate::kernels::elementwise::Operand;
 use serrate::kernels::select::{cast, fill_null, where_};
 
-use crate::cases;
 use crate::common::torture::{
-    Node, Random, Spec, assert_alike, meaning, one_of, plain, random, torture,
+    Node, Random, Spec, assert_alike, build_plain, decode_ragged, draw_torture, one_of, seed_random,
 };
-use crate::support::{ints, row, shares_lists};
+use crate::configure_cases;
+use crate::support::{make_ints, make_row, shares_lists};
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn one_of_two(seed: u64, levels in 1usize..4, fewer in 0usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int16, DataType::Utf8, DataType::Float32], &mut rng).clone();
         let spec = Spec { null_lists: false, ..Spec::new(levels, leaf.clone()) };
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let a = case.ragged();
         let fewer = fewer.min(levels);
         let coin = |_: &Node, rng: &mut Random| match rng.random_range(0..5) {
@@ -32,7 +32,7 @@ proptest! {
         };
         let masks: Vec<Node> = case.rows.iter()
             .map(|r| r.map_at(fewer, &mut |n| coin(n, &mut rng))).collect();
-        let mask = plain(fewer, &DataType::Boolean, &masks);
+        let mask = build_plain(fewer, &DataType::Boolean, &masks);
         let fill: (Node, ArrayRef) = match &leaf {
             DataType::Utf8 => {
                 (Node::Text("x".into()), Arc::new(arrow::array::StringArray::from(vec!["x"])))
@@ -53,21 +53,21 @@ proptest! {
         let found = where_(&mask, Operand::Array(&a), Operand::Scalar(&fill.1)).unwrap();
         let expected: Vec<Node> = masks.iter().zip(&case.rows)
             .map(|(m, r)| choose(m, r, &fill.0, fewer, levels)).collect();
-        assert_alike(&meaning(&found), &expected);
+        assert_alike(&decode_ragged(&found), &expected);
         prop_assert_eq!(found.leaf_type(), &leaf);
 
         let filled = fill_null(&a, Operand::Scalar(&fill.1)).unwrap();
         let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels, &mut |n| {
             if n.is_null() { fill.0.clone() } else { n.clone() }
         })).collect();
-        assert_alike(&meaning(&filled), &expected);
+        assert_alike(&decode_ragged(&filled), &expected);
         shares_lists(&filled, &a);
     }
 }
 
 #[test]
 fn casts_refuse_or_give_null() {
-    let a = row(ints(&[1, 300]));
+    let a = make_row(make_ints(&[1, 300]));
     assert!(cast(&a, &DataType::UInt8, false).is_err());
     let b = cast(&a, &DataType::UInt8, true).unwrap();
     assert!(b.leaves().is_valid(0) && b.leaves().is_null(1));

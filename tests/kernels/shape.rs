@@ -7,14 +7,16 @@ use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use serrate::kernels::shape;
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, decode, meaning, one_of, random, torture};
+use crate::common::torture::{
+    Node, Spec, assert_alike, decode_ragged, decode_rows, draw_torture, one_of, seed_random,
+};
+use crate::configure_cases;
 
-fn int(n: usize) -> Node {
+fn make_int(n: usize) -> Node {
     Node::Int(n as i64)
 }
 
-fn extents(node: &Node, levels: usize) -> Vec<usize> {
+fn find_extents(node: &Node, levels: usize) -> Vec<usize> {
     let mut out = vec![0; levels];
     fn visit(node: &Node, out: &mut [usize]) {
         if let [own, below @ ..] = out {
@@ -27,29 +29,30 @@ fn extents(node: &Node, levels: usize) -> Vec<usize> {
 }
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(configure_cases(150))]
 
     #[test]
     fn lengths_counts_and_shapes(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::UInt8, DataType::Utf8, DataType::Float32], &mut rng).clone();
-        let case = torture(&Spec::new(levels, leaf), &mut rng);
+        let case = draw_torture(&Spec::new(levels, leaf), &mut rng);
         let a = case.ragged();
         for axis in 1..=levels {
-            let own = |n: &Node| if n.is_null() { Node::Null } else { int(n.children().len()) };
+            let own =
+                |n: &Node| if n.is_null() { Node::Null } else { make_int(n.children().len()) };
             let expected: Vec<Node> =
                 case.rows.iter().map(|r| r.map_at(axis - 1, &mut |n| own(n))).collect();
             let found = shape::lengths(&a, axis as i64).unwrap();
-            assert_alike(&meaning(&found), &expected);
+            assert_alike(&decode_ragged(&found), &expected);
             let from_inside = shape::lengths(&a, axis as i64 - levels as i64 - 1).unwrap();
             prop_assert_eq!(&found, &from_inside);
         }
         let counts: ArrayRef = Arc::new(shape::count(&a).unwrap());
         let expected: Vec<Node> = case.rows.iter().map(|r| match r {
             Node::Null => Node::Null,
-            r => int(r.leaves_below(levels).iter().filter(|l| !l.is_null()).count()),
+            r => make_int(r.leaves_below(levels).iter().filter(|l| !l.is_null()).count()),
         }).collect();
-        assert_alike(&decode(&counts), &expected);
+        assert_alike(&decode_rows(&counts), &expected);
 
         let per_row = |f: &dyn Fn(&Node) -> Vec<Node>| -> Vec<Node> {
             case.rows.iter().map(|r| match r {
@@ -57,14 +60,14 @@ proptest! {
                 r => Node::List(f(r)),
             }).collect()
         };
-        let expected = per_row(&|r| extents(r, levels).into_iter().map(int).collect());
-        assert_alike(&meaning(&shape::row_max_shapes(&a).unwrap()), &expected);
+        let expected = per_row(&|r| find_extents(r, levels).into_iter().map(make_int).collect());
+        assert_alike(&decode_ragged(&shape::row_max_shapes(&a).unwrap()), &expected);
         let sizes = a.shape();
         let expected = per_row(&|r| {
-            let own = std::iter::once(int(r.children().len()));
-            own.chain(sizes[2..].iter().map(|s| s.map_or(Node::Int(-1), int))).collect()
+            let own = std::iter::once(make_int(r.children().len()));
+            own.chain(sizes[2..].iter().map(|s| s.map_or(Node::Int(-1), make_int))).collect()
         });
-        assert_alike(&meaning(&shape::row_shapes(&a).unwrap()), &expected);
+        assert_alike(&decode_ragged(&shape::row_shapes(&a).unwrap()), &expected);
     }
 }
 
@@ -73,11 +76,11 @@ fn the_torture_array_means_what_it_says() {
     let mut kinds = std::collections::HashSet::new();
     let (mut sliced, mut hidden) = (0, 0);
     for seed in 0..200 {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int32, DataType::Utf8, DataType::Boolean], &mut rng).clone();
-        let case = torture(&Spec::new(1 + (seed % 3) as usize, leaf), &mut rng);
-        assert_alike(&decode(&case.array), &case.rows);
-        assert_alike(&meaning(&case.ragged()), &case.rows);
+        let case = draw_torture(&Spec::new(1 + (seed % 3) as usize, leaf), &mut rng);
+        assert_alike(&decode_rows(&case.array), &case.rows);
+        assert_alike(&decode_ragged(&case.ragged()), &case.rows);
         kinds.extend(case.kinds.iter().map(std::mem::discriminant));
         if let Some(list) = case.array.as_any().downcast_ref::<arrow::array::ListArray>() {
             sliced += usize::from(list.value_offsets()[0] > 0);
@@ -91,8 +94,8 @@ fn the_torture_array_means_what_it_says() {
 
 #[test]
 fn axes_that_do_not_exist_are_named() {
-    let mut rng = random(3);
-    let a = torture(&Spec::new(2, DataType::Int8), &mut rng).ragged();
+    let mut rng = seed_random(3);
+    let a = draw_torture(&Spec::new(2, DataType::Int8), &mut rng).ragged();
     let message = |axis| shape::lengths(&a, axis).unwrap_err().to_string();
     assert!(message(0).contains("axis 0 is the rows"), "{}", message(0));
     assert!(message(3).contains("no axis 3"), "{}", message(3));

@@ -11,13 +11,14 @@ use rand::RngExt;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::sort::{Order, argsort, is_sorted, rank, sort, sort_by, unique};
 
-use crate::cases;
 use crate::common::torture::{
-    Node, Spec, assert_alike, meaning, one_of, plain, random, torture, tree,
+    Node, Spec, assert_alike, build_plain, decode_ragged, draw_torture, draw_tree, one_of,
+    seed_random,
 };
+use crate::configure_cases;
 
 /// Orders numbers before NaN.
-fn compare(a: &Node, b: &Node) -> Ordering {
+fn compare_nodes(a: &Node, b: &Node) -> Ordering {
     match (a, b) {
         (Node::Text(a), Node::Text(b)) => a.cmp(b),
         _ => {
@@ -28,17 +29,17 @@ fn compare(a: &Node, b: &Node) -> Ordering {
 }
 
 /// Returns the positions in sorted order.
-fn sorted(values: &[Node], order: Order) -> Vec<usize> {
+fn sort_indices(values: &[Node], order: Order) -> Vec<usize> {
     let mut places: Vec<usize> = (0..values.len()).filter(|i| !values[*i].is_null()).collect();
     let nulls: Vec<usize> = (0..values.len()).filter(|i| values[*i].is_null()).collect();
     places.sort_by(|a, b| {
-        let found = compare(&values[*a], &values[*b]);
+        let found = compare_nodes(&values[*a], &values[*b]);
         if order.descending { found.reverse() } else { found }
     });
     if order.nulls_first { [nulls, places].concat() } else { [places, nulls].concat() }
 }
 
-fn each(rows: &[Node], levels: usize, f: &dyn Fn(&[Node]) -> Vec<Node>) -> Vec<Node> {
+fn map_lists(rows: &[Node], levels: usize, f: &dyn Fn(&[Node]) -> Vec<Node>) -> Vec<Node> {
     let list = &mut |l: &Node| match l {
         Node::Null => Node::Null,
         l => Node::List(f(l.children())),
@@ -54,11 +55,11 @@ const ORDERS: [Order; 4] = [
 ];
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(configure_cases(150))]
 
     #[test]
     fn lists_in_every_order(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let types = [
             DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64, DataType::UInt8,
             DataType::UInt16, DataType::UInt32, DataType::UInt64, DataType::Float16,
@@ -69,64 +70,79 @@ proptest! {
         spec.reach = *one_of(&[2, 100], &mut rng);
         spec.odd_floats = true;
         spec.null_leaves = seed % 3 != 0;
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let a = case.ragged();
         for order in ORDERS {
-            let places = |v: &[Node]| sorted(v, order);
+            let places = |v: &[Node]| sort_indices(v, order);
             let values = |v: &[Node]| places(v).into_iter().map(|i| v[i].clone()).collect();
-            assert_alike(&meaning(&sort(&a, order).unwrap()), &each(&case.rows, levels, &values));
+            assert_alike(
+                &decode_ragged(&sort(&a, order).unwrap()),
+                &map_lists(&case.rows, levels, &values),
+            );
             let numbers = |v: &[Node]| places(v).into_iter().map(|i| Node::Int(i as i64)).collect();
-            assert_alike(&meaning(&argsort(&a, order).unwrap()), &each(&case.rows, levels, &numbers));
+            assert_alike(
+                &decode_ragged(&argsort(&a, order).unwrap()),
+                &map_lists(&case.rows, levels, &numbers),
+            );
             let ranks = |v: &[Node]| {
-                let places = sorted(v, Order { nulls_first: false, ..order });
+                let places = sort_indices(v, Order { nulls_first: false, ..order });
                 let mut out = vec![Node::Null; v.len()];
                 for (rank, i) in places.into_iter().enumerate().filter(|(_, i)| !v[*i].is_null()) {
                     out[i] = Node::Int(rank as i64);
                 }
                 out
             };
-            assert_alike(&meaning(&rank(&a, order).unwrap()), &each(&case.rows, levels, &ranks));
+            assert_alike(
+                &decode_ragged(&rank(&a, order).unwrap()),
+                &map_lists(&case.rows, levels, &ranks),
+            );
             let flags = is_sorted(&a, order).unwrap();
             let list = &mut |l: &Node| match l {
                 Node::Null => Node::Null,
                 l => Node::Bool(places(l.children()).is_sorted()),
             };
             let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels - 1, list)).collect();
-            assert_alike(&meaning(&flags), &expected);
+            assert_alike(&decode_ragged(&flags), &expected);
         }
         let different = |v: &[Node]| {
             let mut out: Vec<Node> = Vec::new();
-            for i in sorted(v, Order::ASCENDING).into_iter().filter(|i| !v[*i].is_null()) {
-                if out.last().is_none_or(|l| compare(l, &v[i]).is_ne()) {
+            for i in sort_indices(v, Order::ASCENDING).into_iter().filter(|i| !v[*i].is_null()) {
+                if out.last().is_none_or(|l| compare_nodes(l, &v[i]).is_ne()) {
                     out.push(v[i].clone());
                 }
             }
             out
         };
-        assert_alike(&meaning(&unique(&a).unwrap()), &each(&case.rows, levels, &different));
+        assert_alike(
+            &decode_ragged(&unique(&a).unwrap()),
+            &map_lists(&case.rows, levels, &different),
+        );
         if leaf == DataType::Utf8 {
             let tagged = DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
             let tagged = a.with_leaves(cast(a.leaves(), &tagged).unwrap()).unwrap();
             let found = sort(&tagged, Order::DESCENDING).unwrap();
             let found = found.with_leaves(cast(found.leaves(), &DataType::Utf8).unwrap()).unwrap();
-            prop_assert_eq!(meaning(&found), meaning(&sort(&a, Order::DESCENDING).unwrap()));
+            prop_assert_eq!(
+                decode_ragged(&found),
+                decode_ragged(&sort(&a, Order::DESCENDING).unwrap()),
+            );
         }
     }
 
     #[test]
     fn by_a_sibling_on_any_axis(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int8, DataType::Utf8, DataType::Float64], &mut rng).clone();
-        let case = torture(&Spec::new(levels, leaf), &mut rng);
+        let case = draw_torture(&Spec::new(levels, leaf), &mut rng);
         let axis = rng.random_range(1..=levels);
         let times = Spec { reach: 4, ..Spec::new(0, DataType::Int32) };
         let keys: Vec<Node> = case.rows.iter().map(|r| times_of(r, axis, &times, &mut rng)).collect();
-        let by = plain(axis, &DataType::Int32, &keys);
+        let by = build_plain(axis, &DataType::Int32, &keys);
         for order in ORDERS {
             let found = sort_by(&case.ragged(), &by, order).unwrap();
             let expected: Vec<Node> = case.rows.iter().zip(&keys)
                 .map(|(r, k)| sorted_by(r, k, axis, order)).collect();
-            assert_alike(&meaning(&found), &expected);
+            assert_alike(&decode_ragged(&found), &expected);
         }
     }
 }
@@ -138,7 +154,7 @@ fn times_of(
     rng: &mut crate::common::torture::Random,
 ) -> Node {
     match (levels, row) {
-        (0, _) => tree(spec, &[], rng),
+        (0, _) => draw_tree(spec, &[], rng),
         (_, Node::Null) => Node::Null,
         (n, row) => {
             Node::List(row.children().iter().map(|c| times_of(c, n - 1, spec, rng)).collect())
@@ -152,12 +168,12 @@ fn sorted_by(row: &Node, keys: &Node, levels: usize, order: Order) -> Node {
     }
     let (children, keys) = (row.children(), keys.children());
     Node::List(match levels {
-        1 => sorted(keys, order).into_iter().map(|i| children[i].clone()).collect(),
+        1 => sort_indices(keys, order).into_iter().map(|i| children[i].clone()).collect(),
         n => children.iter().zip(keys).map(|(c, k)| sorted_by(c, k, n - 1, order)).collect(),
     })
 }
 
-fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
+fn make_rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
     let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
     RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
 }
@@ -165,7 +181,7 @@ fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
 #[test]
 fn nan_of_either_sign_is_the_largest_and_zeros_are_one() {
     let odd = vec![f32::NAN, -1.0, -f32::NAN, 0.0, -0.0, f32::INFINITY];
-    let a = rows(&[6], Arc::new(Float32Array::from(odd)));
+    let a = make_rows(&[6], Arc::new(Float32Array::from(odd)));
     let found = sort(&a, Order::ASCENDING).unwrap();
     let found = found.leaves().as_primitive::<Float32Type>().values().to_vec();
     assert_eq!(found[..4], [-1.0, 0.0, 0.0, f32::INFINITY]);
@@ -178,14 +194,14 @@ fn nan_of_either_sign_is_the_largest_and_zeros_are_one() {
 #[test]
 fn times_keep_their_type_and_lists_are_shared() {
     let times = arrow::array::TimestampSecondArray::from(vec![9, 3, 5]).with_timezone("UTC");
-    let a = rows(&[2, 1], Arc::new(times));
+    let a = make_rows(&[2, 1], Arc::new(times));
     let found = sort(&a, Order::ASCENDING).unwrap();
     assert_eq!(found.leaf_type(), &DataType::Timestamp(TimeUnit::Second, Some("UTC".into())));
-    assert_eq!(meaning(&found)[0], Node::List(vec![Node::Int(3), Node::Int(9)]));
+    assert_eq!(decode_ragged(&found)[0], Node::List(vec![Node::Int(3), Node::Int(9)]));
     let flat = RaggedArray::try_new(1, vec![], Arc::new(Int64Array::from(vec![1]))).unwrap();
     assert!(sort(&flat, Order::ASCENDING).unwrap_err().to_string().contains("has no lists"));
     assert!(sort_by(&a, &flat, Order::ASCENDING).is_err());
-    let flags = rows(&[3], Arc::new(BooleanArray::from(vec![true, false, true])));
+    let flags = make_rows(&[3], Arc::new(BooleanArray::from(vec![true, false, true])));
     let e = sort_by(&a, &flags, Order::ASCENDING).unwrap_err().to_string();
     assert!(e.contains("2 row(s) on the left and 1 on the right"), "{e}");
 }

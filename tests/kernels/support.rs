@@ -7,7 +7,9 @@ use arrow::datatypes::DataType;
 use rand::RngExt;
 use serrate::array::{Layout, ListKind, Offsets, RaggedArray};
 
-use crate::common::torture::{Node, Random, Spec, Torture, encode, one_of, plain, torture};
+use crate::common::torture::{
+    Node, Random, Spec, Torture, build_plain, draw_torture, encode_nodes, one_of,
+};
 
 pub(crate) fn any_leaf(rng: &mut Random) -> DataType {
     let types = [
@@ -21,18 +23,24 @@ pub(crate) fn any_leaf(rng: &mut Random) -> DataType {
     one_of(&types, rng).clone()
 }
 
-pub(crate) fn dictionary(keys: DataType) -> DataType {
+/// Returns the type of a dictionary of strings.
+pub(crate) fn dictionary_type(keys: DataType) -> DataType {
     DataType::Dictionary(Box::new(keys), Box::new(DataType::Utf8))
 }
 
 /// Builds leaves with `levels` of the levels of `row`; some lists are null.
-pub(crate) fn like(row: &Node, levels: usize, leaf: &mut dyn FnMut() -> Node, nulls: bool) -> Node {
+pub(crate) fn draw_like(
+    row: &Node,
+    levels: usize,
+    leaf: &mut dyn FnMut() -> Node,
+    nulls: bool,
+) -> Node {
     match (levels, row) {
         (0, _) => leaf(),
         (_, Node::Null) => Node::Null,
         (n, row) => {
             let children: Vec<Node> =
-                row.children().iter().map(|c| like(c, n - 1, leaf, nulls)).collect();
+                row.children().iter().map(|c| draw_like(c, n - 1, leaf, nulls)).collect();
             if nulls && children.len() == 1 { Node::Null } else { Node::List(children) }
         }
     }
@@ -43,16 +51,17 @@ pub(crate) fn draw_mask(rows: &[Node], levels: usize, rng: &mut Random) -> Ragge
         0 => Node::Null,
         n => Node::Bool(n % 2 == 0),
     };
-    let rows: Vec<Node> = rows.iter().map(|r| like(r, levels, &mut leaf, true)).collect();
-    plain(levels, &DataType::Boolean, &rows)
+    let rows: Vec<Node> = rows.iter().map(|r| draw_like(r, levels, &mut leaf, true)).collect();
+    build_plain(levels, &DataType::Boolean, &rows)
 }
 
-pub(crate) fn row(leaves: ArrayRef) -> RaggedArray {
+/// Builds one row, a list of `leaves`.
+pub(crate) fn make_row(leaves: ArrayRef) -> RaggedArray {
     let axis = Offsets::from_lengths([leaves.len()]).unwrap().into();
     RaggedArray::try_new(1, vec![axis], leaves).unwrap()
 }
 
-pub(crate) fn ints(values: &[i64]) -> ArrayRef {
+pub(crate) fn make_ints(values: &[i64]) -> ArrayRef {
     Arc::new(Int64Array::from(values.to_vec()))
 }
 
@@ -67,13 +76,14 @@ pub(crate) fn shares_lists(a: &RaggedArray, b: &RaggedArray) {
     }
 }
 
-pub(crate) fn lists(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
+/// Builds rows that are lists of these lengths.
+pub(crate) fn make_lists(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
     let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
     RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
 }
 
 pub(crate) fn int_lists(lengths: &[usize], values: &[i32]) -> RaggedArray {
-    lists(lengths, Arc::new(Int32Array::from(values.to_vec())))
+    make_lists(lengths, Arc::new(Int32Array::from(values.to_vec())))
 }
 
 pub(crate) fn some_leaf(rng: &mut Random) -> DataType {
@@ -107,7 +117,8 @@ fn draw_indices(row: &Node, axis: usize, rng: &mut Random) -> Node {
     Node::List((0..many).map(|_| any(rng)).collect())
 }
 
-pub(crate) fn encoded(
+/// Encodes rows as lists of 32-bit and 64-bit offsets in any mixture.
+pub(crate) fn encode_rows(
     levels: usize,
     leaf: &DataType,
     rows: &[Node],
@@ -115,17 +126,18 @@ pub(crate) fn encoded(
 ) -> RaggedArray {
     let kinds: Vec<ListKind> =
         (0..levels).map(|_| *one_of(&[ListKind::List, ListKind::LargeList], rng)).collect();
-    let array = encode(&Spec::new(levels, leaf.clone()), &kinds, rows, rng);
+    let array = encode_nodes(&Spec::new(levels, leaf.clone()), &kinds, rows, rng);
     RaggedArray::try_from_arrow(&array).unwrap()
 }
 
-pub(crate) fn at(list: &[Node], index: i64) -> usize {
+/// Returns the position of an index that counts from the end if it is negative.
+pub(crate) fn resolve_index(list: &[Node], index: i64) -> usize {
     let n = i64::try_from(list.len()).unwrap();
     usize::try_from(if index < 0 { index + n } else { index }).unwrap()
 }
 
 /// Combines the lists `depth` levels down in pairs; null where either is null.
-pub(crate) fn zipped(
+pub(crate) fn zip_nodes(
     a: &Node,
     b: &Node,
     depth: usize,
@@ -138,7 +150,7 @@ pub(crate) fn zipped(
         return f(a, b);
     }
     let pairs = a.children().iter().zip(b.children());
-    Node::List(pairs.map(|(a, b)| zipped(a, b, depth - 1, f)).collect())
+    Node::List(pairs.map(|(a, b)| zip_nodes(a, b, depth - 1, f)).collect())
 }
 
 pub(crate) struct Beside {
@@ -150,11 +162,12 @@ pub(crate) struct Beside {
     pub at: RaggedArray,
 }
 
-pub(crate) fn beside(leaf: DataType, levels: usize, axis: usize, rng: &mut Random) -> Beside {
+/// Draws an array, and indices for the lists of its axis `axis`.
+pub(crate) fn draw_beside(leaf: DataType, levels: usize, axis: usize, rng: &mut Random) -> Beside {
     let axis = axis.min(levels);
-    let case = torture(&Spec::new(levels, leaf), rng);
+    let case = draw_torture(&Spec::new(levels, leaf), rng);
     let rows: Vec<Node> = case.rows.iter().map(|r| draw_indices(r, axis, rng)).collect();
     let kind = one_of(&[DataType::Int64, DataType::Int16, DataType::Int32], rng).clone();
-    let at = encoded(axis, &kind, &rows, rng);
+    let at = encode_rows(axis, &kind, &rows, rng);
     Beside { array: case.ragged(), case, levels, axis, rows, at }
 }

@@ -12,42 +12,42 @@ use serrate::kernels::indices::mask_from_indices;
 use serrate::kernels::scatter::{Duplicates, scatter};
 use serrate::kernels::take::{reverse, take};
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, meaning, random, torture};
-use crate::support::{at, beside, int_lists, lists, some_leaf, zipped};
+use crate::common::torture::{Node, Spec, assert_alike, decode_ragged, draw_torture, seed_random};
+use crate::configure_cases;
+use crate::support::{draw_beside, int_lists, make_lists, resolve_index, some_leaf, zip_nodes};
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn take_by_lists_of_indices(seed: u64, levels in 1usize..4, axis in 1usize..4) {
-        let mut rng = random(seed);
-        let b = beside(some_leaf(&mut rng), levels, axis, &mut rng);
+        let mut rng = seed_random(seed);
+        let b = draw_beside(some_leaf(&mut rng), levels, axis, &mut rng);
         let found = take(&b.array, &b.at).unwrap();
         let expected: Vec<Node> = b.case.rows.iter().zip(&b.rows).map(|(x, i)| {
-            zipped(x, i, b.axis - 1, &mut |x, i| {
+            zip_nodes(x, i, b.axis - 1, &mut |x, i| {
                 if x.is_null() || i.is_null() {
                     return Node::Null;
                 }
                 Node::List(i.children().iter().map(|i| match i {
-                    Node::Int(i) => x.children()[at(x.children(), *i)].clone(),
+                    Node::Int(i) => x.children()[resolve_index(x.children(), *i)].clone(),
                     _ => Node::Null,
                 }).collect())
             })
         }).collect();
-        assert_alike(&meaning(&found), &expected);
+        assert_alike(&decode_ragged(&found), &expected);
         // Scattering what was taken restores the array.
         let back = scatter(&b.array, &b.at, &found, Duplicates::Last).unwrap();
         let expected: Vec<Node> = b.case.rows.iter().zip(&b.rows).map(|(x, i)| {
-            zipped(x, i, b.axis - 1, &mut |x, _| x.clone())
+            zip_nodes(x, i, b.axis - 1, &mut |x, _| x.clone())
         }).collect();
-        assert_alike(&meaning(&back), &expected);
+        assert_alike(&decode_ragged(&back), &expected);
     }
 
     #[test]
     fn reversing_twice_gives_the_original(seed: u64, levels in 1usize..4, axis in 1usize..4) {
-        let mut rng = random(seed);
-        let case = torture(&Spec::new(levels, some_leaf(&mut rng)), &mut rng);
+        let mut rng = seed_random(seed);
+        let case = draw_torture(&Spec::new(levels, some_leaf(&mut rng)), &mut rng);
         let a = case.ragged();
         let axis = axis.min(levels);
         let k = i64::try_from(axis).unwrap();
@@ -57,7 +57,7 @@ proptest! {
             Node::List(l) => Node::List(l.iter().rev().cloned().collect()),
             l => l.clone(),
         })).collect();
-        assert_alike(&meaning(&back), &expected);
+        assert_alike(&decode_ragged(&back), &expected);
     }
 }
 
@@ -81,9 +81,9 @@ fn indices_out_of_range_are_named() {
     assert_eq!(named(take(&a, &at).unwrap_err()), (0, 0, -4, 3));
     // The same with nulls in between.
     let holes =
-        lists(&[3, 2], Arc::new(Int32Array::from(vec![Some(1), None, None, None, Some(5)])));
+        make_lists(&[3, 2], Arc::new(Int32Array::from(vec![Some(1), None, None, None, Some(5)])));
     assert_eq!(named(take(&holes, &at).unwrap_err()), (0, 0, -4, 3));
-    let text = lists(&[1, 0], Arc::new(arrow::array::StringArray::from(vec!["0"])));
+    let text = make_lists(&[1, 0], Arc::new(arrow::array::StringArray::from(vec!["0"])));
     assert!(take(&a, &text).is_err());
     let flat = RaggedArray::try_new(2, vec![], Arc::new(Int32Array::from(vec![0, 0]))).unwrap();
     assert!(take(&a, &flat).is_err() && take(&flat, &a).is_err());

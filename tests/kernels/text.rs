@@ -13,14 +13,16 @@ use serrate::array::RaggedArray;
 use serrate::kernels::elementwise::{Op, Operand, binary};
 use serrate::kernels::text::{TextTest, test};
 
-use crate::cases;
-use crate::common::torture::{Node, Random, Spec, assert_alike, meaning, one_of, random, torture};
+use crate::common::torture::{
+    Node, Random, Spec, assert_alike, decode_ragged, draw_torture, one_of, seed_random,
+};
+use crate::configure_cases;
 
 pub(crate) const WORDS: [&str; 9] =
     ["", "a", "A", "ab", "LAB//1", "LAB//2", "lab//1", "a%b", "\u{e9}t\u{e9}"];
 
 /// Encodes strings as a dictionary with values in any order, repeated, null or unused.
-fn dictionary<K: ArrowDictionaryKeyType>(texts: &ArrayRef, rng: &mut Random) -> ArrayRef
+fn encode_dictionary<K: ArrowDictionaryKeyType>(texts: &ArrayRef, rng: &mut Random) -> ArrayRef
 where
     K::Native: TryFrom<usize>,
 {
@@ -48,13 +50,13 @@ where
     Arc::new(DictionaryArray::<K>::try_new(keys, values).unwrap())
 }
 
-pub(crate) fn encoded(array: &RaggedArray, rng: &mut Random) -> RaggedArray {
+pub(crate) fn encode_texts(array: &RaggedArray, rng: &mut Random) -> RaggedArray {
     let texts = array.leaves();
     let leaves = match rng.random_range(0..6) {
-        0 => dictionary::<Int8Type>(texts, rng),
-        1 => dictionary::<UInt16Type>(texts, rng),
-        2 => dictionary::<UInt32Type>(texts, rng),
-        3 => dictionary::<Int64Type>(texts, rng),
+        0 => encode_dictionary::<Int8Type>(texts, rng),
+        1 => encode_dictionary::<UInt16Type>(texts, rng),
+        2 => encode_dictionary::<UInt32Type>(texts, rng),
+        3 => encode_dictionary::<Int64Type>(texts, rng),
         4 => cast(texts, &DataType::LargeUtf8).unwrap(),
         _ => cast(texts, &DataType::Utf8View).unwrap(),
     };
@@ -62,19 +64,19 @@ pub(crate) fn encoded(array: &RaggedArray, rng: &mut Random) -> RaggedArray {
 }
 
 /// Draws strings of the words above, in lists from the torture generator.
-pub(crate) fn texts(seed: u64, levels: usize) -> (RaggedArray, Vec<Node>, Random) {
-    let mut rng = random(seed);
-    let case = torture(&Spec::new(levels, DataType::Utf8), &mut rng);
+pub(crate) fn draw_texts(seed: u64, levels: usize) -> (RaggedArray, Vec<Node>, Random) {
+    let mut rng = seed_random(seed);
+    let case = draw_torture(&Spec::new(levels, DataType::Utf8), &mut rng);
     let array = case.ragged();
     let words: StringArray = (array.leaves().as_string::<i32>().iter())
         .map(|t| t.map(|_| *one_of(&WORDS, &mut rng)))
         .collect();
     let array = array.with_leaves(Arc::new(words)).unwrap();
-    let rows = meaning(&array);
+    let rows = decode_ragged(&array);
     (array, rows, rng)
 }
 
-pub(crate) fn expected(
+pub(crate) fn map_texts(
     rows: &[Node],
     levels: usize,
     of: impl Fn(&str) -> Option<bool>,
@@ -87,12 +89,12 @@ pub(crate) fn expected(
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(configure_cases(300))]
 
     #[test]
     fn comparisons_of_dictionaries_are_those_of_their_texts(seed: u64, levels in 1usize..4) {
-        let (plain, rows, mut rng) = texts(seed, levels);
-        let coded = encoded(&plain, &mut rng);
+        let (plain, rows, mut rng) = draw_texts(seed, levels);
+        let coded = encode_texts(&plain, &mut rng);
         let op = *one_of(&[Op::Eq, Op::NotEq, Op::Lt, Op::LtEq, Op::Gt, Op::GtEq], &mut rng);
         let word = *one_of(&WORDS, &mut rng);
         let literal: ArrayRef = Arc::new(StringArray::from(vec![word]));
@@ -106,22 +108,28 @@ proptest! {
         });
         for array in [&plain, &coded] {
             let found = binary(op, Operand::Array(array), Operand::Scalar(&literal)).unwrap();
-            assert_alike(&meaning(&found), &expected(&rows, levels, |t| compare(t.cmp(word))));
+            assert_alike(
+                &decode_ragged(&found),
+                &map_texts(&rows, levels, |t| compare(t.cmp(word))),
+            );
             let found = binary(op, Operand::Scalar(&literal), Operand::Array(array)).unwrap();
-            assert_alike(&meaning(&found), &expected(&rows, levels, |t| compare(word.cmp(t))));
+            assert_alike(
+                &decode_ragged(&found),
+                &map_texts(&rows, levels, |t| compare(word.cmp(t))),
+            );
         }
         // A slice of rows has its own lists, and keys that start in the middle.
         let from = rng.random_range(0..=coded.len());
         let part = coded.slice(from, coded.len() - from).unwrap();
         let found = binary(op, Operand::Array(&part), Operand::Scalar(&literal)).unwrap();
-        let rest = expected(&rows[from..], levels, |t| compare(t.cmp(word)));
-        assert_alike(&meaning(&found), &rest);
+        let rest = map_texts(&rows[from..], levels, |t| compare(t.cmp(word)));
+        assert_alike(&decode_ragged(&found), &rest);
     }
 
     #[test]
     fn tests_of_dictionaries_are_those_of_their_texts(seed: u64, levels in 1usize..4) {
-        let (plain, rows, mut rng) = texts(seed, levels);
-        let coded = encoded(&plain, &mut rng);
+        let (plain, rows, mut rng) = draw_texts(seed, levels);
+        let coded = encode_texts(&plain, &mut rng);
         type Case = (TextTest<'static>, fn(&str) -> bool);
         let cases: [Case; 6] = [
             (TextTest::Like("LAB//%"), |t| t.starts_with("LAB//")),
@@ -136,7 +144,7 @@ proptest! {
         let (question, answer) = *one_of(&cases, &mut rng);
         for array in [&plain, &coded] {
             let found = test(array, question).unwrap();
-            assert_alike(&meaning(&found), &expected(&rows, levels, |t| Some(answer(t))));
+            assert_alike(&decode_ragged(&found), &map_texts(&rows, levels, |t| Some(answer(t))));
         }
     }
 }

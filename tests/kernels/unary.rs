@@ -7,19 +7,21 @@ use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use serrate::kernels::unary::{Unary, round, unary};
 
-use crate::cases;
-use crate::common::torture::{Node, Spec, assert_alike, meaning, one_of, random, torture};
-use crate::support::{ints, row, shares_lists};
+use crate::common::torture::{
+    Node, Spec, assert_alike, decode_ragged, draw_torture, one_of, seed_random,
+};
+use crate::configure_cases;
+use crate::support::{make_ints, make_row, shares_lists};
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(configure_cases(400))]
 
     #[test]
     fn functions_of_one_number(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int16, DataType::Float32, DataType::Float64], &mut rng);
         let spec = Spec { odd_floats: true, ..Spec::new(levels, leaf.clone()) };
-        let case = torture(&spec, &mut rng);
+        let case = draw_torture(&spec, &mut rng);
         let a = case.ragged();
         type Reference = fn(f64) -> f64;
         let all: [(Unary, Reference, bool); 11] = [
@@ -41,41 +43,42 @@ proptest! {
                 let y = reference(x);
                 if keeps && leaf.is_integer() { Node::Int(y as i64) } else { Node::Float(y) }
             })).collect();
-            assert_alike(&meaning(&unary(function, &a).unwrap()), &expected);
+            assert_alike(&decode_ragged(&unary(function, &a).unwrap()), &expected);
             let out = unary(function, &a).unwrap();
             prop_assert_eq!(out.leaf_type(), &function.output_type(leaf).unwrap());
             shares_lists(&out, &a);
         }
         let nulls: Vec<Node> = case.rows.iter()
             .map(|r| r.map_at(levels, &mut |l| Node::Bool(l.is_null()))).collect();
-        assert_alike(&meaning(&unary(Unary::IsNull, &a).unwrap()), &nulls);
+        assert_alike(&decode_ragged(&unary(Unary::IsNull, &a).unwrap()), &nulls);
         let nans: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels, &mut |l| match l {
             Node::Null => Node::Null,
             l => Node::Bool(l.float().unwrap().is_nan()),
         })).collect();
-        assert_alike(&meaning(&unary(Unary::IsNan, &a).unwrap()), &nans);
+        assert_alike(&decode_ragged(&unary(Unary::IsNan, &a).unwrap()), &nans);
     }
 }
 
 #[test]
 fn rounding_is_numpys() {
     let of = |v: Vec<f64>, d| {
-        let out = round(&row(Arc::new(Float64Array::from(v))), d).unwrap();
+        let out = round(&make_row(Arc::new(Float64Array::from(v))), d).unwrap();
         out.leaves().as_primitive::<arrow::datatypes::Float64Type>().values().to_vec()
     };
     assert_eq!(of(vec![0.5, 1.5, -2.5, 2.4], 0), [0.0, 2.0, -2.0, 2.0]);
     assert_eq!(of(vec![1.25, -0.125, 1e300], 1), [1.2, -0.1, 1e300]);
     assert_eq!(of(vec![125.0, 135.0, -149.0], -1), [120.0, 140.0, -150.0]);
     assert_eq!(of(vec![1.5], 400), [1.5]);
-    let whole = |v: &[i64], d| round(&row(ints(v)), d).unwrap();
-    assert_eq!(whole(&[125, 135, -149, 7], -1), row(ints(&[120, 140, -150, 10])));
-    assert_eq!(whole(&[125, i64::MAX], -30), row(ints(&[0, 0])));
-    assert_eq!(whole(&[125], 3), row(ints(&[125])));
-    let bytes = row(Arc::new(UInt8Array::from(vec![255])));
+    let whole = |v: &[i64], d| round(&make_row(make_ints(v)), d).unwrap();
+    assert_eq!(whole(&[125, 135, -149, 7], -1), make_row(make_ints(&[120, 140, -150, 10])));
+    assert_eq!(whole(&[125, i64::MAX], -30), make_row(make_ints(&[0, 0])));
+    assert_eq!(whole(&[125], 3), make_row(make_ints(&[125])));
+    let bytes = make_row(Arc::new(UInt8Array::from(vec![255])));
     assert!(round(&bytes, -1).unwrap_err().to_string().contains("wider"));
-    assert!(unary(Unary::Abs, &row(ints(&[i64::MIN]))).is_err());
+    assert!(unary(Unary::Abs, &make_row(make_ints(&[i64::MIN]))).is_err());
     assert!(unary(Unary::Neg, &bytes).is_err());
     assert!(
-        unary(Unary::Sqrt, &row(Arc::new(arrow::array::StringArray::from(vec!["x"])))).is_err()
+        unary(Unary::Sqrt, &make_row(Arc::new(arrow::array::StringArray::from(vec!["x"]))))
+            .is_err()
     );
 }

@@ -18,10 +18,11 @@ use serrate::kernels::window::{
     window_reduce,
 };
 
-use crate::cases;
 use crate::common::torture::{
-    Node, Random, Spec, alike, assert_alike, meaning, one_of, plain, random, torture, tree,
+    Node, Random, Spec, are_alike, assert_alike, build_plain, decode_ragged, draw_torture,
+    draw_tree, one_of, seed_random,
 };
+use crate::configure_cases;
 
 const HOW: [Reduction; 10] = [
     Reduction::Count,
@@ -40,7 +41,7 @@ const HOW: [Reduction; 10] = [
 type Reference<'a> = &'a dyn Fn(&[Node], &[Node], &Node) -> Node;
 
 /// A window as floats; infinite where there is no end.
-fn ends(at: f64, window: &TimeWindow) -> (f64, f64) {
+fn find_ends(at: f64, window: &TimeWindow) -> (f64, f64) {
     let span = |s: Span| match s {
         Span::Unbounded => f64::INFINITY,
         #[allow(clippy::cast_precision_loss)]
@@ -52,7 +53,7 @@ fn ends(at: f64, window: &TimeWindow) -> (f64, f64) {
 }
 
 fn is_inside(time: f64, at: f64, window: &TimeWindow) -> bool {
-    let (low, high) = ends(at, window);
+    let (low, high) = find_ends(at, window);
     let above = match window.closure {
         Closure::Both | Closure::Left => time >= low,
         _ => time > low,
@@ -65,7 +66,7 @@ fn is_inside(time: f64, at: f64, window: &TimeWindow) -> bool {
 }
 
 /// The elements of a window, by time.
-fn inside(elements: &[Node], times: &[Node], at: &Node, window: &TimeWindow) -> Node {
+fn select_inside(elements: &[Node], times: &[Node], at: &Node, window: &TimeWindow) -> Node {
     let Some(at) = at.float() else { return Node::Null };
     let mut found: Vec<(f64, &Node)> = elements
         .iter()
@@ -78,7 +79,7 @@ fn inside(elements: &[Node], times: &[Node], at: &Node, window: &TimeWindow) -> 
 }
 
 /// Applies `f` to the elements, times and `at` of every list.
-fn each(rows: [&[Node]; 3], levels: usize, f: Reference<'_>) -> Vec<Node> {
+fn map_lists(rows: [&[Node]; 3], levels: usize, f: Reference<'_>) -> Vec<Node> {
     fn below(x: &Node, time: &Node, at: &Node, levels: usize, f: Reference<'_>) -> Node {
         let known = !x.is_null() && !time.is_null();
         match levels {
@@ -111,7 +112,7 @@ fn times_of(row: &Node, levels: usize, spec: &Spec, sorted: bool, rng: &mut Rand
         (_, Node::Null) => Node::Null,
         (1, row) => {
             let mut times: Vec<Node> =
-                row.children().iter().map(|_| tree(spec, &[], rng)).collect();
+                row.children().iter().map(|_| draw_tree(spec, &[], rng)).collect();
             if sorted {
                 times.sort_by(|a, b| a.float().unwrap().total_cmp(&b.float().unwrap()));
             }
@@ -127,8 +128,10 @@ fn times_of(row: &Node, levels: usize, spec: &Spec, sorted: bool, rng: &mut Rand
 /// Draws lists of times for each list of axis `levels`, or one time.
 fn at_of(row: &Node, levels: usize, one: bool, spec: &Spec, rng: &mut Random) -> Node {
     match (levels, row) {
-        (1, _) if one => tree(spec, &[], rng),
-        (1, _) => Node::List((0..rng.random_range(0..5)).map(|_| tree(spec, &[], rng)).collect()),
+        (1, _) if one => draw_tree(spec, &[], rng),
+        (1, _) => {
+            Node::List((0..rng.random_range(0..5)).map(|_| draw_tree(spec, &[], rng)).collect())
+        }
         (_, Node::Null) => Node::Null,
         (n, row) => {
             Node::List(row.children().iter().map(|c| at_of(c, n - 1, one, spec, rng)).collect())
@@ -157,10 +160,10 @@ struct Case {
     window: TimeWindow,
 }
 
-fn case(seed: u64, levels: usize, leaf: DataType, rng: &mut Random) -> Case {
+fn draw_case(seed: u64, levels: usize, leaf: DataType, rng: &mut Random) -> Case {
     let mut spec = Spec::new(levels, leaf);
     spec.odd_floats = seed.is_multiple_of(4);
-    let given = torture(&spec, rng);
+    let given = draw_torture(&spec, rng);
     let axis = rng.random_range(1..=levels);
     let of_times = [DataType::Int32, DataType::Int64, DataType::UInt64, DataType::Float64];
     let of_times = one_of(&of_times, rng).clone();
@@ -173,8 +176,8 @@ fn case(seed: u64, levels: usize, leaf: DataType, rng: &mut Random) -> Case {
     let at_rows: Vec<Node> = given.rows.iter().map(|r| at_of(r, axis, one, &of_at, rng)).collect();
     Case {
         array: given.ragged(),
-        times: plain(axis, &of_times, &time_rows),
-        at: plain(axis - usize::from(one), &of_times, &at_rows),
+        times: build_plain(axis, &of_times, &time_rows),
+        at: build_plain(axis - usize::from(one), &of_times, &at_rows),
         axis,
         window: random_window(rng, true),
         rows: [given.rows, time_rows, at_rows],
@@ -184,38 +187,38 @@ fn case(seed: u64, levels: usize, leaf: DataType, rng: &mut Random) -> Case {
 impl Case {
     fn expected(&self, f: Reference<'_>) -> Vec<Node> {
         let [x, time, at] = &self.rows;
-        each([x, time, at], self.axis, f)
+        map_lists([x, time, at], self.axis, f)
     }
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(configure_cases(300))]
 
     #[test]
     fn windows_hold_what_lies_within(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
-        let c = case(seed, levels, DataType::Int16, &mut rng);
+        let mut rng = seed_random(seed);
+        let c = draw_case(seed, levels, DataType::Int16, &mut rng);
         let found = window(&c.array, &c.times, &c.at, &c.window).unwrap();
-        let expected = c.expected(&|x, t, at| inside(x, t, at, &c.window));
-        assert_alike(&meaning(&found), &expected);
+        let expected = c.expected(&|x, t, at| select_inside(x, t, at, &c.window));
+        assert_alike(&decode_ragged(&found), &expected);
 
         let past = TimeWindow { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
-        let last = |x: &[Node], t: &[Node], at: &Node| match inside(x, t, at, &past) {
+        let last = |x: &[Node], t: &[Node], at: &Node| match select_inside(x, t, at, &past) {
             Node::List(all) => all.last().cloned().unwrap_or(Node::Null),
             other => other,
         };
-        assert_alike(&meaning(&asof(&c.array, &c.times, &c.at).unwrap()), &c.expected(&last));
+        assert_alike(&decode_ragged(&asof(&c.array, &c.times, &c.at).unwrap()), &c.expected(&last));
     }
 
     #[test]
     fn windows_reduce_as_their_lists_do(seed: u64, levels in 1usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaves = [
             DataType::Int8, DataType::Int64, DataType::UInt32, DataType::Float32,
             DataType::Float64, DataType::Float16, DataType::Boolean, DataType::Utf8,
         ];
         let leaf = one_of(&leaves, &mut rng).clone();
-        let c = case(seed, levels, leaf.clone(), &mut rng);
+        let c = draw_case(seed, levels, leaf.clone(), &mut rng);
         let lists = window(&c.array, &c.times, &c.at, &c.window).unwrap();
         // Whole windows, whatever lists they hold.
         let windows = lists.inner(c.at.axes().len()).unwrap();
@@ -223,8 +226,8 @@ proptest! {
             let found = window_reduce(&c.array, &c.times, &c.at, how, &c.window).unwrap();
             let expected = reduce(&windows, how, None).unwrap();
             prop_assert_eq!(found.leaf_type(), expected.leaf_type());
-            let found = meaning(&found.inner(c.at.axes().len()).unwrap());
-            assert_alike(&found, &meaning(&expected));
+            let found = decode_ragged(&found.inner(c.at.axes().len()).unwrap());
+            assert_alike(&found, &decode_ragged(&expected));
         }
         prop_assert!(window_reduce(&c.array, &c.times, &c.at, Reduction::Mode, &c.window).is_err());
         if Reduction::Median.output_type(&leaf).is_ok() {
@@ -232,16 +235,16 @@ proptest! {
             let found = window_quantile(&c.array, &c.times, &c.at, q, &c.window).unwrap();
             let expected = quantile(&windows, q, None).unwrap();
             prop_assert_eq!(found.leaf_type(), expected.leaf_type());
-            let found = meaning(&found.inner(c.at.axes().len()).unwrap());
-            assert_alike(&found, &meaning(&expected));
+            let found = decode_ragged(&found.inner(c.at.axes().len()).unwrap());
+            assert_alike(&found, &decode_ragged(&expected));
         }
     }
 
     #[test]
     fn rolling_windows_and_ngrams(seed: u64, levels in 1usize..3, n in 1usize..5, least in 0usize..4) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int32, DataType::Float64], &mut rng).clone();
-        let given = torture(&Spec::new(levels, leaf.clone()), &mut rng);
+        let given = draw_torture(&Spec::new(levels, leaf.clone()), &mut rng);
         let a = given.ragged();
         let grams = |list: &Node| match list {
             Node::Null => Node::Null,
@@ -249,14 +252,14 @@ proptest! {
         };
         let expected: Vec<Node> =
             given.rows.iter().map(|r| r.map_at(levels - 1, &mut |l| grams(l))).collect();
-        assert_alike(&meaning(&ngrams(&a, n).unwrap()), &expected);
+        assert_alike(&decode_ragged(&ngrams(&a, n).unwrap()), &expected);
         for how in HOW {
             let value = |w: &[Node]| {
                 if w.iter().filter(|v| !v.is_null()).count() < least {
                     return Node::Null;
                 }
-                let one = plain(1, &leaf, &[Node::List(w.to_vec())]);
-                meaning(&reduce(&one, how, Some(1)).unwrap())[0].clone()
+                let one = build_plain(1, &leaf, &[Node::List(w.to_vec())]);
+                decode_ragged(&reduce(&one, how, Some(1)).unwrap())[0].clone()
             };
             let moved = |list: &Node| match list {
                 Node::Null => Node::Null,
@@ -267,28 +270,31 @@ proptest! {
             };
             let expected: Vec<Node> =
                 given.rows.iter().map(|r| r.map_at(levels - 1, &mut |l| moved(l))).collect();
-            assert_alike(&meaning(&rolling(&a, n, how, least).unwrap()), &expected);
+            assert_alike(&decode_ragged(&rolling(&a, n, how, least).unwrap()), &expected);
             if how == Reduction::Median {
-                assert_alike(&meaning(&rolling_quantile(&a, n, 0.5, least).unwrap()), &expected);
+                assert_alike(
+                    &decode_ragged(&rolling_quantile(&a, n, 0.5, least).unwrap()),
+                    &expected,
+                );
             }
         }
     }
 
     #[test]
     fn float_sums_do_not_depend_on_other_values(seed: u64) {
-        let mut rng = random(seed);
+        let mut rng = seed_random(seed);
         let wide = rng.random_range(0..2) == 0;
         let values: Vec<f64> = (0..rng.random_range(1..40)).map(|_| {
             let scale = if wide { rng.random_range(-300..300) } else { rng.random_range(-9..9) };
             rng.random_range(-1.0..1.0f64) * 10f64.powi(scale)
         }).collect();
         let n = rng.random_range(1..6);
-        let whole = rows(&[values.len()], Arc::new(Float64Array::from(values.clone())));
+        let whole = make_rows(&[values.len()], Arc::new(Float64Array::from(values.clone())));
         let found = rolling(&whole, n, Reduction::Sum, 1).unwrap();
         let found = found.leaves().as_primitive::<Float64Type>().values().to_vec();
         for (i, sum) in found.iter().enumerate() {
             let own = &values[(i + 1).saturating_sub(n)..=i];
-            let alone = rows(&[own.len()], Arc::new(Float64Array::from(own.to_vec())));
+            let alone = make_rows(&[own.len()], Arc::new(Float64Array::from(own.to_vec())));
             let alone = rolling(&alone, n, Reduction::Sum, 1).unwrap();
             let alone = alone.leaves().as_primitive::<Float64Type>().value(own.len() - 1);
             prop_assert_eq!(sum.to_bits(), alone.to_bits());
@@ -296,20 +302,20 @@ proptest! {
     }
 }
 
-fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
+fn make_rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
     let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
     RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
 }
 
 #[test]
 fn sums_are_exact_before_they_are_rounded() {
-    let a = rows(&[3], Arc::new(Float64Array::from(vec![1e16, 1.0, -1e16])));
+    let a = make_rows(&[3], Arc::new(Float64Array::from(vec![1e16, 1.0, -1e16])));
     let found = rolling(&a, 3, Reduction::Sum, 1).unwrap();
     assert_eq!(found.leaves().as_primitive::<Float64Type>().value(2), 1.0);
-    let far = rows(&[3], Arc::new(Float64Array::from(vec![1e300, 1e-300, -1e300])));
+    let far = make_rows(&[3], Arc::new(Float64Array::from(vec![1e300, 1e-300, -1e300])));
     let found = rolling(&far, 3, Reduction::Sum, 1).unwrap();
     assert_eq!(found.leaves().as_primitive::<Float64Type>().value(2), 1e-300);
-    let most = rows(&[2], Arc::new(Int64Array::from(vec![i64::MAX, 1])));
+    let most = make_rows(&[2], Arc::new(Int64Array::from(vec![i64::MAX, 1])));
     let e = rolling(&most, 2, Reduction::Sum, 1).unwrap_err().to_string();
     assert!(e.contains("sum of window 1"), "{e}");
     assert_eq!(rolling(&most, 1, Reduction::Sum, 1).unwrap().leaves(), most.leaves());
@@ -319,8 +325,8 @@ fn sums_are_exact_before_they_are_rounded() {
 fn durations_of_windows_reduce_as_those_of_lists() {
     let values = [Some(1), Some(2), None, Some(-1), Some(1 << 60), Some((1 << 60) + 1), Some(-4)];
     let leaves = arrow::array::DurationNanosecondArray::from(values.to_vec());
-    let a = rows(&[7], Arc::new(leaves));
-    let times = rows(&[7], Arc::new(Int64Array::from((0..7).collect::<Vec<i64>>())));
+    let a = make_rows(&[7], Arc::new(leaves));
+    let times = make_rows(&[7], Arc::new(Int64Array::from((0..7).collect::<Vec<i64>>())));
     for n in 1..5u8 {
         let (before, after) = (Span::Exact(i128::from(n)), Span::Exact(0));
         let given = TimeWindow { before, after, closure: Closure::Right };
@@ -340,8 +346,8 @@ fn durations_of_windows_reduce_as_those_of_lists() {
 
 #[test]
 fn times_of_different_units_and_far_ends_compare_exactly() {
-    let seconds = rows(&[3], Arc::new(TimestampSecondArray::from(vec![0, 60, i64::MAX])));
-    let at = rows(&[2], Arc::new(TimestampMicrosecondArray::from(vec![60_000_001, i64::MAX])));
+    let seconds = make_rows(&[3], Arc::new(TimestampSecondArray::from(vec![0, 60, i64::MAX])));
+    let at = make_rows(&[2], Arc::new(TimestampMicrosecondArray::from(vec![60_000_001, i64::MAX])));
     let count = |before: i128, closure| {
         let given = TimeWindow { before: Span::Exact(before), after: Span::Exact(0), closure };
         let found = window_reduce(&seconds, &seconds, &at, Reduction::Count, &given).unwrap();
@@ -351,7 +357,7 @@ fn times_of_different_units_and_far_ends_compare_exactly() {
     assert_eq!(count(60_000_001_000, Closure::Both), [2, 0]);
     assert_eq!(count(1000, Closure::Right), [0, 0]);
     assert_eq!(count(1001, Closure::Right), [1, 0]);
-    let ends = rows(&[2], Arc::new(Int64Array::from(vec![i64::MIN, i64::MAX])));
+    let ends = make_rows(&[2], Arc::new(Int64Array::from(vec![i64::MIN, i64::MAX])));
     let given =
         TimeWindow { before: Span::Exact(1), after: Span::Exact(1), closure: Closure::Both };
     let found = window_reduce(&ends, &ends, &ends, Reduction::Count, &given).unwrap();
@@ -363,7 +369,7 @@ fn months_follow_the_calendar() {
     let day = 86_400;
     // 2020-02-29, 2020-03-30, 2020-03-31.
     let days = [18_321, 18_351, 18_352].map(|d| d * day);
-    let times = rows(&[3], Arc::new(TimestampSecondArray::from(days.to_vec())));
+    let times = make_rows(&[3], Arc::new(TimestampSecondArray::from(days.to_vec())));
     let month = Span::Calendar(IntervalMonthDayNano::new(1, 0, 0));
     let given = TimeWindow { before: month, after: Span::Exact(0), closure: Closure::Both };
     let found = window_reduce(&times, &times, &times, Reduction::Count, &given).unwrap();
@@ -372,10 +378,10 @@ fn months_follow_the_calendar() {
 
 #[test]
 fn lists_that_do_not_fit_are_refused() {
-    let a = rows(&[2, 1], Arc::new(Int64Array::from(vec![1, 2, 3])));
-    let short = rows(&[1, 1], Arc::new(Int64Array::from(vec![1, 2])));
+    let a = make_rows(&[2, 1], Arc::new(Int64Array::from(vec![1, 2, 3])));
+    let short = make_rows(&[1, 1], Arc::new(Int64Array::from(vec![1, 2])));
     let flat = RaggedArray::try_new(2, vec![], Arc::new(Int64Array::from(vec![1, 2]))).unwrap();
-    let times = rows(&[2, 1], Arc::new(TimestampSecondArray::from(vec![1, 2, 3])));
+    let times = make_rows(&[2, 1], Arc::new(TimestampSecondArray::from(vec![1, 2, 3])));
     let past =
         TimeWindow { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
     assert!(window(&a, &short, &a, &past).is_err());
@@ -385,5 +391,5 @@ fn lists_that_do_not_fit_are_refused() {
     assert!(rolling(&flat, 2, Reduction::Sum, 1).is_err());
     assert!(ngrams(&a, 0).is_err() && ngrams(&flat, 1).is_err());
     assert!(searchsorted_lists(&a, &short, SearchSide::Left).is_ok());
-    assert!(alike(&Node::Null, &Node::Null) && times.leaves().null_count() == 0);
+    assert!(are_alike(&Node::Null, &Node::Null) && times.leaves().null_count() == 0);
 }

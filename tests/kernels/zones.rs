@@ -10,21 +10,21 @@ use arrow::datatypes::{
 use arrow::util::display::array_value_to_string;
 use serrate::kernels::zones::{add_intervals, local_to_instants};
 
-fn zoned(unit: TimeUnit, zone: &str) -> DataType {
+fn zoned_type(unit: TimeUnit, zone: &str) -> DataType {
     DataType::Timestamp(unit, Some(zone.into()))
 }
 
-fn texts(values: &[&str]) -> ArrayRef {
+fn make_texts(values: &[&str]) -> ArrayRef {
     Arc::new(StringArray::from(values.to_vec()))
 }
 
 /// The instant of a local time, as text in UTC.
-fn instant(local: &str, zone: &str, unit: TimeUnit) -> String {
-    let times = cast(&texts(&[local]), &DataType::Timestamp(unit, None)).unwrap();
-    let found = local_to_instants(&times, &zoned(unit, zone), false).unwrap();
-    let of_text = local_to_instants(&texts(&[local]), &zoned(unit, zone), false).unwrap();
+fn find_instant(local: &str, zone: &str, unit: TimeUnit) -> String {
+    let times = cast(&make_texts(&[local]), &DataType::Timestamp(unit, None)).unwrap();
+    let found = local_to_instants(&times, &zoned_type(unit, zone), false).unwrap();
+    let of_text = local_to_instants(&make_texts(&[local]), &zoned_type(unit, zone), false).unwrap();
     assert_eq!(&found, &of_text, "{local} {zone}");
-    array_value_to_string(&cast(&found, &zoned(unit, "UTC")).unwrap(), 0).unwrap()
+    array_value_to_string(&cast(&found, &zoned_type(unit, "UTC")).unwrap(), 0).unwrap()
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn every_local_time_is_an_instant() {
         ("Pacific/Apia", "2011-12-30T12:00:00", "2011-12-30T22:00:00Z"),
     ] {
         for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond] {
-            assert_eq!(instant(local, zone, unit), utc, "{local} {zone} {unit:?}");
+            assert_eq!(find_instant(local, zone, unit), utc, "{local} {zone} {unit:?}");
         }
     }
 }
@@ -55,24 +55,27 @@ fn times_out_of_range_are_errors_or_null() {
         &arrow::array::Int64Array::from(vec![Some(i64::MAX), None, Some(0)]),
         &DataType::Timestamp(TimeUnit::Second, None),
     );
-    let (far, berlin) = (far.unwrap(), zoned(TimeUnit::Second, "Europe/Berlin"));
+    let (far, berlin) = (far.unwrap(), zoned_type(TimeUnit::Second, "Europe/Berlin"));
     let e = local_to_instants(&far, &berlin, false).unwrap_err().to_string();
     assert!(e.contains("outside the range"), "{e}");
     let found = local_to_instants(&far, &berlin, true).unwrap();
     let found = cast(&found, &DataType::Int64).unwrap();
     let found: Vec<Option<i64>> = found.as_primitive::<Int64Type>().iter().collect();
     assert_eq!(found, [None, None, Some(-3600)]);
-    assert!(local_to_instants(&texts(&["soon"]), &berlin, false).is_err());
-    assert!(local_to_instants(&texts(&["soon"]), &berlin, true).unwrap().is_null(0));
+    assert!(local_to_instants(&make_texts(&["soon"]), &berlin, false).is_err());
+    assert!(local_to_instants(&make_texts(&["soon"]), &berlin, true).unwrap().is_null(0));
     assert!(local_to_instants(&far, &DataType::Int64, false).is_err());
 }
 
 #[test]
 fn intervals_move_months_and_days_by_the_calendar() {
-    let berlin = zoned(TimeUnit::Microsecond, "Europe/Berlin");
-    let start =
-        local_to_instants(&texts(&["2024-01-31T02:30:00", "2024-03-30T02:30:00"]), &berlin, false)
-            .unwrap();
+    let berlin = zoned_type(TimeUnit::Microsecond, "Europe/Berlin");
+    let start = local_to_instants(
+        &make_texts(&["2024-01-31T02:30:00", "2024-03-30T02:30:00"]),
+        &berlin,
+        false,
+    )
+    .unwrap();
     let by = |months, days, nanoseconds| -> ArrayRef {
         let by = IntervalMonthDayNano::new(months, days, nanoseconds);
         Arc::new(IntervalMonthDayNanoArray::from(vec![by]))

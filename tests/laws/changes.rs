@@ -22,7 +22,7 @@ impl Queries {
         let scope: Vec<Col> =
             columns.iter().map(|(n, ty)| Col { text: format!("{COPY}.{n}"), ty }).collect();
         // Tables of files may have their columns in another order.
-        let rows = format!("SELECT {} FROM {table}", names(&columns));
+        let rows = format!("SELECT {} FROM {table}", join_names(&columns));
         let (condition, drawn) = self.draw_condition(&scope);
         if self.chance(40) {
             return Change {

@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use crate::foreign::{Foreign, Writers};
-use crate::sources::{run, split};
+use crate::sources::{run_query, split_rows};
 use crate::tables::Table;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,7 +126,9 @@ impl Setup {
         }
         for table in tables {
             let name = &table.name;
-            for (i, (from, n)) in split(table.rows.num_rows(), self.files).into_iter().enumerate() {
+            for (i, (from, n)) in
+                split_rows(table.rows.num_rows(), self.files).into_iter().enumerate()
+            {
                 let options = match self.source {
                     Source::Parquet => " OPTIONS (max_row_group_size 5)",
                     _ => "",
@@ -208,7 +210,7 @@ impl Switches {
     pub async fn listed() -> Self {
         let ctx = serrate::sql::session();
         let sql = "SELECT name, value FROM information_schema.df_settings ORDER BY name";
-        let rows = run(&ctx, sql).await.unwrap().rows;
+        let rows = run_query(&ctx, sql).await.unwrap().rows;
         let all: Vec<(String, String)> = rows
             .iter()
             .map(|row| (row[0].trim_matches('"').into(), row[1].trim_matches('"').into()))

@@ -114,11 +114,11 @@ const FAILURES: &[&str] =
     &["Divide by zero", "Cast error", "Cannot cast string", "verflow", "panic"];
 
 /// Returns why a statement may be refused with an error.
-pub fn refusal(error: &str) -> Option<&'static str> {
+pub fn find_refusal(error: &str) -> Option<&'static str> {
     REFUSALS.iter().find(|(start, _)| error.contains(start)).map(|(_, reason)| *reason)
 }
 
 /// Whether an error is caused by a value, or is a panic.
 pub fn is_failure(error: &str) -> bool {
-    refusal(error).is_none() && FAILURES.iter().any(|part| error.contains(part))
+    find_refusal(error).is_none() && FAILURES.iter().any(|part| error.contains(part))
 }

@@ -13,7 +13,7 @@ use serrate::datafusion;
 use crate::ROWS;
 use crate::cuts::{Setup, Source};
 use crate::expressions::Calls;
-use crate::sources::{Sessions, Stored, run};
+use crate::sources::{Sessions, Stored, run_query};
 use crate::statements::{Statements, Steps};
 use crate::tables::World;
 
@@ -42,10 +42,10 @@ pub async fn write(folder: &Path, seed: u64, statements: usize) -> u64 {
         let mut lines = std::fs::File::create(here.join("statements.jsonl")).unwrap();
         for _ in 0..PER_WORLD {
             let sql = made.statement().unordered().text(Steps::With, true);
-            if let Ok(rows) = run(ctx, &sql).await {
+            if let Ok(rows) = run_query(ctx, &sql).await {
                 let cells = rows.batches.iter().flat_map(|batch| {
                     (0..batch.num_rows()).map(|row| -> Vec<Value> {
-                        batch.columns().iter().map(|c| cell(c, row)).collect()
+                        batch.columns().iter().map(|c| export_cell(c, row)).collect()
                     })
                 });
                 let cells: Vec<Vec<Value>> = cells.collect();
@@ -59,13 +59,13 @@ pub async fn write(folder: &Path, seed: u64, statements: usize) -> u64 {
 
 /// Converts a value to JSON: floats that JSON cannot represent become strings, times become
 /// microseconds.
-fn cell(array: &ArrayRef, row: usize) -> Value {
+fn export_cell(array: &ArrayRef, row: usize) -> Value {
     if array.is_null(row) {
         return Value::Null;
     }
     let one = array.slice(row, 1);
     let to = |t: &DataType| cast(&one, t).unwrap();
-    let list = |inner: ArrayRef| (0..inner.len()).map(|i| cell(&inner, i)).collect();
+    let list = |inner: ArrayRef| (0..inner.len()).map(|i| export_cell(&inner, i)).collect();
     match array.data_type() {
         DataType::List(_) => Value::Array(list(array.as_list::<i32>().value(row))),
         DataType::LargeList(_) => Value::Array(list(array.as_list::<i64>().value(row))),

@@ -5,7 +5,7 @@ use std::fmt;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::functions::{AGGREGATES, Call, STOCK, WINDOWS, ours};
+use crate::functions::{AGGREGATES, Call, STOCK, WINDOWS, list_ours};
 
 /// The type of values below all lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ struct Spec {
     capture: Option<char>,
 }
 
-fn spec(text: &str) -> Spec {
+fn parse_spec(text: &str) -> Spec {
     let mut out =
         Spec { depth: 0, leaf: None, number: false, any_depth: false, shape: None, capture: None };
     let mut chars = text.chars().peekable();
@@ -133,7 +133,7 @@ fn spec(text: &str) -> Spec {
 }
 
 /// Splits a template into strings and types of arguments.
-fn pieces(text: &str) -> Vec<Result<String, Spec>> {
+fn split_pieces(text: &str) -> Vec<Result<String, Spec>> {
     let mut out = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('<') {
@@ -146,7 +146,7 @@ fn pieces(text: &str) -> Vec<Result<String, Spec>> {
         match argument {
             Some(end) => {
                 out.push(Ok(rest[..at].to_string()));
-                out.push(Err(spec(&rest[at + 1..end])));
+                out.push(Err(parse_spec(&rest[at + 1..end])));
                 rest = &rest[end + 1..];
             }
             None => {
@@ -175,11 +175,11 @@ impl Choice {
     fn shape(&self, spec: &Spec) -> Option<Shape> {
         let Some((number, outer)) = spec.shape else { return Some(None) };
         let (_, shape) = self.shapes.iter().find(|(n, _)| *n == number)?;
-        if outer { parent(shape).map(Some) } else { Some(Some(shape.clone())) }
+        if outer { find_parent(shape).map(Some) } else { Some(Some(shape.clone())) }
     }
 }
 
-fn parent(shape: &str) -> Option<String> {
+fn find_parent(shape: &str) -> Option<String> {
     shape.rsplit_once('/').map(|(outer, _)| outer.to_string())
 }
 
@@ -228,7 +228,7 @@ impl Maker<'_> {
         if levels > 0 {
             for _ in 0..12 {
                 let stock = self.calls == Calls::Shared || ty.depth == 0 && self.chance(55);
-                let call = *self.pick(if stock { STOCK } else { ours() });
+                let call = *self.pick(if stock { STOCK } else { list_ours() });
                 if !self.calls.has(&call) {
                     continue;
                 }
@@ -306,8 +306,8 @@ impl Maker<'_> {
         wanted: Option<(Type, &Shape)>,
         levels: usize,
     ) -> Option<Expr> {
-        let result = spec(call.result);
-        let pieces = pieces(call.text);
+        let result = parse_spec(call.result);
+        let pieces = split_pieces(call.text);
         let specs: Vec<&Spec> = pieces.iter().filter_map(|p| p.as_ref().err()).collect();
         let numbers = result.number || specs.iter().any(|s| s.number);
         let mut choice = Choice {

@@ -22,7 +22,7 @@ use rand_chacha::ChaCha8Rng;
 use serrate::datafusion;
 
 use crate::cuts::{Deck, Source};
-use crate::sources::split;
+use crate::sources::split_rows;
 use crate::tables::Table;
 
 /// The statistics in a Parquet file.
@@ -293,7 +293,7 @@ pub fn write_files(
 ) {
     // Types are those of the table, so that its files agree.
     let rows = convert_rows(rows, source, foreign);
-    for (i, (from, n)) in split(rows.num_rows(), files).into_iter().enumerate() {
+    for (i, (from, n)) in split_rows(rows.num_rows(), files).into_iter().enumerate() {
         let part = rows.slice(from, n);
         if source == Source::Arrow {
             write_arrow(&folder.join(format!("{i}.arrow")), &part);

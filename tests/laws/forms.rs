@@ -128,7 +128,7 @@ impl Node {
             Role::Value(ty) => {
                 let mut out = Vec::new();
                 if !self.children.is_empty() {
-                    let literals = crate::grammar::literals(ty);
+                    let literals = crate::grammar::list_literals(ty);
                     out.extend(literals.iter().take(3).map(|l| Self::text(self.role.clone(), *l)));
                     out.extend(self.descendants(4));
                 }

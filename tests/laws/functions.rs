@@ -129,7 +129,7 @@ pub const STOCK: &[Call] = &[
 ];
 
 /// Our functions: those of [`OURS`], and others over each type of list that they accept.
-pub fn ours() -> &'static [Call] {
+pub fn list_ours() -> &'static [Call] {
     static ALL: LazyLock<Vec<Call>> =
         LazyLock::new(|| OURS.iter().copied().chain(find_unnamed()).collect());
     &ALL
@@ -147,7 +147,7 @@ fn find_unnamed() -> Vec<Call> {
     ];
     let mut calls = Vec::new();
     for f in serrate::functions::all_scalar() {
-        if OURS.iter().any(|call| names(call.text).any(|name| name == f.name())) {
+        if OURS.iter().any(|call| find_names(call.text).any(|name| name == f.name())) {
             continue;
         }
         for (letter, leaf) in &leaves {
@@ -499,7 +499,7 @@ pub const WINDOWS: &[Call] = &[
 ];
 
 /// Returns the names of the functions that a text calls.
-pub fn names(text: &str) -> impl Iterator<Item = &str> {
+pub fn find_names(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('(').filter_map(move |(at, _)| {
         let start = text[..at].rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let name = &text[start.map_or(0, |s| s + 1)..at];

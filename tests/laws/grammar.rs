@@ -18,7 +18,7 @@ pub struct Template {
 }
 
 /// Returns literals of a type, including NULL.
-pub fn literals(ty: &str) -> &'static [&'static str] {
+pub fn list_literals(ty: &str) -> &'static [&'static str] {
     match ty {
         "i" => &["1", "0", "CAST(NULL AS BIGINT)", "2", "-1", "7"],
         "u" => {
@@ -393,7 +393,7 @@ const OTHERS: &[(&str, &str, Replacements)] = &[
     ("ll", "[{li}, {li}]", &[]),
 ];
 
-fn template(ty: &'static str, text: &str, ways: &[(&'static str, &str)]) -> Template {
+fn make_template(ty: &'static str, text: &str, ways: &[(&'static str, &str)]) -> Template {
     Template { ty, text: text.into(), ways: ways.iter().map(|(l, t)| (*l, (*t).into())).collect() }
 }
 
@@ -405,7 +405,7 @@ pub static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
         let single = SINGLE.contains(&ty);
         let ordered = single && ty != "b";
         let mut add = |result, given: &[(&str, &[(&'static str, &str)])]| {
-            out.extend(given.iter().map(|(text, ways)| template(result, &of(text), ways)));
+            out.extend(given.iter().map(|(text, ways)| make_template(result, &of(text), ways)));
         };
         add(ty, ANY);
         add("b", TESTS);
@@ -417,12 +417,12 @@ pub static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
             add("b", COMPARISONS);
         }
     }
-    out.extend(OTHERS.iter().map(|(ty, text, ways)| template(ty, text, ways)));
+    out.extend(OTHERS.iter().map(|(ty, text, ways)| make_template(ty, text, ways)));
     out
 });
 
 /// Returns a template with its arguments numbered, and their types.
-pub fn numbered(text: &str) -> (String, Vec<&'static str>) {
+pub fn number_columns(text: &str) -> (String, Vec<&'static str>) {
     let mut types = Vec::new();
     let mut out = String::new();
     let mut rest = text;

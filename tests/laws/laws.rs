@@ -9,11 +9,11 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use serrate::datafusion;
 
 use crate::cuts::{Setup, Source, Wrapping};
-use crate::explained::{is_failure, refusal};
+use crate::explained::{find_refusal, is_failure};
 use crate::expressions::{Calls, Leaf, Maker, Type};
 use crate::forms::Form;
-use crate::report::{Difference, fewer, smaller};
-use crate::sources::{Rows, Sessions, Stored, run, run_wrapped};
+use crate::report::{Difference, list_fewer, list_smaller};
+use crate::sources::{Rows, Sessions, Stored, run_query, run_wrapped};
 use crate::statements::{Kind, Query, Statement, Statements, Steps};
 use crate::tables::World;
 
@@ -49,7 +49,7 @@ impl Asked {
     pub async fn expected(&self, sessions: &Sessions) -> Answer {
         match self {
             Self::Steps(statement, _) => answer(&sessions.plain, statement).await,
-            Self::Form(form) => run(&sessions.own, &form.root.sql(false)).await,
+            Self::Form(form) => run_query(&sessions.own, &form.root.sql(false)).await,
         }
     }
 
@@ -83,7 +83,7 @@ impl Asked {
     fn smaller(&self) -> Vec<Self> {
         match self {
             Self::Steps(statement, steps) => {
-                smaller(statement).into_iter().map(|s| Self::Steps(s, *steps)).collect()
+                list_smaller(statement).into_iter().map(|s| Self::Steps(s, *steps)).collect()
             }
             Self::Form(form) => {
                 let of = form.root.smaller();
@@ -100,7 +100,7 @@ async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     let mut made = Vec::new();
     let mut out = None;
     for (name, sql) in statement.step_texts() {
-        match run(ctx, &sql).await {
+        match run_query(ctx, &sql).await {
             Ok(rows) => {
                 let batches: Vec<RecordBatch> = rows.batches;
                 let schema = batches.first().map_or(rows.schema, RecordBatch::schema);
@@ -117,7 +117,7 @@ async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     }
     let out = match out {
         Some(failed) => failed,
-        None => run(ctx, &statement.text(Steps::Tables, true)).await,
+        None => run_query(ctx, &statement.text(Steps::Tables, true)).await,
     };
     for name in made {
         ctx.deregister_table(name.as_str()).unwrap();
@@ -126,7 +126,7 @@ async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
 }
 
 /// Returns the rows as text, in their order or sorted.
-fn lines(answer: &Answer, sorted: bool) -> String {
+fn list_lines(answer: &Answer, sorted: bool) -> String {
     match answer {
         Ok(rows) => {
             let mut lines: Vec<_> = rows.rows.iter().map(|r| r.join(" | ")).collect();
@@ -142,7 +142,7 @@ fn lines(answer: &Answer, sorted: bool) -> String {
 /// Returns the different rows, sorted, with one zero: the reference sorts -0.0 before 0.0 where the
 /// next keys should decide, and has two groups of them within lists.
 fn with_one_zero(answer: &Answer) -> Vec<String> {
-    let text = lines(answer, true).replace("-0.0", "0.0");
+    let text = list_lines(answer, true).replace("-0.0", "0.0");
     let mut lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
     lines.sort();
     lines.dedup();
@@ -162,13 +162,13 @@ fn compare(
         (Err(_), Ok(_)) => may_skip && !panicked(expected),
         (Ok(_), Err(_)) => false,
         (Ok(rows), Ok(others)) => {
-            lines(expected, !ordered) == lines(found, !ordered)
-                || lines(expected, true).contains("-0.0")
+            list_lines(expected, !ordered) == list_lines(found, !ordered)
+                || list_lines(expected, true).contains("-0.0")
                     && (with_one_zero(expected) == with_one_zero(found)
                         || ordered && rows.rows.len() == others.rows.len())
         }
     };
-    (!same).then(|| (lines(expected, !ordered), lines(found, !ordered)))
+    (!same).then(|| (list_lines(expected, !ordered), list_lines(found, !ordered)))
 }
 
 /// Whether the order of the rows is part of the answer.
@@ -181,8 +181,8 @@ fn is_sequence(query: &Query) -> bool {
 fn compare_ways(expected: &Answer, found: &Answer, ordered: bool) -> Option<(String, String)> {
     let text = |answer: &Answer| {
         let text = match answer {
-            Ok(_) => lines(answer, false).replace("-0.0", "0.0"),
-            Err(_) => lines(answer, false),
+            Ok(_) => list_lines(answer, false).replace("-0.0", "0.0"),
+            Err(_) => list_lines(answer, false),
         };
         match ordered {
             true => text,
@@ -197,7 +197,7 @@ fn compare_ways(expected: &Answer, found: &Answer, ordered: bool) -> Option<(Str
         (Ok(_), Ok(_)) => text(expected) == text(found),
         (Err(e), Err(f)) => !is_failure(e) && !is_failure(f),
         (Err(e), Ok(_)) => !is_failure(e),
-        (Ok(_), Err(f)) => refusal(f).is_some(),
+        (Ok(_), Err(f)) => find_refusal(f).is_some(),
     };
     (!same).then(|| (text(expected), text(found)))
 }
@@ -246,7 +246,7 @@ impl Law {
 }
 
 /// Checks a law; `whole` is the session's answer to the statement.
-pub async fn together(
+pub async fn check_together(
     law: Law,
     ctx: &SessionContext,
     (statement, steps): (&Statement, Steps),
@@ -258,21 +258,21 @@ pub async fn together(
     match law {
         Law::Counted => {
             let text = statement.text(steps, false);
-            let counted = run(ctx, &format!("SELECT count(*) AS n FROM ({text}) AS z")).await;
+            let counted = run_query(ctx, &format!("SELECT count(*) AS n FROM ({text}) AS z")).await;
             let found = counted.ok()?.rows[0][0].clone();
             (found != n.to_string()).then(|| (statement.clone(), n.to_string(), found))
         }
         Law::Projected => {
             let mut one = statement.clone();
             one.last.items.truncate(1);
-            let found = run(ctx, &one.text(steps, false)).await.ok()?.rows.len();
+            let found = run_query(ctx, &one.text(steps, false)).await.ok()?.rows.len();
             (found != n).then(|| (one, format!("{n} rows"), format!("{found} rows")))
         }
         Law::Limited => {
             let (limit, skip) = statement.last.limit?;
             let mut all = statement.clone();
             all.last.limit = None;
-            let mut all = run(ctx, &all.text(steps, false)).await.ok()?;
+            let mut all = run_query(ctx, &all.text(steps, false)).await.ok()?;
             let end = (skip + limit).min(all.rows.len());
             all.rows = all.rows.get(skip..end).unwrap_or_default().to_vec();
             let (expected, found) = compare(&Ok(all), &whole, true, false)?;
@@ -285,7 +285,7 @@ pub async fn together(
             let names = names.join(", ");
             let text = all.text(steps, false);
             let sql = format!("SELECT {names} FROM ({text}) AS z GROUP BY {names}");
-            let grouped = run(ctx, &sql).await;
+            let grouped = run_query(ctx, &sql).await;
             grouped.as_ref().ok()?;
             let (expected, found) = compare(&grouped, &whole, false, false)?;
             Some((statement.clone(), expected, found))
@@ -299,7 +299,7 @@ pub async fn together(
             for filter in [p.clone(), format!("NOT {p}"), format!("{p} IS NULL")] {
                 let mut part = statement.clone();
                 part.last.filters.push(filter);
-                let found = run(ctx, &part.text(steps, false)).await.ok()?;
+                let found = run_query(ctx, &part.text(steps, false)).await.ok()?;
                 match &mut sum {
                     Some((_, all)) => all.rows.extend(found.rows),
                     None => sum = Some((part, found)),
@@ -313,7 +313,7 @@ pub async fn together(
 }
 
 /// Returns the two answers of a statement over a world if they still differ.
-async fn differs(
+async fn find_difference(
     sessions: &Sessions,
     world: &World,
     asked: &Asked,
@@ -336,7 +336,7 @@ async fn differs(
 }
 
 /// Returns cuts that are simpler than this one.
-fn plainer(setup: &Setup) -> Vec<Setup> {
+fn list_plainer(setup: &Setup) -> Vec<Setup> {
     let own = Setup::default();
     let mut out = Vec::new();
     let mut push = |change: &dyn Fn(&mut Setup)| {
@@ -363,7 +363,7 @@ fn plainer(setup: &Setup) -> Vec<Setup> {
 }
 
 /// Reduces a difference between cuts.
-pub async fn shrunk(
+pub async fn shrink_case(
     sessions: &Sessions,
     world: World,
     found: Difference,
@@ -372,9 +372,9 @@ pub async fn shrunk(
     let (mut world, mut best) = (world, found);
     while let Some(next) = {
         let mut better = None;
-        for setup in plainer(&best.setup) {
+        for setup in list_plainer(&best.setup) {
             let next = Difference { setup, ..best.clone() };
-            if differs(sessions, &world, &next.asked, &next).await.is_some() {
+            if find_difference(sessions, &world, &next.asked, &next).await.is_some() {
                 better = Some(next);
                 break;
             }
@@ -390,19 +390,21 @@ pub async fn shrunk(
             if tries == 0 {
                 break;
             }
-            if let Some((expected, found)) = differs(sessions, &world, &asked, &best).await {
+            if let Some((expected, found)) = find_difference(sessions, &world, &asked, &best).await
+            {
                 better =
                     Some((world.clone(), Difference { asked, expected, found, ..best.clone() }));
                 break;
             }
         }
         if better.is_none() {
-            for fewer in fewer(&world) {
+            for fewer in list_fewer(&world) {
                 tries = tries.saturating_sub(1);
                 if tries == 0 {
                     break;
                 }
-                if let Some((expected, found)) = differs(sessions, &fewer, &best.asked, &best).await
+                if let Some((expected, found)) =
+                    find_difference(sessions, &fewer, &best.asked, &best).await
                 {
                     better = Some((fewer, Difference { expected, found, ..best.clone() }));
                     break;
@@ -429,12 +431,14 @@ pub async fn written_in_order(
     let reader = serrate::sql::session_with(one);
     for filter in ["", " WHERE a.k < 3", " WHERE ragged_count(a.x) > 1 LIMIT 9 OFFSET 2"] {
         let query = format!("SELECT a.id, a.f, a.x + 1 AS y, a.xx FROM {table} AS a{filter}");
-        let expected = run(plain, &query).await;
+        let expected = run_query(plain, &query).await;
         let file = folder.join("written.nrt");
         let copy = format!("COPY ({query}) TO '{}' OPTIONS (overwrite true)", file.display());
-        let copied = run(ctx, &copy).await;
+        let copied = run_query(ctx, &copy).await;
         let found = match copied {
-            Ok(_) => run(&reader, &format!("SELECT id, f, y, xx FROM '{}'", file.display())).await,
+            Ok(_) => {
+                run_query(&reader, &format!("SELECT id, f, y, xx FROM '{}'", file.display())).await
+            }
             Err(e) => Err(e),
         };
         if let Some((expected, found)) = compare(&expected, &found, true, false) {

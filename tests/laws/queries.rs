@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::forms::{Form, Node, Parts, Role};
-use crate::grammar::{LISTS, SINGLE, TEMPLATES, Template, literals, numbered};
+use crate::grammar::{LISTS, SINGLE, TEMPLATES, Template, list_literals, number_columns};
 use crate::tables::World;
 use rarer::RARE;
 
@@ -60,7 +60,7 @@ fn query_role(columns: &Columns) -> Role {
     Role::Query(columns.iter().map(|(name, ty)| format!("{name} {ty},")).collect())
 }
 
-fn names(columns: &Columns) -> String {
+fn join_names(columns: &Columns) -> String {
     columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
@@ -70,8 +70,8 @@ fn names_of(columns: &Columns, alias: &str) -> String {
 }
 
 /// The NULL of a type.
-fn null(ty: &str) -> &'static str {
-    literals(ty).iter().find(|l| l.contains("NULL") && !l.starts_with('[')).expect("NULL")
+fn format_null(ty: &str) -> &'static str {
+    list_literals(ty).iter().find(|l| l.contains("NULL") && !l.starts_with('[')).expect("NULL")
 }
 
 const WAYS: [&str; 4] = ["", " DESC", " NULLS FIRST", " DESC NULLS LAST"];
@@ -147,7 +147,7 @@ impl Queries {
             }
             _ => String::new(),
         };
-        let all = names(&columns);
+        let all = join_names(&columns);
         let root = p
             .node(Role::Fixed, format!("SELECT * FROM ({q}) AS z ORDER BY {order}{limit}"))
             .or("WITH", format!("WITH z AS ({q}) SELECT * FROM z ORDER BY {order}{limit}"))
@@ -180,7 +180,7 @@ impl Queries {
             let at = self.below(fitting.len());
             return Node::text(Role::Value(ty), fitting[at].text.clone());
         }
-        let of = literals(ty);
+        let of = list_literals(ty);
         Node::text(Role::Value(ty), of[self.below(of.len())])
     }
 
@@ -190,7 +190,7 @@ impl Queries {
         }
         let of: Vec<&'static Template> = TEMPLATES.iter().filter(|t| t.ty == ty).collect();
         let template = self.pick(&of);
-        let (text, types) = numbered(&template.text);
+        let (text, types) = number_columns(&template.text);
         let mut p = Parts::default();
         for ty in types {
             let made = self.value(ty, scope, levels - 1);
@@ -368,7 +368,7 @@ impl Queries {
             )
             .or(
                 "a condition above the columns",
-                format!("SELECT {} FROM (SELECT {items}, {q} AS c9 FROM {r} WHERE {w}) AS y WHERE c9 OR c9 IS NOT TRUE", names(&columns)),
+                format!("SELECT {} FROM (SELECT {items}, {q} AS c9 FROM {r} WHERE {w}) AS y WHERE c9 OR c9 IS NOT TRUE", join_names(&columns)),
             );
         if !inner {
             node = node.or(
@@ -469,7 +469,7 @@ impl Queries {
         let w = p.put(made);
         let having = ["count(*) > 1", "count(*) <= 2", "true", "true"][self.below(4)];
         let (items, keys) = (all.join(", "), keys.join(", "));
-        let list = names(&columns);
+        let list = join_names(&columns);
         let node = p
             .node(
                 query_role(&columns),
@@ -555,7 +555,7 @@ impl Queries {
                     .enumerate()
                     .map(|(i, k)| match set.contains(&i) {
                         true => format!("{} AS c{i}", k.text),
-                        false => format!("{} AS c{i}", null(k.ty)),
+                        false => format!("{} AS c{i}", format_null(k.ty)),
                     })
                     .collect();
                 let by: Vec<&str> = set.iter().map(|i| texts[*i]).collect();
@@ -584,7 +584,7 @@ impl Queries {
         let (items, columns) = self.items(&mut p, &from.columns, n, true);
         let made = self.condition(&from.columns, true);
         let w = p.put(made);
-        let list = names(&columns);
+        let list = join_names(&columns);
         let query = format!("SELECT {items} FROM {r} WHERE {w}");
         let node = p
             .node(query_role(&columns), format!("SELECT DISTINCT {items} FROM {r} WHERE {w}"))
@@ -606,7 +606,7 @@ impl Queries {
         let k = self.pick(&on).text;
         let id = from.unique.unwrap_or_default();
         let way = WAYS[self.below(4)];
-        let list = names(&columns);
+        let list = join_names(&columns);
         let node = p
             .node(
                 query_role(&columns),
@@ -697,7 +697,7 @@ impl Queries {
             )
             .or(
                 "QUALIFY is WHERE above",
-                format!("SELECT {} FROM (SELECT {items}, {window} AS c9 FROM {r} WHERE {w}) AS y WHERE c9 {test}", names(&columns)),
+                format!("SELECT {} FROM (SELECT {items}, {window} AS c9 FROM {r} WHERE {w}) AS y WHERE c9 {test}", join_names(&columns)),
             );
         (node, columns)
     }
@@ -720,7 +720,7 @@ impl Queries {
         let right = right
             .node(query_role(&columns), format!("SELECT {} FROM {r} WHERE {w}", items.join(", ")));
         let b = p.put(right);
-        let all = names(&columns);
+        let all = join_names(&columns);
         let (x, y) = (names_of(&columns, "x"), names_of(&columns, "y"));
         let equal: Vec<String> =
             columns.iter().map(|(n, _)| format!("x.{n} IS NOT DISTINCT FROM y.{n}")).collect();
@@ -763,7 +763,7 @@ impl Queries {
         let order = self.order(&columns);
         let (n, skip) = (self.below(8), [0, 0, 1, 3][self.below(4)]);
         let offset = if skip > 0 { format!(" OFFSET {skip}") } else { String::new() };
-        let all = names(&columns);
+        let all = join_names(&columns);
         let node = p
             .node(
                 query_role(&columns),
@@ -861,13 +861,13 @@ impl Queries {
         let mut p = Parts::default();
         let q = p.put(query);
         let ty = SINGLE[self.below(SINGLE.len())];
-        let of = literals(ty);
+        let of = list_literals(ty);
         let constant = of[self.below(of.len())];
         let made = self.value("b", &[], 1);
         let w = p.put(made);
         let mut columns = inner.clone();
         columns.push(("c8".into(), ty));
-        let all = names(&inner);
+        let all = join_names(&inner);
         let node = p
             .node(
                 query_role(&columns),

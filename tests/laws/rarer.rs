@@ -1,7 +1,7 @@
 //! Clauses that statements have less often, each next to what it stands for.
 
 use super::shapes::SHAPES;
-use super::{Col, Columns, LISTS, Queries, SINGLE, WAYS, literals, query_role};
+use super::{Col, Columns, LISTS, Queries, SINGLE, WAYS, list_literals, query_role};
 use crate::forms::{Node, Parts};
 
 const JOINS: [&str; 4] = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"];
@@ -119,7 +119,7 @@ impl Queries {
             format!("(SELECT {key} AS {u}, id AS {alias}x FROM {table}) AS {alias}")
         };
         let (left, right) = (side(&tables[0].0, &a), side(&tables[1].0, &b));
-        let of = literals(ty);
+        let of = list_literals(ty);
         let literal = of[self.below(of.len())];
         let test = match self.below(3) {
             0 => "true".to_string(),
@@ -459,7 +459,7 @@ impl Queries {
         for _ in 0..1 + self.below(3) {
             let mut cells = Vec::new();
             for ty in types {
-                let of = literals(ty);
+                let of = list_literals(ty);
                 let literal = of[self.below(of.len())].to_string();
                 let made = self.condition(&from.columns, false);
                 let made = if self.chance(30) { made } else { Node::text(made.role, "true") };
@@ -498,7 +498,7 @@ impl Queries {
         let rows: Vec<Vec<&str>> = (0..1 + self.below(5))
             .map(|_| {
                 let cells = types.iter().map(|ty| {
-                    let of = literals(ty);
+                    let of = list_literals(ty);
                     of[self.below(of.len())]
                 });
                 cells.collect()

@@ -69,7 +69,7 @@ impl Difference {
 }
 
 /// Returns the query of a step, or the last query.
-fn of(statement: &mut Statement, at: usize) -> &mut Query {
+fn find_query(statement: &mut Statement, at: usize) -> &mut Query {
     match statement.steps.get_mut(at) {
         Some((_, query)) => query,
         None => &mut statement.last,
@@ -77,7 +77,7 @@ fn of(statement: &mut Statement, at: usize) -> &mut Query {
 }
 
 /// Returns the statement with parts left out.
-pub fn smaller(statement: &Statement) -> Vec<Statement> {
+pub fn list_smaller(statement: &Statement) -> Vec<Statement> {
     let mut out = Vec::new();
     let mut push = |change: &dyn Fn(&mut Statement)| {
         let mut next = statement.clone();
@@ -92,44 +92,44 @@ pub fn smaller(statement: &Statement) -> Vec<Statement> {
     for at in 0..=statement.steps.len() {
         let query =
             if at < statement.steps.len() { &statement.steps[at].1 } else { &statement.last };
-        push(&|s| of(s, at).union = None);
+        push(&|s| find_query(s, at).union = None);
         for i in 0..query.joins.len() {
             push(&|s| {
-                of(s, at).joins.remove(i);
+                find_query(s, at).joins.remove(i);
             });
             for j in 1..query.joins[i].on.len() {
                 push(&|s| {
-                    of(s, at).joins[i].on.remove(j);
+                    find_query(s, at).joins[i].on.remove(j);
                 });
             }
         }
         for i in 0..query.filters.len() {
             push(&|s| {
-                of(s, at).filters.remove(i);
+                find_query(s, at).filters.remove(i);
             });
         }
         if query.items.len() > 1 && query.union.is_none() {
             for i in 0..query.items.len() {
                 push(&|s| {
-                    of(s, at).items.remove(i);
+                    find_query(s, at).items.remove(i);
                 });
             }
         }
         for i in 0..query.group.len() {
             push(&|s| {
-                of(s, at).group.remove(i);
+                find_query(s, at).group.remove(i);
             });
         }
         for i in 0..query.order.len() {
             push(&|s| {
-                of(s, at).order.remove(i);
+                find_query(s, at).order.remove(i);
             });
         }
-        push(&|s| of(s, at).having = None);
-        push(&|s| of(s, at).limit = None);
-        push(&|s| of(s, at).distinct = false);
+        push(&|s| find_query(s, at).having = None);
+        push(&|s| find_query(s, at).limit = None);
+        push(&|s| find_query(s, at).distinct = false);
         push(&|s| {
-            let q = of(s, at);
+            let q = find_query(s, at);
             q.total = false;
             q.order.clear();
             q.limit = None;
@@ -141,7 +141,7 @@ pub fn smaller(statement: &Statement) -> Vec<Statement> {
 }
 
 /// Returns the world with fewer rows.
-pub fn fewer(world: &World) -> Vec<World> {
+pub fn list_fewer(world: &World) -> Vec<World> {
     let mut out = Vec::new();
     for at in 0..world.tables.len() {
         let n = world.tables[at].rows.num_rows();

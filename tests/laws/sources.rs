@@ -31,13 +31,13 @@ use serrate::io::nrt::{self, WriteOptions};
 use serrate::table::RaggedTable;
 use tempfile::TempDir;
 
-use crate::claims::{CheckClaims, checked};
+use crate::claims::{CheckClaims, wrap_checked};
 use crate::cuts::{Setup, Source, Wrapping};
 use crate::foreign::{Foreign, write_files};
 use crate::tables::{Table, World};
 
 /// Returns windows of rows of about equal size.
-pub fn split(rows: usize, parts: usize) -> Vec<(usize, usize)> {
+pub fn split_rows(rows: usize, parts: usize) -> Vec<(usize, usize)> {
     let each = rows.div_ceil(parts).max(1);
     (0..parts).map(|i| (i * each).min(rows)).map(|from| (from, each.min(rows - from))).collect()
 }
@@ -57,7 +57,7 @@ pub fn register_names(ctx: &SessionContext) {
     ctx.register_table("names", Arc::new(table)).unwrap();
 }
 
-fn register(
+fn register_partitions(
     ctx: &SessionContext,
     name: &str,
     partitions: Vec<Vec<RecordBatch>>,
@@ -71,7 +71,7 @@ fn register(
 /// Creates plain DataFusion: our functions and syntax, one of our rules, and only those rules of
 /// its own that a plan requires. Aggregates of floats are ours, because its own depend on the cut
 /// and these are compared to the bit.
-fn plain() -> SessionContext {
+fn create_plain_session() -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
@@ -149,14 +149,14 @@ impl Sessions {
         let base = ours.state_ref().read().config_options().as_ref().clone();
         let checked = session();
         checked.state_ref().write().config_mut().set_extension(Arc::new(CheckClaims));
-        Self { plain: plain(), own: session(), ours, checked, base }
+        Self { plain: create_plain_session(), own: session(), ours, checked, base }
     }
 
     /// Registers the tables of a world in the references.
     pub fn enter(&self, world: &World) {
         for table in &world.tables {
             for ctx in [&self.plain, &self.own] {
-                register(ctx, &table.name, vec![vec![table.rows.clone()]], &table.rows);
+                register_partitions(ctx, &table.name, vec![vec![table.rows.clone()]], &table.rows);
             }
         }
     }
@@ -208,7 +208,7 @@ impl<'w> Stored<'w> {
         if !self.made.contains_key(&key) {
             let mut tables = Vec::new();
             for table in &self.world.tables {
-                let made = stored(ctx, table, setup, self.folder.path()).await;
+                let made = store_table(ctx, table, setup, self.folder.path()).await;
                 tables.push((table.name.clone(), made));
             }
             self.made.insert(key, tables);
@@ -218,7 +218,7 @@ impl<'w> Stored<'w> {
 }
 
 /// Stores a table in memory, or in files of a folder.
-async fn stored(
+async fn store_table(
     ctx: &SessionContext,
     table: &Table,
     setup: &Setup,
@@ -232,7 +232,7 @@ async fn stored(
                 .map(|at| rows.slice(from + at, setup.batch.min(n - at)))
                 .collect()
         };
-        let parts = split(rows.num_rows(), setup.files).into_iter().map(batches).collect();
+        let parts = split_rows(rows.num_rows(), setup.files).into_iter().map(batches).collect();
         return Arc::new(MemTable::try_new(rows.schema(), parts).unwrap());
     }
     let writer = setup.foreign.map_or_else(String::new, |foreign| foreign.code());
@@ -249,7 +249,7 @@ async fn stored(
         at.display()
     );
     ctx.deregister_table(table.name.as_str()).unwrap();
-    run(ctx, &create).await.unwrap_or_else(|e| panic!("{create}: {e}"));
+    run_query(ctx, &create).await.unwrap_or_else(|e| panic!("{create}: {e}"));
     ctx.table_provider(table.name.as_str()).await.unwrap()
 }
 
@@ -260,12 +260,12 @@ pub fn write_table(table: &Table, setup: &Setup, folder: &Path) {
     if let Some(foreign) = &setup.foreign {
         return write_files(setup.source, folder, rows, setup.files, foreign);
     }
-    for (i, (from, n)) in split(rows.num_rows(), setup.files).into_iter().enumerate() {
-        write(setup.source, folder, i, &rows.slice(from, n));
+    for (i, (from, n)) in split_rows(rows.num_rows(), setup.files).into_iter().enumerate() {
+        write_source(setup.source, folder, i, &rows.slice(from, n));
     }
 }
 
-fn write(source: Source, folder: &Path, number: usize, rows: &RecordBatch) {
+fn write_source(source: Source, folder: &Path, number: usize, rows: &RecordBatch) {
     let file = |extension: &str| {
         std::fs::File::create(folder.join(format!("{number}.{extension}"))).unwrap()
     };
@@ -275,8 +275,8 @@ fn write(source: Source, folder: &Path, number: usize, rows: &RecordBatch) {
             let mut writer = FileWriter::try_new(file("arrow"), &rows.schema()).unwrap();
             // Two batches per file.
             let half = rows.num_rows() / 2;
-            writer.write(&whole(&rows.slice(0, half))).unwrap();
-            writer.write(&whole(&rows.slice(half, rows.num_rows() - half))).unwrap();
+            writer.write(&take_whole(&rows.slice(0, half))).unwrap();
+            writer.write(&take_whole(&rows.slice(half, rows.num_rows() - half))).unwrap();
             writer.finish().unwrap();
         }
         Source::Parquet => {
@@ -299,7 +299,7 @@ fn write(source: Source, folder: &Path, number: usize, rows: &RecordBatch) {
 }
 
 /// Copies a slice to a batch of its own.
-fn whole(rows: &RecordBatch) -> RecordBatch {
+fn take_whole(rows: &RecordBatch) -> RecordBatch {
     concat_batches(&rows.schema(), [rows]).unwrap()
 }
 
@@ -312,7 +312,7 @@ pub struct Rows {
 }
 
 /// Runs a statement and returns its rows, or its error or panic as text.
-pub async fn run(ctx: &SessionContext, sql: &str) -> Result<Rows, String> {
+pub async fn run_query(ctx: &SessionContext, sql: &str) -> Result<Rows, String> {
     let (ctx, text) = (ctx.clone(), sql.to_string());
     let task = tokio::spawn(async move {
         let frame = serrate::sql::sql(&ctx, &text).await.map_err(|e| e.strip_backtrace())?;
@@ -326,7 +326,7 @@ pub async fn run(ctx: &SessionContext, sql: &str) -> Result<Rows, String> {
         let mut rows = Vec::new();
         for batch in &batches {
             for row in 0..batch.num_rows() {
-                rows.push(batch.columns().iter().map(|c| cell(c, row)).collect());
+                rows.push(batch.columns().iter().map(|c| show_cell(c, row)).collect());
             }
         }
         Ok::<_, String>(Rows { schema, rows, batches })
@@ -344,13 +344,13 @@ pub async fn run_wrapped(
     sql: &str,
 ) -> Result<Rows, String> {
     let (kind, name) = match wrapping {
-        Wrapping::Query => return run(ctx, sql).await,
+        Wrapping::Query => return run_query(ctx, sql).await,
         Wrapping::Table => ("TABLE", "stored_rows"),
         Wrapping::View => ("VIEW", "stored_query"),
     };
-    run(ctx, &format!("CREATE OR REPLACE {kind} {name} AS {sql}")).await?;
+    run_query(ctx, &format!("CREATE OR REPLACE {kind} {name} AS {sql}")).await?;
     let all = format!("SELECT * FROM {name}");
-    let rows = run(ctx, &all).await?;
+    let rows = run_query(ctx, &all).await?;
     let (own, stored) = (types_of(ctx, sql).await?, types_of(ctx, &all).await?);
     match own == stored {
         true => Ok(rows),
@@ -395,18 +395,18 @@ fn name_type(data_type: &DataType) -> String {
 
 async fn collect_checked(frame: DataFrame) -> datafusion::error::Result<Vec<RecordBatch>> {
     let tasks = Arc::new(frame.task_ctx());
-    let plan = checked(frame.create_physical_plan().await?)?;
+    let plan = wrap_checked(frame.create_physical_plan().await?)?;
     collect(plan, tasks).await
 }
 
 /// Converts a value to text: numbers of all widths alike, floats to the bit except for the bits of
 /// NaN.
-fn cell(array: &ArrayRef, row: usize) -> String {
+fn show_cell(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return "NULL".into();
     }
     let list = |inner: ArrayRef| {
-        let values: Vec<_> = (0..inner.len()).map(|i| cell(&inner, i)).collect();
+        let values: Vec<_> = (0..inner.len()).map(|i| show_cell(&inner, i)).collect();
         format!("[{}]", values.join(", "))
     };
     match array.data_type() {
@@ -415,10 +415,12 @@ fn cell(array: &ArrayRef, row: usize) -> String {
         DataType::FixedSizeList(..) => list(array.as_fixed_size_list().value(row)),
         DataType::Struct(_) => {
             let s = array.as_struct();
-            let values: Vec<_> = s.columns().iter().map(|c| cell(c, row)).collect();
+            let values: Vec<_> = s.columns().iter().map(|c| show_cell(c, row)).collect();
             format!("{{{}}}", values.join(", "))
         }
-        DataType::Dictionary(_, values) => cell(&cast(&array.slice(row, 1), values).unwrap(), 0),
+        DataType::Dictionary(_, values) => {
+            show_cell(&cast(&array.slice(row, 1), values).unwrap(), 0)
+        }
         DataType::Float16 => {
             format!("{:?}", f64::from(array.as_primitive::<Float16Type>().value(row)))
         }

@@ -155,7 +155,7 @@ impl Statement {
         let mut known = BTreeMap::new();
         let mut with = Vec::new();
         for (name, query) in &self.steps {
-            let text = resolved(&query.text(), &known);
+            let text = resolve_text(&query.text(), &known);
             match steps {
                 Steps::With => with.push(format!("{name} AS ({text})")),
                 Steps::Derived => {
@@ -164,7 +164,7 @@ impl Statement {
                 Steps::Tables => {}
             }
         }
-        let last = resolved(&self.last.text(), &known);
+        let last = resolve_text(&self.last.text(), &known);
         let text = if with.is_empty() { last } else { format!("WITH {} {last}", with.join(", ")) };
         parentheses(&text, written)
     }
@@ -195,7 +195,7 @@ impl Statement {
         let none = BTreeMap::new();
         self.steps
             .iter()
-            .map(|(name, q)| (name.clone(), parentheses(&resolved(&q.text(), &none), true)))
+            .map(|(name, q)| (name.clone(), parentheses(&resolve_text(&q.text(), &none), true)))
             .collect()
     }
 
@@ -249,7 +249,7 @@ fn unroll(name: &str, query: &Query, steps: &mut Vec<(String, Query)>) -> Query 
     outer
 }
 
-fn resolved(text: &str, known: &BTreeMap<String, String>) -> String {
+fn resolve_text(text: &str, known: &BTreeMap<String, String>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("{{") {
@@ -351,7 +351,7 @@ impl Statements {
             query.group.push("a.k".into());
             query.kind = Kind::Grouped;
         }
-        query.items = items(vec![key.clone(), made]);
+        query.items = make_items(vec![key.clone(), made]);
         Some(Statement { steps: Vec::new(), last: query })
     }
 
@@ -510,7 +510,7 @@ impl Statements {
             let ty = Self::ty(&mut maker);
             made.push(maker.make(ty, &None, levels));
         }
-        query.items = items(made);
+        query.items = make_items(made);
         query.distinct = self.chance(15);
         if self.chance(10) && query.joins.is_empty() {
             let mut other = query.clone();
@@ -580,7 +580,7 @@ impl Statements {
                 }
             }
         }
-        query.items = items(made);
+        query.items = make_items(made);
         if self.chance(25) {
             for item in &mut query.items[query.group.len()..] {
                 item.unnest = item.expr.ty.depth > 0;
@@ -602,7 +602,7 @@ impl Statements {
                 Maker { random: &mut self.random, columns: &scope.columns, calls: self.calls };
             made.push(maker.over(true, &order, levels));
         }
-        query.items = items(made);
+        query.items = make_items(made);
     }
 
     fn unnested(&mut self, query: &mut Query, scope: &Scope) {
@@ -623,7 +623,7 @@ impl Statements {
             made.push(given);
             unnested.push(made.len() - 1);
         }
-        query.items = items(made);
+        query.items = make_items(made);
         for at in unnested {
             query.items[at].unnest = true;
         }
@@ -759,7 +759,7 @@ impl Statements {
     }
 }
 
-fn items(of: Vec<Expr>) -> Vec<Item> {
+fn make_items(of: Vec<Expr>) -> Vec<Item> {
     of.into_iter()
         .enumerate()
         .map(|(i, expr)| Item { expr, name: format!("c{i}"), unnest: false })

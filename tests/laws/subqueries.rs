@@ -16,7 +16,7 @@ impl Queries {
         };
         let fitting: Vec<Col> = inside.iter().filter(|c| c.ty == o.ty).cloned().collect();
         let (o, i) = match fitting.is_empty() {
-            true => (literals("i")[0].to_string(), inside[0].text.clone()),
+            true => (list_literals("i")[0].to_string(), inside[0].text.clone()),
             false => (o.text, self.pick(&fitting).text),
         };
         let made = self.value("b", &inside, 2);

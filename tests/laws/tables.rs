@@ -59,7 +59,8 @@ impl World {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let plain = random.random_range(0..4) == 0;
         let n = random.random_range(1..=3);
-        let tables = (0..n).map(|i| table(&mut random, &format!("t{i}"), rows, plain)).collect();
+        let tables =
+            (0..n).map(|i| draw_table(&mut random, &format!("t{i}"), rows, plain)).collect();
         Self { seed, tables, plain }
     }
 
@@ -147,7 +148,7 @@ impl Maker<'_> {
     }
 }
 
-fn wrapped(
+fn wrap_lists(
     lengths: &[usize],
     nulls: Option<&NullBuffer>,
     inner: ArrayRef,
@@ -164,7 +165,7 @@ fn wrapped(
     }
 }
 
-fn nulls(random: &mut ChaCha8Rng, plain: bool) -> [u32; 3] {
+fn draw_nulls(random: &mut ChaCha8Rng, plain: bool) -> [u32; 3] {
     if plain {
         return [0; 3];
     }
@@ -175,9 +176,9 @@ fn nulls(random: &mut ChaCha8Rng, plain: bool) -> [u32; 3] {
     }
 }
 
-fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
+fn draw_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
     let n = [0, 1, rows / 2, rows, rows, rows, rows, rows][random.random_range(0..8)];
-    let nulls = nulls(random, plain);
+    let nulls = draw_nulls(random, plain);
     let large = !plain && random.random_range(0..4) == 0;
     let shuffled = random.random_range(0..3) == 0;
     let key = KEYS[random.random_range(0..KEYS.len())].clone();
@@ -228,7 +229,7 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
         if leaf == Leaf::Int {
             values = cast(&values, &element).unwrap();
         }
-        let lists = wrapped(&lengths, valid.as_ref(), values, large);
+        let lists = wrap_lists(&lengths, valid.as_ref(), values, large);
         columns.push((name, Type::new(1, leaf), shape(), lists));
     }
     let (inner, inner_valid) = maker.lists(total);
@@ -240,15 +241,15 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
             continue;
         }
         let values = maker.values(leaf, leaves);
-        let lists = wrapped(&inner, inner_valid.as_ref(), values, large);
-        let lists = wrapped(&lengths, valid.as_ref(), lists, large);
+        let lists = wrap_lists(&inner, inner_valid.as_ref(), values, large);
+        let lists = wrap_lists(&lengths, valid.as_ref(), lists, large);
         columns.push((name, Type::new(2, leaf), Some("1/2".into()), lists));
     }
     if !plain {
         // Lists of other lengths.
         let (lengths, valid) = maker.lists(n);
         let values = maker.values(Leaf::Int, lengths.iter().sum());
-        let lists = wrapped(&lengths, valid.as_ref(), values, false);
+        let lists = wrap_lists(&lengths, valid.as_ref(), values, false);
         columns.push(("w", Type::new(1, Leaf::Int), Some("w".into()), lists));
         // If `id % 4 = 0`, sums of `big` overflow, and lists of `one` do not have exactly one
         // element.
@@ -257,15 +258,20 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
         let lengths: Vec<usize> = id.iter().map(|i| if i % 4 == 0 { 2 } else { 1 }).collect();
         let big = id.iter().flat_map(|i| if i % 4 == 0 { vec![i64::MAX, 1] } else { vec![*i] });
         let big: ArrayRef = Arc::new(Int64Array::from_iter_values(big));
-        columns.push(("big", Type::new(1, Leaf::Int), None, wrapped(&lengths, None, big, false)));
+        columns.push((
+            "big",
+            Type::new(1, Leaf::Int),
+            None,
+            wrap_lists(&lengths, None, big, false),
+        ));
         let one: ArrayRef =
             Arc::new(Int64Array::from_iter_values(0..lengths.iter().sum::<usize>() as i64));
-        let inner = wrapped(&lengths, None, one, false);
+        let inner = wrap_lists(&lengths, None, one, false);
         columns.push((
             "one",
             Type::new(2, Leaf::Int),
             None,
-            wrapped(&vec![1; n], None, inner, false),
+            wrap_lists(&vec![1; n], None, inner, false),
         ));
     }
     let fields: Vec<Field> = columns
@@ -291,7 +297,7 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
 /// Creates a table of [`World::wide`]; the names of columns determine their types.
 fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
     let n = [0, 1, rows / 2, rows / 2, rows, rows][random.random_range(0..6)];
-    let nulls = nulls(random, plain);
+    let nulls = draw_nulls(random, plain);
     let mut ids: Vec<i64> = (0..n as i64).collect();
     if random.random_range(0..3) == 0 {
         for i in (1..n).rev() {
@@ -314,12 +320,12 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
     let total: usize = lengths.iter().sum();
     for (name, of) in lists {
         let values = maker.wide(of, total);
-        columns.push((name, wrapped(&lengths, valid.as_ref(), values, false)));
+        columns.push((name, wrap_lists(&lengths, valid.as_ref(), values, false)));
     }
     let (inner, inner_valid) = maker.lists(total);
     let values = maker.wide("v", inner.iter().sum());
-    let values = wrapped(&inner, inner_valid.as_ref(), values, false);
-    columns.push(("ll", wrapped(&lengths, valid.as_ref(), values, false)));
+    let values = wrap_lists(&inner, inner_valid.as_ref(), values, false);
+    columns.push(("ll", wrap_lists(&lengths, valid.as_ref(), values, false)));
     if !plain {
         // The last column, because the generator names its fields.
         columns.push(("st", Arc::new(maker.structs(n))));
@@ -345,7 +351,7 @@ impl Maker<'_> {
         let (a, s) = (self.wide("v", n), self.wide("s", n));
         let (lengths, lists) = self.lists(n);
         let elements = self.wide("v", lengths.iter().sum());
-        let l = wrapped(&lengths, lists.as_ref(), elements, false);
+        let l = wrap_lists(&lengths, lists.as_ref(), elements, false);
         self.nulls = nulls;
         let columns = vec![a, s, l];
         let fields: Fields = ["a", "s", "l"]

@@ -17,11 +17,11 @@ use crate::expressions::Calls;
 use crate::laws::Asked;
 use crate::queries::Queries;
 use crate::report::Difference;
-use crate::sources::{register_names, run, write_table};
+use crate::sources::{register_names, run_query, write_table};
 use crate::statements::{Statements, Steps};
 use crate::tables::World;
 use crate::worker_process::{WorkerProcess, list_addresses, start_workers};
-use crate::{Findings, PER_WORLD, ROWS, block_on, setting};
+use crate::{Findings, PER_WORLD, ROWS, block_on, read_setting};
 
 /// Time after which a statement counts as hanging.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -68,10 +68,10 @@ impl Pair {
                 ));
             }
             for sql in statements {
-                run(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+                run_query(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
             }
         }
-        run(&self.there, "SET cluster.bytes_per_task = 1").await.unwrap();
+        run_query(&self.there, "SET cluster.bytes_per_task = 1").await.unwrap();
     }
 
     /// Counts whether a statement is divided, and why it is not.
@@ -159,8 +159,8 @@ fn make_statements(world: &World, number: u64, count: u64) -> Vec<Asked> {
 
 #[test]
 fn statements_have_one_answer_on_workers() {
-    let seed = setting("SEED", 1);
-    let wanted = setting("STATEMENTS", 150);
+    let seed = read_setting("SEED", 1);
+    let wanted = read_setting("STATEMENTS", 150);
     let each = (PER_WORLD as u64).min(wanted.div_ceil(8));
     let findings = Findings::default();
     let workers = start_workers(3);

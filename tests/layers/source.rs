@@ -32,8 +32,12 @@ struct Token {
 /// # Errors
 /// When the crate itself is renamed or taken whole (`use crate as c`, `use crate::*`), which would hide
 /// what is used.
-pub(crate) fn uses(source: &str, module: &[String], names: &[&str]) -> Result<Vec<Use>, String> {
-    let tokens = without_tests(&tokens(source));
+pub(crate) fn list_uses(
+    source: &str,
+    module: &[String],
+    names: &[&str],
+) -> Result<Vec<Use>, String> {
+    let tokens = without_tests(&split_tokens(source));
     let mut found = Vec::new();
     // Modules within the file, each with the depth of its brackets.
     let mut inner: Vec<(String, usize)> = Vec::new();
@@ -232,7 +236,7 @@ fn skip_item(tokens: &[Token], mut at: usize) -> usize {
 }
 
 /// Words, `::` and signs of a source, without comments and without what stands in literals.
-fn tokens(source: &str) -> Vec<Token> {
+fn split_tokens(source: &str) -> Vec<Token> {
     let chars: Vec<char> = source.chars().collect();
     let mut tokens = Vec::new();
     let (mut at, mut line) = (0, 1);

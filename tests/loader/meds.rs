@@ -24,17 +24,17 @@ proptest! {
         rows in 0usize..9,
         cuts in 1usize..4,
         labelled in any::<bool>(),
-        setup in setup(),
+        setup in draw_setup(),
     ) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let subjects = subjects(&mut rng, rows);
-        let mut labels = labels(&mut rng, &subjects);
+        let subjects = draw_subjects(&mut rng, rows);
+        let mut labels = draw_labels(&mut rng, &subjects);
         if setup.compat {
             labels.iter_mut().for_each(|l| l.boolean = l.boolean.or(Some(true)));
         }
         let batch = labelled.then(|| label_batch(&labels));
-        let loader =
-            MedsLoader::try_new(shards(&subjects, cuts), batch.as_ref(), setup.options(3)).unwrap();
+        let shards = cut_shards(&subjects, cuts);
+        let loader = MedsLoader::try_new(shards, batch.as_ref(), setup.options(3)).unwrap();
 
         // Builds every item the slow way: subject, label, visible elements, window.
         let by_id = |id: i64| subjects.iter().position(|s| s.id == id);
@@ -103,17 +103,17 @@ proptest! {
                 let whole_events = setup.unit == Unit::Event;
                 starts.push(part.first().map_or(if whole_events { window.start } else { 0 }, |e| *e) as i64);
                 ends.push(part.last().map_or(if whole_events { window.end } else { 0 }, |e| e + 1) as i64);
-                sequences.push(sequence(&setup, subject, &window));
+                sequences.push(build_sequence(&setup, subject, &window));
                 of.push(subject);
             }
-            let mut expected = expected(&setup, &sequences, &of);
+            let mut expected = build_expected(&setup, &sequences, &of);
             let counts = drawn.iter().map(|item| items[*item].5 as i64);
-            expected.insert("n_subject_windows".into(), numbers(counts));
+            expected.insert("n_subject_windows".into(), make_numbers(counts));
             let drawn_labels: Vec<&Label> = drawn.iter().filter_map(|item| items[*item].2).collect();
             if !setup.compat {
-                expected.insert("subject_id".into(), numbers(of.iter().map(|s| s.id)));
-                expected.insert("event_start".into(), numbers(starts));
-                expected.insert("event_end".into(), numbers(ends));
+                expected.insert("subject_id".into(), make_numbers(of.iter().map(|s| s.id)));
+                expected.insert("event_start".into(), make_numbers(starts));
+                expected.insert("event_end".into(), make_numbers(ends));
             }
             if labelled {
                 let known: Vec<&Label> = bases.iter().filter_map(|b| b.1).collect();
@@ -122,11 +122,11 @@ proptest! {
                 let any = known.iter().any(|l| l.boolean.is_some());
                 if any {
                     let values = drawn_labels.iter().map(|l| l.boolean.unwrap_or(false));
-                    add("boolean_value", bools(&n, values.collect()));
+                    add("boolean_value", make_bools(&n, values.collect()));
                 }
                 if any && known.iter().any(|l| l.boolean.is_none()) {
                     let there = drawn_labels.iter().map(|l| l.boolean.is_some());
-                    add("boolean_value_mask", bools(&n, there.collect()));
+                    add("boolean_value_mask", make_bools(&n, there.collect()));
                 }
                 let any = known.iter().any(|l| l.category.is_some()) && !setup.compat;
                 if any {
@@ -134,17 +134,17 @@ proptest! {
                     let place = |l: &&Label| {
                         l.category.map_or(0, |c| all.iter().position(|a| a == c).unwrap() as i64)
                     };
-                    add("categorical_value", numbers(drawn_labels.iter().map(place)));
+                    add("categorical_value", make_numbers(drawn_labels.iter().map(place)));
                 }
                 if any && known.iter().any(|l| l.category.is_none()) {
                     let there = drawn_labels.iter().map(|l| l.category.is_some());
-                    add("categorical_value_mask", bools(&n, there.collect()));
+                    add("categorical_value_mask", make_bools(&n, there.collect()));
                 }
                 if !setup.compat {
-                    add("prediction_time", numbers(drawn_labels.iter().map(|l| l.time)));
+                    add("prediction_time", make_numbers(drawn_labels.iter().map(|l| l.time)));
                 }
             }
-            let found = named(&batch);
+            let found = name_tensors(&batch);
             prop_assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
             for (name, expected) in &expected {
                 prop_assert_eq!(&found[name], expected, "{}", name);
@@ -157,13 +157,13 @@ proptest! {
         seed in 0u64..10_000,
         rows in 1usize..12,
         labelled in any::<bool>(),
-        setup in setup(),
+        setup in draw_setup(),
         bucket in proptest::option::of(1usize..3),
     ) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let subjects = subjects(&mut rng, rows);
+        let subjects = draw_subjects(&mut rng, rows);
         let labels = labelled.then(|| {
-            let mut labels = labels(&mut rng, &subjects);
+            let mut labels = draw_labels(&mut rng, &subjects);
             labels.iter_mut().for_each(|l| l.boolean = Some(true));
             label_batch(&labels)
         });
@@ -172,7 +172,7 @@ proptest! {
             options = options.bucket(pool);
         }
         let open = |options| {
-            MedsLoader::try_new(shards(&subjects, 2), labels.as_ref(), options).unwrap()
+            MedsLoader::try_new(cut_shards(&subjects, 2), labels.as_ref(), options).unwrap()
         };
         let loader = open(options.clone());
         let threaded = open(options.clone().threads(3).prefetch(2));
@@ -182,21 +182,22 @@ proptest! {
         let all: Vec<Batch> = loader.epoch(5).unwrap().map(Result::unwrap).collect();
         prop_assert_eq!(all.len(), plan.num_batches());
         for (a, b) in all.iter().zip(threaded.epoch(5).unwrap()) {
-            prop_assert_eq!(named(a), named(&b.unwrap()));
+            prop_assert_eq!(name_tensors(a), name_tensors(&b.unwrap()));
         }
         // An epoch resumed in the middle gives the same batches.
         let middle = all.len() / 2;
         for (a, b) in all[middle..].iter().zip(loader.epoch_from(5, middle).unwrap()) {
-            prop_assert_eq!(named(a), named(&b.unwrap()));
+            prop_assert_eq!(name_tensors(a), name_tensors(&b.unwrap()));
         }
         // The batches are divided among processes.
         let mut parts = Vec::new();
         for rank in 0..2 {
             let part = open(options.clone().part(rank, 2));
-            parts.push(part.epoch(5).unwrap().map(|b| named(&b.unwrap())).collect::<Vec<_>>());
+            let batches = part.epoch(5).unwrap();
+            parts.push(batches.map(|b| name_tensors(&b.unwrap())).collect::<Vec<_>>());
         }
         for (i, batch) in all.iter().enumerate() {
-            prop_assert_eq!(&named(batch), &parts[i % 2][i / 2]);
+            prop_assert_eq!(&name_tensors(batch), &parts[i % 2][i / 2]);
         }
         // The plan predicts the batches.
         let stats = plan.stats().unwrap();
@@ -223,7 +224,7 @@ proptest! {
     }
 }
 
-fn one(events: Vec<(i64, f32, Vec<Measurement>)>) -> Vec<Subject> {
+fn make_one_subject(events: Vec<(i64, f32, Vec<Measurement>)>) -> Vec<Subject> {
     vec![Subject { id: 1, facts: vec![(7, 0.5)], events }]
 }
 
@@ -239,7 +240,7 @@ fn nothing_after_the_prediction_time_is_seen() {
     for unit in [Unit::Measurement, Unit::Event] {
         let options = MedsOptions::new(8, 100).unit(unit).window(Window::ToEnd);
         let loader = MedsLoader::try_new(
-            shards(&one(events.clone()), 1),
+            cut_shards(&make_one_subject(events.clone()), 1),
             Some(&label_batch(&labels)),
             options,
         )
@@ -259,26 +260,26 @@ fn nothing_after_the_prediction_time_is_seen() {
 #[test]
 fn random_windows_are_anywhere_and_of_the_seed() {
     let events = (0..40).map(|i| (i, 1.0, vec![(i + 1, 0.0)])).collect();
-    let subjects = one(events);
+    let subjects = make_one_subject(events);
     for unit in [Unit::Measurement, Unit::Event] {
         let options = MedsOptions::new(1, 10).unit(unit).seed(3);
-        let loader = MedsLoader::try_new(shards(&subjects, 1), None, options.clone()).unwrap();
+        let loader = MedsLoader::try_new(cut_shards(&subjects, 1), None, options.clone()).unwrap();
         let start =
             |loader: &MedsLoader, epoch| loader.plan(epoch).items(0).next().unwrap().events.start;
         let mut found = vec![0; 31];
         (0..31_00).for_each(|epoch| found[start(&loader, epoch)] += 1);
         // 100 expected, standard deviation 10.
         assert!(found.iter().all(|n| (50..150).contains(n)), "{found:?}");
-        let other = MedsLoader::try_new(shards(&subjects, 1), None, options.seed(4)).unwrap();
+        let other = MedsLoader::try_new(cut_shards(&subjects, 1), None, options.seed(4)).unwrap();
         assert!((0..20).any(|epoch| start(&loader, epoch) != start(&other, epoch)));
     }
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let subjects = one(vec![(10, f32::NAN, vec![(1, 1.0)]), (5, 1.0, vec![(2, 1.0)])]);
+    let subjects = make_one_subject(vec![(10, f32::NAN, vec![(1, 1.0)]), (5, 1.0, vec![(2, 1.0)])]);
     let open = |labels: Option<&RecordBatch>, options: MedsOptions| {
-        MedsLoader::try_new(shards(&subjects, 1), labels, options).unwrap_err().to_string()
+        MedsLoader::try_new(cut_shards(&subjects, 1), labels, options).unwrap_err().to_string()
     };
     let options = || MedsOptions::new(2, 4);
     for (options, says) in [
@@ -306,23 +307,26 @@ fn what_makes_no_sense_is_refused() {
     let found = open(Some(&label_batch(&labels)), options());
     assert!(found.contains("do not ascend"), "{found}");
     // A label that meds-torch-data could not convert to a tensor.
-    let known = one(vec![(1, f32::NAN, vec![(1, 1.0)])]);
-    let found =
-        MedsLoader::try_new(shards(&known, 1), Some(&label_batch(&labels)), options().compat(true));
+    let known = make_one_subject(vec![(1, f32::NAN, vec![(1, 1.0)])]);
+    let found = MedsLoader::try_new(
+        cut_shards(&known, 1),
+        Some(&label_batch(&labels)),
+        options().compat(true),
+    );
     assert!(found.unwrap_err().to_string().contains("no boolean_value"));
     // A subject with two rows.
-    let twice = [one(vec![]), one(vec![])].concat();
-    let found = MedsLoader::try_new(shards(&twice, 1), Some(&label_batch(&labels)), options());
+    let twice = [make_one_subject(vec![]), make_one_subject(vec![])].concat();
+    let found = MedsLoader::try_new(cut_shards(&twice, 1), Some(&label_batch(&labels)), options());
     assert!(found.unwrap_err().to_string().contains("two rows"));
     // Codes that are strings.
-    let mut text = shards(&known, 1);
+    let mut text = cut_shards(&known, 1);
     let column = serrate::table::Column::new("code", 2, Arc::new(StringArray::from(vec!["a"])));
     let columns = text[0].events.columns().iter().filter(|c| c.name() != "code").cloned();
     text[0].events = text[0].events.with_columns(columns.chain([column]).collect()).unwrap();
     let found = MedsLoader::try_new(text, None, options()).unwrap_err().to_string();
     assert!(found.contains("train/0") && found.contains("code_id"), "{found}");
     // Static facts are requested but missing.
-    let mut bare = shards(&known, 1);
+    let mut bare = cut_shards(&known, 1);
     bare[0].statics = None;
     let found = MedsLoader::try_new(bare.clone(), None, options()).unwrap_err().to_string();
     assert!(found.contains("omit"), "{found}");
@@ -331,7 +335,8 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn rows_that_are_cut_already_bring_their_labels() {
-    let mut shard = shards(&one(vec![(10, f32::NAN, vec![(1, 1.0), (2, 2.0)])]), 1).remove(0);
+    let mut shard =
+        cut_shards(&make_one_subject(vec![(10, f32::NAN, vec![(1, 1.0), (2, 2.0)])]), 1).remove(0);
     let mut columns = shard.events.columns().to_vec();
     columns.extend([
         serrate::table::Column::new("boolean_value", 0, Arc::new(BooleanArray::from(vec![None]))),
@@ -356,7 +361,7 @@ fn rows_that_are_cut_already_bring_their_labels() {
 }
 
 /// Builds labels of subject 1 at time 7, with values in a column.
-fn valued(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+fn add_values(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     let n = columns.first().map_or(1, |(_, values)| values.len());
     let keys: [(&str, ArrayRef); 2] = [
         ("subject_id", Arc::new(Int64Array::from(vec![1; n]))),
@@ -367,40 +372,43 @@ fn valued(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 
 #[test]
 fn labels_that_are_no_targets_are_refused() {
-    let subjects = one(vec![(1, f32::NAN, vec![(1, 1.0)])]);
+    let subjects = make_one_subject(vec![(1, f32::NAN, vec![(1, 1.0)])]);
     let open = |labels: &RecordBatch, compat: bool| {
         let options = MedsOptions::new(2, 4).compat(compat);
-        MedsLoader::try_new(shards(&subjects, 1), Some(labels), options)
+        MedsLoader::try_new(cut_shards(&subjects, 1), Some(labels), options)
     };
     // Numbers that cannot be trained on, including one that exceeds 32 bits.
     for wrong in [f64::NAN, f64::INFINITY, 1e300] {
         let values: ArrayRef = Arc::new(Float64Array::from(vec![0.5, wrong]));
-        let found = open(&valued(vec![("float_value", values)]), false).unwrap_err().to_string();
+        let found =
+            open(&add_values(vec![("float_value", values)]), false).unwrap_err().to_string();
         for part in ["label 1", "subject 1", "float_value", "NaN, infinite or too large"] {
             assert!(found.contains(part), "{found}");
         }
     }
     // A value that does not fit is an error instead of a label without a value.
     let large: ArrayRef = Arc::new(arrow::array::UInt64Array::from(vec![u64::MAX]));
-    let found = open(&valued(vec![("integer_value", large.clone())]), false).unwrap_err();
+    let found = open(&add_values(vec![("integer_value", large.clone())]), false).unwrap_err();
     assert!(found.to_string().contains("integer_value"), "{found}");
     // meds-torch-data reads only boolean values; labels of other kinds are refused instead of
     // ignored.
     let small: ArrayRef = Arc::new(Int64Array::from(vec![3]));
-    let found = open(&valued(vec![("integer_value", small.clone())]), true).unwrap_err();
+    let found = open(&add_values(vec![("integer_value", small.clone())]), true).unwrap_err();
     assert!(found.to_string().contains("no boolean_value"), "{found}");
-    assert!(open(&valued(vec![("integer_value", small.clone())]), false).is_ok());
+    assert!(open(&add_values(vec![("integer_value", small.clone())]), false).is_ok());
     let yes: ArrayRef = Arc::new(BooleanArray::from(vec![true]));
-    assert!(open(&valued(vec![("integer_value", small), ("boolean_value", yes)]), true).is_ok());
+    assert!(
+        open(&add_values(vec![("integer_value", small), ("boolean_value", yes)]), true).is_ok()
+    );
     // Labels without any values lose nothing.
-    assert!(open(&valued(vec![]), true).is_ok());
+    assert!(open(&add_values(vec![]), true).is_ok());
     let none: ArrayRef = Arc::new(Int64Array::from(vec![None]));
-    assert!(open(&valued(vec![("integer_value", none)]), true).is_ok());
+    assert!(open(&add_values(vec![("integer_value", none)]), true).is_ok());
 }
 
 #[test]
 fn without_numbers_static_facts_have_none() {
-    let subjects = one(vec![(10, f32::NAN, vec![(1, 1.0)])]);
+    let subjects = make_one_subject(vec![(10, f32::NAN, vec![(1, 1.0)])]);
     for (compat, statics, has) in [
         (false, Statics::Include, false),
         (false, Statics::Prepend, false),
@@ -408,7 +416,7 @@ fn without_numbers_static_facts_have_none() {
         (true, Statics::Include, true),
     ] {
         let options = MedsOptions::new(2, 4).compat(compat).statics(statics).numeric_value(false);
-        let loader = MedsLoader::try_new(shards(&subjects, 1), None, options).unwrap();
+        let loader = MedsLoader::try_new(cut_shards(&subjects, 1), None, options).unwrap();
         let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
         assert!(batch.tensor("numeric_value").is_err());
         for name in ["static_numeric_value", "static_numeric_value_mask"] {
@@ -421,13 +429,13 @@ fn without_numbers_static_facts_have_none() {
 #[test]
 fn balanced_windows_hold_all_events_alike() {
     let events = (0..12).map(|i| (i, 1.0, vec![(i + 1, 1.0)])).collect();
-    let subjects = one(events);
+    let subjects = make_one_subject(events);
     let options = MedsOptions::new(1, 4)
         .unit(Unit::Event)
         .statics(Statics::Omit)
         .window(Window::BalancedRandom)
         .seed(5);
-    let loader = MedsLoader::try_new(shards(&subjects, 1), None, options).unwrap();
+    let loader = MedsLoader::try_new(cut_shards(&subjects, 1), None, options).unwrap();
     let mut held = [0u32; 12];
     let epochs = 3000;
     for epoch in 0..epochs {

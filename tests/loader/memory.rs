@@ -6,9 +6,9 @@ use serrate::dense::DenseTensor;
 use serrate::generate::mimic_table;
 use serrate::loader::{Batch, Loader, LoaderOptions, Sampling};
 
-use super::support::packed;
+use super::support::pack_options;
 
-fn options() -> LoaderOptions {
+fn make_options() -> LoaderOptions {
     LoaderOptions::new(8).window(64, Sampling::Random).shuffle(3).columns([
         "time_delta_days",
         "code",
@@ -16,34 +16,34 @@ fn options() -> LoaderOptions {
     ])
 }
 
-fn place(batch: &Batch, name: &str) -> *const u8 {
+fn find_place(batch: &Batch, name: &str) -> *const u8 {
     batch.tensor(name).unwrap().as_bytes().as_ptr()
 }
 
 /// Returns the addresses of the codes of all batches of two epochs.
-fn places(loader: &Loader) -> HashSet<*const u8> {
+fn list_places(loader: &Loader) -> HashSet<*const u8> {
     let both = (0..2).flat_map(|e| loader.epoch(e).unwrap());
-    both.map(|b| place(&b.unwrap(), "code")).collect()
+    both.map(|b| find_place(&b.unwrap(), "code")).collect()
 }
 
 #[test]
 fn a_dropped_batch_lends_its_memory_to_the_next() {
     let table = mimic_table(120, 5).unwrap();
-    for options in [options(), packed(&options())] {
+    for options in [make_options(), pack_options(&make_options())] {
         let loader = Loader::try_new([table.clone()], options).unwrap();
         let mut epoch = loader.epoch(0).unwrap();
         let first = epoch.next().unwrap().unwrap();
-        let at = place(&first, "code");
+        let at = find_place(&first, "code");
         drop(first);
         // Blocks have spare capacity, so that the next batch rarely needs another block.
-        assert_eq!(place(&epoch.next().unwrap().unwrap(), "code"), at);
-        assert!(places(&loader).len() <= 3);
+        assert_eq!(find_place(&epoch.next().unwrap().unwrap(), "code"), at);
+        assert!(list_places(&loader).len() <= 3);
     }
 }
 
 #[test]
 fn what_is_still_held_is_not_touched() {
-    let loader = Loader::try_new([mimic_table(60, 5).unwrap()], options()).unwrap();
+    let loader = Loader::try_new([mimic_table(60, 5).unwrap()], make_options()).unwrap();
     let mut epoch = loader.epoch(0).unwrap();
     let first = epoch.next().unwrap().unwrap();
     let code: DenseTensor = first.tensor("code").unwrap().clone();
@@ -52,7 +52,7 @@ fn what_is_still_held_is_not_touched() {
     drop(first);
     for batch in epoch {
         let batch = batch.unwrap();
-        assert_ne!(place(&batch, "code"), code.as_bytes().as_ptr());
+        assert_ne!(find_place(&batch, "code"), code.as_bytes().as_ptr());
     }
     assert_eq!(code.as_bytes(), copy);
     assert_eq!(part.as_bytes(), part_copy);
@@ -63,16 +63,16 @@ fn no_more_blocks_than_batches_in_flight() {
     let table = mimic_table(120, 5).unwrap();
     for (threads, prefetch) in [(1, 0), (1, 1), (2, 0), (2, 2)] {
         let sizes = [serrate::dense::Size::Exactly(64), serrate::dense::Size::Exactly(40)];
-        let options = options().threads(threads).prefetch(prefetch).sizes(sizes);
+        let options = make_options().threads(threads).prefetch(prefetch).sizes(sizes);
         let loader = Loader::try_new([table.clone()], options).unwrap();
-        let places = places(&loader);
+        let places = list_places(&loader);
         assert!(places.len() <= threads + prefetch, "{threads} {prefetch}: {}", places.len());
     }
 }
 
 /// Reads a value of `/proc/self/status`, in bytes.
 #[cfg(target_os = "linux")]
-fn status(name: &str) -> usize {
+fn read_status(name: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|l| l.strip_prefix(name)).unwrap();
     line.trim_start_matches(':').trim().strip_suffix("kB").unwrap().trim().parse::<usize>().unwrap()
@@ -82,7 +82,7 @@ fn status(name: &str) -> usize {
 /// Builds 24 batches of 1000 rows, most of them with 3 events and one per batch with 60 to 99; the
 /// very last row has four times as many. All columns are equal.
 #[cfg(target_os = "linux")]
-fn uneven() -> serrate::table::RaggedTable {
+fn make_uneven_table() -> serrate::table::RaggedTable {
     let mut lengths: Vec<usize> = (0..24_000)
         .map(|row| if row % 1000 == 0 { 60 + row / 1000 * 17 % 40 } else { 3 })
         .collect();
@@ -122,8 +122,8 @@ fn resident_memory_is_that_of_the_batches_in_flight() {
     let in_flight = threads + prefetch;
     // 8 tensors of less than 0.8 MB each, and a mask.
     let options = LoaderOptions::new(1000).tokens_as_i64(true).threads(threads).prefetch(prefetch);
-    let loader = Loader::try_new([uneven()], options).unwrap();
-    let before = status("VmRSS");
+    let loader = Loader::try_new([make_uneven_table()], options).unwrap();
+    let before = read_status("VmRSS");
     let (mut largest, mut most) = (vec![0; 9], 0);
     for epoch in 0..2 {
         // The last batches are not even prefetched.
@@ -135,7 +135,7 @@ fn resident_memory_is_that_of_the_batches_in_flight() {
             }
         }
     }
-    let rise = status("VmHWM").saturating_sub(before);
+    let rise = read_status("VmHWM").saturating_sub(before);
     let blocks: usize = largest.iter().map(|n| n + n / 4).sum();
     println!("resident: {rise} of {} for {in_flight}", in_flight * blocks);
     // Stacks, lists of rows and other small allocations.

@@ -4,10 +4,12 @@ use proptest::prelude::*;
 use serrate::dense::{DType, DenseTensor};
 use serrate::loader::{Batch, Form, Loader, LoaderOptions};
 
-use super::support::{gathered, named, options, packed, shards, table, wide};
+use super::support::{
+    draw_options, gather_items, make_shards, make_table, make_wide, name_tensors, pack_options,
+};
 
 /// Returns the elements of a tensor at which a mask is true, as one axis.
-fn under(mask: &DenseTensor, tensor: &DenseTensor) -> DenseTensor {
+fn mask_tensor(mask: &DenseTensor, tensor: &DenseTensor) -> DenseTensor {
     let size = tensor.dtype().size();
     let cells = tensor.as_bytes().chunks_exact(size).zip(mask.as_bytes());
     let kept: Vec<u8> = cells.filter(|(_, m)| **m == 1).flat_map(|(c, _)| c.to_vec()).collect();
@@ -15,7 +17,7 @@ fn under(mask: &DenseTensor, tensor: &DenseTensor) -> DenseTensor {
     DenseTensor::try_new(tensor.dtype(), [n], arrow::buffer::Buffer::from_vec(kept)).unwrap()
 }
 
-fn ints(batch: &Batch, name: &str) -> Vec<i32> {
+fn read_ints(batch: &Batch, name: &str) -> Vec<i32> {
     batch.tensor(name).unwrap().as_slice::<i32>().unwrap().to_vec()
 }
 
@@ -26,11 +28,11 @@ proptest! {
     fn packed_is_padded_under_the_mask(
         seed in 0u64..60,
         mixed in any::<bool>(),
-        options in options(),
+        options in draw_options(),
     ) {
-        let shards = shards(seed, mixed);
+        let shards = make_shards(seed, mixed);
         let padded = Loader::try_new(shards.clone(), options.clone()).unwrap();
-        let flat = Loader::try_new(shards.clone(), packed(&options)).unwrap();
+        let flat = Loader::try_new(shards.clone(), pack_options(&options)).unwrap();
         for epoch in 0..2 {
             let both = padded.epoch(epoch).unwrap().zip(flat.epoch(epoch).unwrap());
             for (padded, flat) in both {
@@ -43,13 +45,16 @@ proptest! {
                 assert_eq!(padded.occupied_bytes(), occupied.sum::<usize>());
                 let bytes = flat.tensors().iter().map(|(_, tensor)| tensor.nbytes());
                 assert_eq!(flat.occupied_bytes(), bytes.sum::<usize>());
-                let table = gathered(&shards, flat.items());
-                for (name, tensor) in named(&padded) {
+                let table = gather_items(&shards, flat.items());
+                for (name, tensor) in name_tensors(&padded) {
                     let column = name.trim_end_matches("/valid");
                     let Ok(column) = table.column(column) else { continue };
                     let expected = match column.axis() {
                         0 => tensor,
-                        axis => under(padded.tensor(&format!("dim{axis}/mask")).unwrap(), &tensor),
+                        axis => {
+                            let mask = padded.tensor(&format!("dim{axis}/mask")).unwrap();
+                            mask_tensor(mask, &tensor)
+                        }
                     };
                     assert_eq!(flat.tensor(&name).unwrap(), &expected, "{name}");
                 }
@@ -73,15 +78,15 @@ fn check_lists(batch: &Batch, table: &serrate::table::RaggedTable) {
             })
             .collect();
         let cu: Vec<i32> = std::iter::once(0).chain(ends.iter().map(|e| *e as i32)).collect();
-        assert_eq!(ints(batch, &format!("dim{axis}/cu_seqlens")), cu);
+        assert_eq!(read_ints(batch, &format!("dim{axis}/cu_seqlens")), cu);
         let longest = cu.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
         assert_eq!(batch.max_seqlen(axis).unwrap(), longest as usize);
         assert_eq!(batch.axis_len(axis).unwrap(), cu[cu.len() - 1] as usize);
         let positions: Vec<i32> = cu.windows(2).flat_map(|w| 0..w[1] - w[0]).collect();
-        assert_eq!(ints(batch, &format!("dim{axis}/position_ids")), positions);
+        assert_eq!(read_ints(batch, &format!("dim{axis}/position_ids")), positions);
         if axis > 1 {
             let offsets = table.layout(axis).unwrap().to_offsets().unwrap().to_i32().unwrap();
-            assert_eq!(ints(batch, &format!("dim{axis}/offsets")), offsets.to_vec());
+            assert_eq!(read_ints(batch, &format!("dim{axis}/offsets")), offsets.to_vec());
         }
     }
     assert!(batch.tensor("dim1/offsets").is_err() && batch.max_seqlen(4).is_err());
@@ -91,7 +96,7 @@ fn check_lists(batch: &Batch, table: &serrate::table::RaggedTable) {
 fn positions_are_of_the_type_asked_for() {
     let flat = |options: LoaderOptions| {
         let options = options.form(Form::Packed).columns(["code", "id"]);
-        let loader = Loader::try_new([table(4, 6, wide)], options).unwrap();
+        let loader = Loader::try_new([make_table(4, 6, wide)], options).unwrap();
         let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
         assert_eq!(batch.nbytes(), batch.occupied_bytes());
         batch
@@ -99,7 +104,7 @@ fn positions_are_of_the_type_asked_for() {
     let narrow = flat(LoaderOptions::new(6));
     let wide = flat(LoaderOptions::new(6).position_ids(DType::I64));
     let expected: Vec<i64> =
-        ints(&narrow, "dim2/position_ids").into_iter().map(Into::into).collect();
+        read_ints(&narrow, "dim2/position_ids").into_iter().map(Into::into).collect();
     assert!(!expected.is_empty());
     let found = wide.tensor("dim2/position_ids").unwrap();
     assert_eq!(found.as_slice::<i64>().unwrap(), expected);

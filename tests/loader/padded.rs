@@ -10,7 +10,10 @@ use serrate::index::parse_index;
 use serrate::loader::{Form, Loader, LoaderOptions, Sampling};
 use serrate::table::RaggedTable;
 
-use super::support::{assert_same, named, options, reference, shards, size, table, wide};
+use super::support::{
+    assert_same, compute_reference, draw_options, draw_size, make_shards, make_table, make_wide,
+    name_tensors,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
@@ -21,12 +24,12 @@ proptest! {
     fn batches_are_what_the_slow_way_makes(
         seed in 0u64..60,
         mixed in any::<bool>(),
-        options in options(),
-        sizes in proptest::collection::vec(size(), 0..4),
+        options in draw_options(),
+        sizes in proptest::collection::vec(draw_size(), 0..4),
         left in any::<bool>(),
         fill in prop_oneof![Just(None), Just(Some(Fill::Int(1))), Just(Some(Fill::Bool(true)))],
     ) {
-        let shards = shards(seed, mixed);
+        let shards = make_shards(seed, mixed);
         let side = if left { Side::Left } else { Side::Right };
         let mut options = options.side(side).sizes(sizes.clone());
         if let Some(fill) = fill {
@@ -36,8 +39,8 @@ proptest! {
         for epoch in 0..2 {
             for batch in loader.epoch(epoch).unwrap() {
                 let batch = batch.unwrap();
-                let expected = reference(&shards, batch.items(), &sizes, side, fill);
-                assert_same(&named(&batch), &expected);
+                let expected = compute_reference(&shards, batch.items(), &sizes, side, fill);
+                assert_same(&name_tensors(&batch), &expected);
             }
         }
     }
@@ -45,7 +48,7 @@ proptest! {
 
 #[test]
 fn occupied_bytes_are_those_under_the_masks() {
-    let shards = shards(31, false);
+    let shards = make_shards(31, false);
     for sizes in [vec![], vec![Size::AtMost(2), Size::Exactly(3), Size::AtMost(1)]] {
         let options = LoaderOptions::new(4).sizes(sizes).validity(false).masks([1, 2, 3]);
         let loader = Loader::try_new(shards.clone(), options).unwrap();
@@ -79,7 +82,7 @@ fn columns_masks_fills_and_tokens() {
         .fill(-1)
         .fill_column("value", f64::NAN)
         .tokens_as_i64(true);
-    let loader = Loader::try_new([table(5, 7, wide)], options).unwrap();
+    let loader = Loader::try_new([make_table(5, 7, make_wide)], options).unwrap();
     let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
     let names: Vec<_> =
         batch.tensors().iter().map(|(n, t)| (n.as_ref(), t.dtype(), t.ndim())).collect();
@@ -100,9 +103,9 @@ fn columns_masks_fills_and_tokens() {
     let codes = batch.tensor("code").unwrap().as_slice::<i64>().unwrap();
     assert!(codes.contains(&-1) && codes.iter().all(|c| *c == -1 || *c > 0));
     let none = LoaderOptions::new(3).masks([]).validity(false).columns(["value"]);
-    let loader = Loader::try_new([table(5, 7, wide)], none).unwrap();
+    let loader = Loader::try_new([make_table(5, 7, make_wide)], none).unwrap();
     let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
-    let kept = named(&batch);
+    let kept = name_tensors(&batch);
     let own = batch.into_tensors();
     assert_eq!(own.len(), 1);
     assert_same(&own.into_iter().map(|(n, t)| (n.to_string(), t)).collect(), &kept);
@@ -125,7 +128,7 @@ fn tables_without_lists_have_batches_too() {
 #[test]
 fn zero_rows_make_no_batches() {
     for n in [1, 3] {
-        let shards = vec![table(1, 0, wide); n];
+        let shards = vec![make_table(1, 0, make_wide); n];
         let loader = Loader::try_new(shards, LoaderOptions::new(2).shuffle(1).bucket(2)).unwrap();
         assert_eq!(loader.num_rows(), 0);
         assert_eq!(loader.epoch(0).unwrap().count(), 0);
@@ -141,7 +144,7 @@ fn rows_without_events_are_all_padding() {
         .unwrap()
         .lengths([])
         .unwrap()
-        .column("code", 2, wide(vec![]))
+        .column("code", 2, make_wide(vec![]))
         .column("x", 0, Arc::new(UInt64Array::from(vec![1, 2])))
         .build()
         .unwrap();
@@ -156,23 +159,23 @@ fn rows_without_events_are_all_padding() {
     assert_eq!(batch.tensor("x").unwrap().as_slice::<u64>().unwrap(), [1, 2]);
 }
 
-fn refused(shards: Vec<RaggedTable>, options: LoaderOptions) -> String {
+fn expect_refusal(shards: Vec<RaggedTable>, options: LoaderOptions) -> String {
     Loader::try_new(shards, options).unwrap_err().to_string()
 }
 
 #[test]
 fn what_does_not_go_together_is_refused_by_name() {
-    let t = || table(3, 4, wide);
+    let t = || make_table(3, 4, make_wide);
     let o = || LoaderOptions::new(2);
-    assert!(refused(vec![], o()).contains("no shards"));
+    assert!(expect_refusal(vec![], o()).contains("no shards"));
     let flat = t().select(&["id"]).unwrap();
-    let e = refused(vec![t(), flat], o());
+    let e = expect_refusal(vec![t(), flat], o());
     assert!(e.contains("shard 1 lacks the column \"t\""), "{e}");
     assert!(
-        refused(vec![t(), RaggedTable::builder().build().unwrap()], o())
+        expect_refusal(vec![t(), RaggedTable::builder().build().unwrap()], o())
             .contains("same number of axes")
     );
-    let e = refused(vec![t(), t()], o().columns(["code", "x"]));
+    let e = expect_refusal(vec![t(), t()], o().columns(["code", "x"]));
     assert!(e.contains("shard 0") && e.contains("\"x\""), "{e}");
     let one = |values| {
         RaggedTable::builder().lengths([1]).unwrap().column("time", 1, values).build().unwrap()
@@ -180,9 +183,9 @@ fn what_does_not_go_together_is_refused_by_name() {
     let text = || one(Arc::new(StringArray::from(vec!["A"])));
     let time = || one(Arc::new(TimestampMillisecondArray::from(vec![1])));
     let number = || one(Arc::new(UInt64Array::from(vec![1])));
-    let e = refused(vec![text()], o());
+    let e = expect_refusal(vec![text()], o());
     assert!(e.contains("\"time\"") && e.contains("encode strings"), "{e}");
-    let e = refused(vec![time(), number()], o());
+    let e = expect_refusal(vec![time(), number()], o());
     assert!(e.contains("\"time\" of shard 1"), "{e}");
     for (options, message) in [
         (o().fill(-1), "\"flag\": the fill value -1"),
@@ -195,10 +198,10 @@ fn what_does_not_go_together_is_refused_by_name() {
         (o().window(1, Sampling::Step { stride: 0 }), "stride"),
         (o().bucket(0), "pool for bucketing"),
         (o().threads(0), "number of threads"),
-        (super::support::packed(&o().sizes([Size::Longest])), "packed"),
+        (super::support::pack_options(&o().sizes([Size::Longest])), "packed"),
         (o().position_ids(DType::U8), "int32 or int64"),
     ] {
-        let e = refused(vec![t()], options);
+        let e = expect_refusal(vec![t()], options);
         assert!(e.contains(message), "{e}");
     }
 }
@@ -218,7 +221,8 @@ fn a_value_that_does_not_fit_is_an_error_of_its_batch() {
 
 #[test]
 fn too_large_batches_are_refused_before_they_are_made() {
-    let loader = Loader::try_new([table(3, 9, wide)], LoaderOptions::new(9).limit(100)).unwrap();
+    let loader =
+        Loader::try_new([make_table(3, 9, make_wide)], LoaderOptions::new(9).limit(100)).unwrap();
     let e = loader.epoch(0).unwrap().next().unwrap().unwrap_err();
     assert!(matches!(e, Error::TooLarge { limit: 100, .. }), "{e}");
     assert!(loader.plan(0).stats().is_err());
@@ -257,49 +261,49 @@ fn tokens_of_shards_of_any_integer_type_are_int64() {
 
 #[test]
 fn options_without_effect_are_refused() {
-    let t = || vec![table(3, 4, wide)];
+    let t = || vec![make_table(3, 4, make_wide)];
     let o = || LoaderOptions::new(2);
-    let e = refused(t(), o().sizes([Size::Longest; 4]));
+    let e = expect_refusal(t(), o().sizes([Size::Longest; 4]));
     assert!(e.contains("4 sizes are given, but the number of axes after the rows is 3"), "{e}");
     assert!(Loader::try_new(t(), o().sizes([Size::Longest; 3])).is_ok());
-    assert!(refused(t(), o().form(Form::Packed).masks([1])).contains("masks"));
-    assert!(refused(t(), o().form(Form::Packed).masks([])).contains("masks"));
-    assert!(refused(t(), o().form(Form::Packed).side(Side::Left)).contains("side"));
+    assert!(expect_refusal(t(), o().form(Form::Packed).masks([1])).contains("masks"));
+    assert!(expect_refusal(t(), o().form(Form::Packed).masks([])).contains("masks"));
+    assert!(expect_refusal(t(), o().form(Form::Packed).side(Side::Left)).contains("side"));
 }
 
 #[test]
 fn scalars_are_refused_by_name() {
-    let whole = table(5, 7, wide);
+    let whole = make_table(5, 7, make_wide);
     let row = (0..7).find(|r| whole.row(*r).unwrap().len() > 1).unwrap();
     let index = |text: &str| whole.index(&parse_index(text).unwrap()).unwrap();
     let indexed = index(&format!("{row}"));
     assert!(indexed.scalar("id").is_ok() && indexed.ndim() > 0);
     let o = || LoaderOptions::new(2);
-    let e = refused(vec![indexed.clone()], o());
+    let e = expect_refusal(vec![indexed.clone()], o());
     assert!(e.contains("shard 0") && e.contains("\"id\""), "{e}");
-    let e = refused(vec![indexed.clone()], o().columns(["t", "id"]));
+    let e = expect_refusal(vec![indexed.clone()], o().columns(["t", "id"]));
     assert!(e.contains("\"id\""), "{e}");
     let loader = Loader::try_new([indexed], o().columns(["t"])).unwrap();
     assert_eq!(loader.num_rows(), whole.row(row).unwrap().len());
     let flat = RaggedTable::builder()
         .lengths([3, 1])
         .unwrap()
-        .column("t", 1, wide(vec![7, 8, 9, 4]))
+        .column("t", 1, make_wide(vec![7, 8, 9, 4]))
         .build()
         .unwrap();
     let point = flat.index(&parse_index("0,1").unwrap()).unwrap();
     assert_eq!(point.ndim(), 0);
-    assert!(refused(vec![point.clone()], o()).contains("\"t\""));
+    assert!(expect_refusal(vec![point.clone()], o()).contains("\"t\""));
     let none = point.select(&[]).unwrap();
     for options in [o(), o().masks([1]), o().form(Form::Packed)] {
-        let e = refused(vec![none.clone()], options);
+        let e = expect_refusal(vec![none.clone()], options);
         assert!(e.contains("has no axes"), "{e}");
     }
 }
 
 #[test]
 fn sizes_beyond_all_memory_are_refused() {
-    let t = table(3, 6, wide);
+    let t = make_table(3, 6, make_wide);
     for limit in [Some(1 << 30), None] {
         let sizes = [Size::Exactly(usize::MAX); 2];
         let options =

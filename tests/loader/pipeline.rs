@@ -9,10 +9,13 @@ use serrate::dense::Size;
 use serrate::io::nrt::{self, ReadOptions, WriteOptions};
 use serrate::loader::{Batch, Loader, LoaderOptions, Sampling};
 
-use super::support::{Named, assert_same, named, options, packed, shards, table, wide};
+use super::support::{
+    Named, assert_same, draw_options, make_shards, make_table, make_wide, name_tensors,
+    pack_options,
+};
 
-fn epoch(loader: &Loader, number: u64) -> Vec<Named> {
-    loader.epoch(number).unwrap().map(|b| named(&b.unwrap())).collect()
+fn read_epoch(loader: &Loader, number: u64) -> Vec<Named> {
+    loader.epoch(number).unwrap().map(|b| name_tensors(&b.unwrap())).collect()
 }
 
 proptest! {
@@ -21,14 +24,14 @@ proptest! {
     #[test]
     fn threads_change_nothing(
         seed in 0u64..60,
-        options in options(),
+        options in draw_options(),
         prefetch in 0usize..4,
         flat in any::<bool>(),
     ) {
-        let shards = shards(seed, false);
-        let options = if flat { packed(&options) } else { options };
+        let shards = make_shards(seed, false);
+        let options = if flat { pack_options(&options) } else { options };
         let alone = Loader::try_new(shards.clone(), options.clone()).unwrap();
-        let expected = [epoch(&alone, 0), epoch(&alone, 1)];
+        let expected = [read_epoch(&alone, 0), read_epoch(&alone, 1)];
         let shared = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
         for options in [
             options.clone().threads(1).prefetch(prefetch.max(1)),
@@ -38,7 +41,7 @@ proptest! {
         ] {
             let loader = Loader::try_new(shards.clone(), options).unwrap();
             for (number, expected) in (0..).zip(&expected) {
-                let found = epoch(&loader, number);
+                let found = read_epoch(&loader, number);
                 assert_eq!(found.len(), expected.len());
                 found.iter().zip(expected).for_each(|(f, e)| assert_same(f, e));
             }
@@ -48,19 +51,19 @@ proptest! {
     #[test]
     fn a_resumed_epoch_is_the_tail_of_a_whole_one(
         seed in 0u64..60,
-        options in options(),
+        options in draw_options(),
         threads in 1usize..4,
         from in 0usize..12,
     ) {
         let options = options.threads(threads).prefetch(1);
-        let loader = Loader::try_new(shards(seed, false), options).unwrap();
-        let whole = epoch(&loader, 2);
+        let loader = Loader::try_new(make_shards(seed, false), options).unwrap();
+        let whole = read_epoch(&loader, 2);
         let tail = &whole[from.min(whole.len())..];
         let check = |resumed: Vec<Batch>| {
             assert_eq!(resumed.len(), tail.len());
             for (i, (batch, expected)) in resumed.iter().zip(tail).enumerate() {
                 assert_eq!(batch.number(), from + i);
-                assert_same(&named(batch), expected);
+                assert_same(&name_tensors(batch), expected);
             }
         };
         check(loader.epoch_from(2, from).unwrap().map(Result::unwrap).collect());
@@ -78,7 +81,7 @@ proptest! {
 }
 
 /// Runs `f` on another thread, and fails if it does not end.
-fn ends(f: impl FnOnce() + Send + 'static) {
+fn assert_ends(f: impl FnOnce() + Send + 'static) {
     let (done, wait) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         f();
@@ -92,10 +95,10 @@ fn ends(f: impl FnOnce() + Send + 'static) {
 
 #[test]
 fn leaving_early_stops_the_threads() {
-    ends(|| {
+    assert_ends(|| {
         for (threads, prefetch) in [(1, 1), (2, 0), (2, 4), (4, 100)] {
             let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
-            let loader = Loader::try_new([table(9, 60, wide)], options).unwrap();
+            let loader = Loader::try_new([make_table(9, 60, make_wide)], options).unwrap();
             for taken in 0..5 {
                 let mut started = loader.epoch(0).unwrap();
                 let kept: Vec<Batch> = started.by_ref().take(taken).map(Result::unwrap).collect();
@@ -118,10 +121,10 @@ fn leaving_early_stops_the_threads() {
 
 #[test]
 fn a_pool_whose_threads_are_all_busy_is_no_hang() {
-    ends(|| {
+    assert_ends(|| {
         let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
         let options = LoaderOptions::new(2).pool(Arc::clone(&pool)).prefetch(2);
-        let loader = Loader::try_new([table(9, 30, wide)], options).unwrap();
+        let loader = Loader::try_new([make_table(9, 30, make_wide)], options).unwrap();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         pool.spawn(move || wait.recv().unwrap());
         assert_eq!(loader.epoch(0).unwrap().map(Result::unwrap).count(), 15);
@@ -134,12 +137,12 @@ fn a_pool_whose_threads_are_all_busy_is_no_hang() {
 #[test]
 fn several_epochs_at_a_time() {
     let options = LoaderOptions::new(3).shuffle(5).threads(2).prefetch(1);
-    let loader = Loader::try_new([table(8, 40, wide)], options).unwrap();
-    let expected = [epoch(&loader, 0), epoch(&loader, 1)];
+    let loader = Loader::try_new([make_table(8, 40, make_wide)], options).unwrap();
+    let expected = [read_epoch(&loader, 0), read_epoch(&loader, 1)];
     let both = loader.epoch(0).unwrap().zip(loader.clone().epoch(1).unwrap());
     for (i, (a, b)) in both.enumerate() {
-        assert_same(&named(&a.unwrap()), &expected[0][i]);
-        assert_same(&named(&b.unwrap()), &expected[1][i]);
+        assert_same(&name_tensors(&a.unwrap()), &expected[0][i]);
+        assert_same(&name_tensors(&b.unwrap()), &expected[1][i]);
     }
 }
 
@@ -151,28 +154,28 @@ fn large_batches_are_made_by_all_threads_together() {
         .columns(["t", "code", "value"])
         .sizes([Size::Exactly(900), Size::Exactly(300)])
         .bucket(2);
-    let shard = table(9, 17, wide);
+    let shard = make_table(9, 17, make_wide);
     let alone = Loader::try_new([shard.clone()], options.clone()).unwrap();
     assert!(alone.plan(0).stats().unwrap().largest_batch > 8 << 20);
-    let expected = epoch(&alone, 0);
+    let expected = read_epoch(&alone, 0);
     let shared = Arc::new(ThreadPoolBuilder::new().num_threads(3).build().unwrap());
     for prefetch in [0, 1, 3] {
         for options in [options.clone().threads(2), options.clone().pool(Arc::clone(&shared))] {
             let loader = Loader::try_new([shard.clone()], options.prefetch(prefetch)).unwrap();
             for _ in 0..2 {
-                let found = epoch(&loader, 0);
+                let found = read_epoch(&loader, 0);
                 assert_eq!(found.len(), expected.len());
                 found.iter().zip(&expected).for_each(|(f, e)| assert_same(f, e));
             }
             // Skips forwards and backwards, and ends early.
             let mut skipping = loader.epoch(0).unwrap().skip_to(2);
-            assert_same(&named(&skipping.next().unwrap().unwrap()), &expected[2]);
+            assert_same(&name_tensors(&skipping.next().unwrap().unwrap()), &expected[2]);
             let mut back = skipping.skip_to(1);
-            assert_same(&named(&back.next().unwrap().unwrap()), &expected[1]);
-            assert_same(&named(&back.nth(1).unwrap().unwrap()), &expected[3]);
+            assert_same(&name_tensors(&back.next().unwrap().unwrap()), &expected[1]);
+            assert_same(&name_tensors(&back.nth(1).unwrap().unwrap()), &expected[3]);
             drop(back);
             // A thread of the pool requests the batches.
-            let inside = shared.install(|| epoch(&loader, 0));
+            let inside = shared.install(|| read_epoch(&loader, 0));
             inside.iter().zip(&expected).for_each(|(f, e)| assert_same(f, e));
         }
     }
@@ -183,8 +186,9 @@ fn files_are_what_their_tables_are() {
     let dir = tempfile::tempdir().unwrap();
     // The format has no nulls.
     let columns = ["id", "t", "flag", "code"];
-    let tables = [table(4, 9, wide), table(5, 0, wide), table(6, 8, wide)]
-        .map(|t| t.select(&columns).unwrap());
+    let tables =
+        [make_table(4, 9, make_wide), make_table(5, 0, make_wide), make_table(6, 8, make_wide)]
+            .map(|t| t.select(&columns).unwrap());
     let paths: Vec<_> = (0..3).map(|i| dir.path().join(format!("{i}.nrt"))).collect();
     for (table, path) in tables.iter().zip(&paths) {
         nrt::write(path, table, &WriteOptions::default()).unwrap();
@@ -192,7 +196,7 @@ fn files_are_what_their_tables_are() {
     let options = LoaderOptions::new(4).shuffle(2).window(3, Sampling::Random).columns(columns);
     let files = Loader::open(&paths, options.clone()).unwrap();
     let memory = Loader::try_new(tables, options.clone()).unwrap();
-    let (files, memory) = (epoch(&files, 1), epoch(&memory, 1));
+    let (files, memory) = (read_epoch(&files, 1), read_epoch(&memory, 1));
     assert_eq!(files.len(), 5);
     files.iter().zip(&memory).for_each(|(f, m)| assert_same(f, m));
     assert!(Loader::open([dir.path().join("none.nrt")], options).is_err());
@@ -201,7 +205,7 @@ fn files_are_what_their_tables_are() {
 #[test]
 fn files_have_the_axes_that_their_tables_have() {
     let dir = tempfile::tempdir().unwrap();
-    let table = table(4, 12, wide).select(&["id", "t", "flag", "code", "deep"]).unwrap();
+    let table = make_table(4, 12, make_wide).select(&["id", "t", "flag", "code", "deep"]).unwrap();
     let path = dir.path().join("t.nrt");
     nrt::write(&path, &table, &WriteOptions::default()).unwrap();
     let o = || LoaderOptions::new(3).shuffle(1);
@@ -215,17 +219,17 @@ fn files_have_the_axes_that_their_tables_have() {
         (o().columns(["t"]).masks([3]), 2),
         (o().columns(["t"]).sizes([Size::AtMost(4), Size::Exactly(2)]), 2),
         (o().columns(["id"]).sizes([Size::Longest; 3]), 1),
-        (packed(&o().columns(["id"]).window(3, step)), 1),
-        (packed(&o().columns(["t"])), 3),
+        (pack_options(&o().columns(["id"]).window(3, step)), 1),
+        (pack_options(&o().columns(["t"])), 3),
     ] {
         let memory = Loader::try_new([table.clone()], options.clone()).unwrap();
-        let expected = epoch(&memory, 0);
+        let expected = read_epoch(&memory, 0);
         assert!(expected.iter().all(|batch| batch.len() == tensors), "{options:?}");
         for mmap in [true, false] {
             let read = ReadOptions { mmap, ..Default::default() };
             let files = Loader::open_with([&path], options.clone(), &read).unwrap();
             assert_eq!(files.plan(0).fingerprint(), memory.plan(0).fingerprint());
-            let found = epoch(&files, 0);
+            let found = read_epoch(&files, 0);
             assert_eq!(found.len(), expected.len());
             found.iter().zip(&expected).for_each(|(f, e)| assert_same(f, e));
         }
@@ -246,14 +250,14 @@ fn files_have_the_axes_that_their_tables_have() {
 #[test]
 fn files_read_without_a_map_outlive_being_cut_short() {
     let dir = tempfile::tempdir().unwrap();
-    let table = table(4, 12, wide).select(&["id", "t", "code"]).unwrap();
+    let table = make_table(4, 12, make_wide).select(&["id", "t", "code"]).unwrap();
     let path = dir.path().join("t.nrt");
     nrt::write(&path, &table, &WriteOptions::default()).unwrap();
     let read = ReadOptions { mmap: false, large_lists: true };
     let files = Loader::open_with([&path], LoaderOptions::new(5), &read).unwrap();
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(8).unwrap();
     let memory = Loader::try_new([table], LoaderOptions::new(5)).unwrap();
-    let (files, memory) = (epoch(&files, 0), epoch(&memory, 0));
+    let (files, memory) = (read_epoch(&files, 0), read_epoch(&memory, 0));
     assert_eq!(files.len(), 3);
     files.iter().zip(&memory).for_each(|(f, m)| assert_same(f, m));
 }

@@ -6,17 +6,17 @@ use proptest::prelude::*;
 use serrate::loader::{EpochPlan, Item, Loader, LoaderOptions, Sampling};
 use serrate::table::RaggedTable;
 
-use super::support::{options, options_of, shards, table, wide};
+use super::support::{draw_options, make_shards, make_table, make_wide, options_of};
 
-fn all(plan: &EpochPlan) -> Vec<Item> {
+fn list_items(plan: &EpochPlan) -> Vec<Item> {
     (0..plan.num_batches()).flat_map(|b| plan.items(b).collect::<Vec<_>>()).collect()
 }
 
-fn len(shards: &[RaggedTable], item: &Item) -> usize {
+fn count_rows(shards: &[RaggedTable], item: &Item) -> usize {
     shards[item.shard].row(item.row).unwrap().len()
 }
 
-fn sorted(items: &[Item]) -> Vec<(usize, usize, usize, usize)> {
+fn sort_items(items: &[Item]) -> Vec<(usize, usize, usize, usize)> {
     let mut keys: Vec<_> =
         items.iter().map(|i| (i.shard, i.row, i.events.start, i.events.end)).collect();
     keys.sort_unstable();
@@ -29,11 +29,11 @@ proptest! {
     #[test]
     fn every_row_comes_once_and_windows_keep_their_law(
         seed in 0u64..60,
-        options in options(),
+        options in draw_options(),
         window in 1usize..6,
         stride in 1usize..8,
     ) {
-        let shards = shards(seed, false);
+        let shards = make_shards(seed, false);
         let rows: usize = shards.iter().map(RaggedTable::num_rows).sum();
         for sampling in
             [Sampling::Random, Sampling::BalancedRandom, Sampling::FromStart, Sampling::ToEnd, Sampling::Step { stride }]
@@ -41,13 +41,13 @@ proptest! {
             let options = options.clone().window(window, sampling).drop_last(false);
             let loader = Loader::try_new(shards.clone(), options).unwrap();
             let plan = loader.plan(seed);
-            let items = all(&plan);
+            let items = list_items(&plan);
             prop_assert_eq!(items.len(), plan.num_items());
             let mut of: BTreeMap<(usize, usize), Vec<&Item>> = BTreeMap::new();
             items.iter().for_each(|i| of.entry((i.shard, i.row)).or_default().push(i));
             prop_assert_eq!(of.len(), rows);
             for items in of.values_mut() {
-                let len = len(&shards, items[0]);
+                let len = count_rows(&shards, items[0]);
                 let events = items[0].events.clone();
                 if !matches!(sampling, Sampling::Step { .. }) {
                     prop_assert_eq!(items.len(), 1);
@@ -90,7 +90,7 @@ proptest! {
         seed in 0u64..60,
         (batch, options) in (1usize..7).prop_flat_map(|n| (Just(n), options_of(n))),
     ) {
-        let shards = shards(seed, false);
+        let shards = make_shards(seed, false);
         let whole = Loader::try_new(shards.clone(), options.clone().drop_last(false)).unwrap();
         let plan = whole.plan(3);
         let sizes: Vec<usize> = (0..plan.num_batches()).map(|b| plan.items(b).len()).collect();
@@ -104,29 +104,29 @@ proptest! {
         let cut = Loader::try_new(shards, options.drop_last(true)).unwrap().plan(3);
         prop_assert_eq!(cut.num_items(), plan.num_items() / batch * batch);
         prop_assert!((0..cut.num_batches()).all(|b| cut.items(b).len() == batch));
-        let (whole, cut) = (sorted(&all(&plan)), sorted(&all(&cut)));
+        let (whole, cut) = (sort_items(&list_items(&plan)), sort_items(&list_items(&cut)));
         prop_assert!(cut.iter().all(|i| whole.binary_search(i).is_ok()));
     }
 
     #[test]
-    fn buckets_keep_the_items(seed in 0u64..60, options in options(), pool in 1usize..5) {
-        let shards = shards(seed, false);
+    fn buckets_keep_the_items(seed in 0u64..60, options in draw_options(), pool in 1usize..5) {
+        let shards = make_shards(seed, false);
         let plain = Loader::try_new(shards.clone(), options.clone().bucket(1)).unwrap();
         let sorted_pools = Loader::try_new(shards, options.bucket(pool)).unwrap();
-        let (plain, bucketed) = (all(&plain.plan(1)), all(&sorted_pools.plan(1)));
-        prop_assert_eq!(sorted(&plain), sorted(&bucketed));
+        let (plain, bucketed) = (list_items(&plain.plan(1)), list_items(&sorted_pools.plan(1)));
+        prop_assert_eq!(sort_items(&plain), sort_items(&bucketed));
     }
 }
 
-fn long() -> RaggedTable {
+fn make_long_table() -> RaggedTable {
     serrate::generate::mimic_table(200, 11).unwrap()
 }
 
 #[test]
 fn source_order_unless_shuffled() {
-    let shards = [table(1, 7, wide), table(2, 4, wide)];
+    let shards = [make_table(1, 7, make_wide), make_table(2, 4, make_wide)];
     let rows = |plan: &EpochPlan| -> Vec<(usize, usize)> {
-        all(plan).iter().map(|i| (i.shard, i.row)).collect()
+        list_items(plan).iter().map(|i| (i.shard, i.row)).collect()
     };
     let ordered: Vec<_> = (0..7).map(|r| (0, r)).chain((0..4).map(|r| (1, r))).collect();
     let plain = Loader::try_new(shards.clone(), LoaderOptions::new(3)).unwrap();
@@ -141,11 +141,11 @@ fn source_order_unless_shuffled() {
 
 #[test]
 fn random_windows_depend_on_row_seed_and_epoch_alone() {
-    let table = long();
+    let table = make_long_table();
     let windows = |options: LoaderOptions, epoch| {
         let options = options.window(20, Sampling::Random).columns(["code"]);
         let loader = Loader::try_new([table.clone()], options).unwrap();
-        sorted(&all(&loader.plan(epoch)))
+        sort_items(&list_items(&loader.plan(epoch)))
     };
     let plain = windows(LoaderOptions::new(7).seed(3), 0);
     assert_eq!(plain, windows(LoaderOptions::new(64).shuffle(3), 0));
@@ -170,7 +170,7 @@ fn buckets_lower_the_padding() {
         if let Some(pool) = pool {
             options = options.bucket(pool);
         }
-        let loader = Loader::try_new([long()], options).unwrap();
+        let loader = Loader::try_new([make_long_table()], options).unwrap();
         loader.plan(0).stats().unwrap().occupied_share()
     };
     let (none, some, most) = (share(None), share(Some(4)), share(Some(25)));
@@ -185,7 +185,7 @@ fn parts_are_the_whole_and_nothing_twice() {
             LoaderOptions::new(2).shuffle(3),
             LoaderOptions::new(2).shuffle(3).bucket(2).window(3, Sampling::Step { stride: 2 }),
         ] {
-            let shards = shards(seed, false);
+            let shards = make_shards(seed, false);
             let plan =
                 |options: LoaderOptions| Loader::try_new(shards.clone(), options).unwrap().plan(1);
             let batches = |plan: &EpochPlan| -> Vec<Vec<Item>> {
@@ -213,7 +213,7 @@ fn parts_are_the_whole_and_nothing_twice() {
     }
     for (rank, world) in [(0, 0), (2, 2), (3, 2)] {
         let options = LoaderOptions::new(2).part(rank, world);
-        let e = Loader::try_new(shards(1, false), options).unwrap_err().to_string();
+        let e = Loader::try_new(make_shards(1, false), options).unwrap_err().to_string();
         assert!(e.contains(&format!("part {rank} of {world}")), "{e}");
     }
 }
@@ -221,7 +221,7 @@ fn parts_are_the_whole_and_nothing_twice() {
 #[test]
 fn a_part_makes_the_batches_of_its_plan() {
     let options = LoaderOptions::new(3).shuffle(2).part(1, 3);
-    let shards = [table(5, 40, wide)];
+    let shards = [make_table(5, 40, make_wide)];
     let alone = Loader::try_new(shards.clone(), options.clone()).unwrap();
     let threads = Loader::try_new(shards, options.threads(2).prefetch(2)).unwrap();
     for loader in [alone, threads] {
@@ -245,7 +245,7 @@ fn fingerprints_tell_epochs_options_and_lengths_apart() {
     let print = |shards: Vec<RaggedTable>, options: LoaderOptions| {
         Loader::try_new(shards, options).unwrap().plan(2).fingerprint()
     };
-    let t = |seed| table(seed, 9, wide);
+    let t = |seed| make_table(seed, 9, make_wide);
     let kept = print(vec![t(4)], o());
     for same in [o().threads(3), o().prefetch(2), o().limit(1 << 20)] {
         assert_eq!(print(vec![t(4)], same), kept);
@@ -299,7 +299,7 @@ fn fingerprints_tell_epochs_options_and_lengths_apart() {
     let fixed = RaggedTable::builder()
         .lengths([3, 0, 1])
         .unwrap()
-        .column("code", 1, wide(vec![7, 8, 9, 4]))
+        .column("code", 1, make_wide(vec![7, 8, 9, 4]))
         .build()
         .unwrap();
     let options = o().window(2, Sampling::Random).bucket(2).fill_column("code", 9).part(0, 2);

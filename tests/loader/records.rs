@@ -34,18 +34,18 @@ pub(crate) struct Label {
     pub(crate) category: Option<&'static str>,
 }
 
-pub(crate) fn number(rng: &mut ChaCha8Rng) -> f32 {
+pub(crate) fn draw_number(rng: &mut ChaCha8Rng) -> f32 {
     if rng.random_bool(0.4) { f32::NAN } else { rng.random_range(-50..50) as f32 / 4.0 }
 }
 
-pub(crate) fn subjects(rng: &mut ChaCha8Rng, n: usize) -> Vec<Subject> {
+pub(crate) fn draw_subjects(rng: &mut ChaCha8Rng, n: usize) -> Vec<Subject> {
     let mut code = 0;
     let mut measurements = |rng: &mut ChaCha8Rng, most: usize, least: usize| -> Vec<Measurement> {
         let n = if rng.random_bool(0.15) { least } else { rng.random_range(least..=most) };
         (0..n)
             .map(|_| {
                 code = code % 200 + 1;
-                (code, number(rng))
+                (code, draw_number(rng))
             })
             .collect()
     };
@@ -69,17 +69,17 @@ pub(crate) fn subjects(rng: &mut ChaCha8Rng, n: usize) -> Vec<Subject> {
 
 /// Converts the subjects to tables: NaN becomes NULL in every other shard, codes have the narrowest
 /// type, and the first shard is a slice of a longer table.
-pub(crate) fn shards(subjects: &[Subject], cuts: usize) -> Vec<Subjects> {
+pub(crate) fn cut_shards(subjects: &[Subject], cuts: usize) -> Vec<Subjects> {
     let size = subjects.len().div_ceil(cuts).max(1);
     let mut shards: Vec<Subjects> =
-        subjects.chunks(size).enumerate().map(|(i, part)| shard(part, i)).collect();
+        subjects.chunks(size).enumerate().map(|(i, part)| make_shard(part, i)).collect();
     if shards.is_empty() {
-        shards.push(shard(&[], 0));
+        shards.push(make_shard(&[], 0));
     }
     shards
 }
 
-pub(crate) fn shard(part: &[Subject], i: usize) -> Subjects {
+pub(crate) fn make_shard(part: &[Subject], i: usize) -> Subjects {
     let before = Subject { id: -1, facts: vec![(9, 1.0)], events: vec![(0, 0.0, vec![(9, 1.0)])] };
     let all: Vec<&Subject> = std::iter::once(&before).filter(|_| i == 0).chain(part).collect();
     let numbers = |values: Vec<f32>| -> ArrayRef {
@@ -150,7 +150,7 @@ pub(crate) fn label_batch(labels: &[Label]) -> RecordBatch {
     .unwrap()
 }
 
-pub(crate) fn labels(rng: &mut ChaCha8Rng, subjects: &[Subject]) -> Vec<Label> {
+pub(crate) fn draw_labels(rng: &mut ChaCha8Rng, subjects: &[Subject]) -> Vec<Label> {
     let n = rng.random_range(1..12);
     (0..n)
         .map(|_| {
@@ -249,7 +249,7 @@ impl Setup {
     }
 }
 
-pub(crate) fn setup() -> impl Strategy<Value = Setup> {
+pub(crate) fn draw_setup() -> impl Strategy<Value = Setup> {
     let window = prop_oneof![
         Just(Window::Random),
         Just(Window::BalancedRandom),
@@ -294,7 +294,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Setup> {
 pub(crate) type Cell = (i64, f32, f32, bool);
 
 /// Returns the sequence of an item: lists of one measurement each, or events.
-pub(crate) fn sequence(
+pub(crate) fn build_sequence(
     setup: &Setup,
     subject: &Subject,
     window: &Range<usize>,
@@ -332,7 +332,7 @@ pub(crate) fn sequence(
 }
 
 /// Pads lists of lists to a tensor, and truncates them at both sizes.
-pub(crate) fn padded<T: Copy>(lists: &[Vec<T>], size: usize, side: Side, fill: T) -> Vec<T> {
+pub(crate) fn pad_lists<T: Copy>(lists: &[Vec<T>], size: usize, side: Side, fill: T) -> Vec<T> {
     let mut out = Vec::new();
     for list in lists {
         let kept = list.len().min(size);
@@ -351,12 +351,12 @@ pub(crate) fn padded<T: Copy>(lists: &[Vec<T>], size: usize, side: Side, fill: T
     out
 }
 
-pub(crate) fn bools(shape: &[usize], values: Vec<bool>) -> DenseTensor {
+pub(crate) fn make_bools(shape: &[usize], values: Vec<bool>) -> DenseTensor {
     DenseTensor::from_bools(shape, values).unwrap()
 }
 
 /// Returns all expected tensors of the sequences, by name.
-pub(crate) fn expected(
+pub(crate) fn build_expected(
     setup: &Setup,
     sequences: &[Vec<(f32, bool, Vec<Cell>)>],
     subjects: &[&Subject],
@@ -373,7 +373,7 @@ pub(crate) fn expected(
         put("code", DenseTensor::from_vec(n, cells.iter().map(|c| c.0).collect()).unwrap());
         let values = cells.iter().map(|c| number(c.1)).collect();
         put("numeric_value", DenseTensor::from_vec(n, values).unwrap());
-        put("numeric_value_mask", bools(&n, cells.iter().map(|c| !c.1.is_nan()).collect()));
+        put("numeric_value_mask", make_bools(&n, cells.iter().map(|c| !c.1.is_nan()).collect()));
         let m = [events.len()];
         let days = events.iter().map(|e| e.0).collect();
         put("time_delta_days", DenseTensor::from_vec(m, days).unwrap());
@@ -389,7 +389,9 @@ pub(crate) fn expected(
             put("dim2/offsets", ends(events.iter().map(|e| e.2.len()).collect()));
         }
         match setup.statics {
-            Statics::Prepend => put("static_mask", bools(&m, events.iter().map(|e| e.1).collect())),
+            Statics::Prepend => {
+                put("static_mask", make_bools(&m, events.iter().map(|e| e.1).collect()))
+            }
             Statics::Include => {
                 let facts: Vec<_> = subjects.iter().flat_map(|s| &s.facts).collect();
                 let n = [facts.len()];
@@ -401,7 +403,7 @@ pub(crate) fn expected(
                 put("static_numeric_value", DenseTensor::from_vec(n, values).unwrap());
                 put(
                     "static_numeric_value_mask",
-                    bools(&n, facts.iter().map(|f| !f.1.is_nan()).collect()),
+                    make_bools(&n, facts.iter().map(|f| !f.1.is_nan()).collect()),
                 );
                 put("static/cu_seqlens", ends(subjects.iter().map(|s| s.facts.len()).collect()));
             }
@@ -415,8 +417,8 @@ pub(crate) fn expected(
     let absent = (0.0, false, Vec::new());
     let lists: Vec<Vec<&(f32, bool, Vec<Cell>)>> =
         sequences.iter().map(|s| s.iter().collect()).collect();
-    let events = padded(&lists, size, setup.side, &absent);
-    let there = padded(
+    let events = pad_lists(&lists, size, setup.side, &absent);
+    let there = pad_lists(
         &lists.iter().map(|l| vec![true; l.len()]).collect::<Vec<_>>(),
         size,
         setup.side,
@@ -435,7 +437,7 @@ pub(crate) fn expected(
             };
             let lists: Vec<Vec<Option<Cell>>> =
                 events.iter().map(|e| e.2.iter().copied().map(Some).collect()).collect();
-            (vec![b, size, inner], padded(&lists, inner, setup.side, None))
+            (vec![b, size, inner], pad_lists(&lists, inner, setup.side, None))
         }
     };
     let codes = cells.iter().map(|c| c.map_or(0, |c| c.0)).collect();
@@ -443,11 +445,11 @@ pub(crate) fn expected(
     let values = cells.iter().map(|c| c.map_or(0.0, |c| number(c.1))).collect();
     put("numeric_value", DenseTensor::from_vec(shape.clone(), values).unwrap());
     let mask = cells.iter().map(|c| c.map_or(setup.compat, |c| !c.1.is_nan())).collect();
-    put("numeric_value_mask", bools(&shape, mask));
+    put("numeric_value_mask", make_bools(&shape, mask));
     let days = events.iter().map(|e| e.0).collect();
     put("time_delta_days", DenseTensor::from_vec([b, size], days).unwrap());
     if setup.unit == Unit::Event {
-        put("event_mask", bools(&[b, size], there));
+        put("event_mask", make_bools(&[b, size], there));
     }
     match setup.statics {
         Statics::Prepend if setup.compat => {
@@ -455,34 +457,34 @@ pub(crate) fn expected(
                 let n = if setup.unit == Unit::Event { 1 } else { s.facts.len() };
                 (0..size).map(|i| i < n).collect()
             };
-            put("static_mask", bools(&[b, size], subjects.iter().flat_map(first).collect()));
+            put("static_mask", make_bools(&[b, size], subjects.iter().flat_map(first).collect()));
         }
         Statics::Prepend => {
-            put("static_mask", bools(&[b, size], events.iter().map(|e| e.1).collect()));
+            put("static_mask", make_bools(&[b, size], events.iter().map(|e| e.1).collect()));
         }
         Statics::Include => {
             let facts: Vec<_> =
                 subjects.iter().map(|s| s.facts.iter().map(Some).collect()).collect();
             let longest = subjects.iter().map(|s| s.facts.len()).max().unwrap_or(0);
-            let cells = padded::<Option<&Measurement>>(&facts, longest, Side::Right, None);
+            let cells = pad_lists::<Option<&Measurement>>(&facts, longest, Side::Right, None);
             let shape = [b, longest];
             let codes = cells.iter().map(|c| c.map_or(0, |c| c.0)).collect();
             put("static_code", DenseTensor::from_vec(shape, codes).unwrap());
             let values = cells.iter().map(|c| c.map_or(0.0, |c| number(c.1))).collect();
             put("static_numeric_value", DenseTensor::from_vec(shape, values).unwrap());
             let mask = cells.iter().map(|c| c.map_or(setup.compat, |c| !c.1.is_nan())).collect();
-            put("static_numeric_value_mask", bools(&shape, mask));
+            put("static_numeric_value_mask", make_bools(&shape, mask));
         }
         Statics::Omit => {}
     }
     out
 }
 
-pub(crate) fn numbers(values: impl IntoIterator<Item = i64>) -> DenseTensor {
+pub(crate) fn make_numbers(values: impl IntoIterator<Item = i64>) -> DenseTensor {
     let values: Vec<i64> = values.into_iter().collect();
     DenseTensor::from_vec([values.len()], values).unwrap()
 }
 
-pub(crate) fn named(batch: &Batch) -> BTreeMap<String, DenseTensor> {
+pub(crate) fn name_tensors(batch: &Batch) -> BTreeMap<String, DenseTensor> {
     batch.tensors().iter().map(|(name, t)| (name.to_string(), t.clone())).collect()
 }

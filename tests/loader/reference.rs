@@ -14,7 +14,7 @@ use serrate::io::meds::Labels;
 use serrate::io::safetensors::{SafetensorsFile, dense};
 use serrate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
 
-fn folder(variable: &str, default: &str) -> PathBuf {
+fn find_folder(variable: &str, default: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(|| default.into(), PathBuf::from)
 }
 
@@ -31,7 +31,7 @@ struct Case {
     stepped: bool,
 }
 
-fn case(metadata: &BTreeMap<String, String>) -> Case {
+fn parse_case(metadata: &BTreeMap<String, String>) -> Case {
     let known = ["split", "labels", "items", "config", "index_subject_start_end"];
     if let Some(unknown) = metadata.keys().find(|k| !known.contains(&k.as_str())) {
         panic!("unknown metadata {unknown:?}");
@@ -86,12 +86,12 @@ fn case(metadata: &BTreeMap<String, String>) -> Case {
     let labels = match text("labels").as_str() {
         "" => None,
         name => {
-            let meds = folder("SERRATE_REFERENCE_MEDS", "tests/data/synthea-meds");
+            let meds = find_folder("SERRATE_REFERENCE_MEDS", "tests/data/synthea-meds");
             Some(Labels::read(meds.join("labels").join(name)).unwrap())
         }
     };
     Case {
-        cohort: folder("SERRATE_REFERENCE_COHORT", "tests/data/synthea-meds-torch-data"),
+        cohort: find_folder("SERRATE_REFERENCE_COHORT", "tests/data/synthea-meds-torch-data"),
         split: text("split").clone(),
         labels,
         options: options.with_len(len).window(window),
@@ -115,9 +115,9 @@ fn assert_close(name: &str, found: &DenseTensor, expected: &DenseTensor) {
     }
 }
 
-fn check(path: &Path) {
+fn check_file(path: &Path) {
     let file = SafetensorsFile::open(path, false).unwrap();
-    let case = case(file.header().metadata());
+    let case = parse_case(file.header().metadata());
     let open = |options: MedsOptions| {
         MedsLoader::open(&case.cohort, case.split.as_str(), case.labels.as_ref(), options).unwrap()
     };
@@ -157,7 +157,7 @@ fn check(path: &Path) {
 #[test]
 fn batches_are_those_of_meds_torch_data() {
     let default = "tests/data/synthea-meds-torch-data/reference-batches";
-    let folder = folder("SERRATE_REFERENCE_BATCHES", default);
+    let folder = find_folder("SERRATE_REFERENCE_BATCHES", default);
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -167,7 +167,7 @@ fn batches_are_those_of_meds_torch_data() {
     }
     let mut failed = 0;
     for path in &files {
-        if let Err(panic) = std::panic::catch_unwind(|| check(path)) {
+        if let Err(panic) = std::panic::catch_unwind(|| check_file(path)) {
             let message = panic.downcast_ref::<String>().cloned();
             eprintln!("{}: {}", path.display(), message.unwrap_or_default());
             failed += 1;
@@ -176,7 +176,7 @@ fn batches_are_those_of_meds_torch_data() {
     assert_eq!(failed, 0, "of {} files", files.len());
 }
 
-fn codes(loader: &MedsLoader) -> Vec<DenseTensor> {
+fn list_codes(loader: &MedsLoader) -> Vec<DenseTensor> {
     let batches = loader.epoch(0).unwrap().map(Result::unwrap);
     let names = ["code", "time_delta_days", "static_code", "subject_id", "boolean_value"];
     batches.flat_map(|b| names.map(|name| b.tensor(name).unwrap().clone())).collect()
@@ -194,7 +194,7 @@ fn data_sets_are_read_as_their_cohorts_are() {
         let cohort = open(Path::new("tests/data/synthea-meds-torch-data"), Some("train"));
         assert_eq!(cohort.num_items(), 1182);
         assert_eq!(cohort.unknown_labels(), labels.len() - 1182);
-        assert_eq!(codes(&open(meds, Some("train"))), codes(&cohort));
+        assert_eq!(list_codes(&open(meds, Some("train"))), list_codes(&cohort));
 
         // The same, with splits from a file instead of folders.
         let folder = tempfile::tempdir().unwrap();
@@ -208,7 +208,7 @@ fn data_sets_are_read_as_their_cohorts_are() {
         for (i, shard) in ["train/0", "tuning/0", "train/1", "held_out/0"].iter().enumerate() {
             copy(&format!("data/{shard}.parquet"), &format!("data/{i}.parquet"));
         }
-        assert_eq!(codes(&open(folder.path(), Some("train"))), codes(&cohort));
+        assert_eq!(list_codes(&open(folder.path(), Some("train"))), list_codes(&cohort));
         assert_eq!(open(folder.path(), None).num_items(), labels.len());
         let message = |split: &str| {
             let loader = MedsLoader::open(folder.path(), split, None, options());
@@ -258,7 +258,7 @@ fn subjects_with_static_facts_only_are_rows_of_padding() {
 }
 
 /// Returns all tensors of an epoch.
-fn tensors(loader: &MedsLoader) -> Vec<Vec<(String, DenseTensor)>> {
+fn list_tensors(loader: &MedsLoader) -> Vec<Vec<(String, DenseTensor)>> {
     let batches = loader.epoch(0).unwrap().map(Result::unwrap);
     let of = |batch: serrate::loader::Batch| {
         batch.tensors().iter().map(|(n, t)| (n.to_string(), t.clone())).collect()
@@ -295,7 +295,7 @@ fn in_compat_a_data_set_is_the_cohort_it_becomes() {
                     assert_eq!(raw.num_subjects(), cohort.num_subjects(), "{name} {split:?}");
                     assert_eq!(raw.unknown_labels(), cohort.unknown_labels());
                     assert!(
-                        tensors(raw) == tensors(cohort),
+                        list_tensors(raw) == list_tensors(cohort),
                         "{name} {split:?} {unit:?} {statics:?}"
                     );
                     if split.is_none() {

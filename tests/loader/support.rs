@@ -16,7 +16,7 @@ use serrate::table::RaggedTable;
 
 /// Builds a table of `rows` rows: `id` on axis 0, `t` and `flag` on 1, `code` and `value` (with
 /// nulls) on 2, `deep` on 3. Values are numbered, so that each occurs once.
-pub(crate) fn table(seed: u64, rows: usize, code: fn(Vec<u16>) -> ArrayRef) -> RaggedTable {
+pub(crate) fn make_table(seed: u64, rows: usize, code: fn(Vec<u16>) -> ArrayRef) -> RaggedTable {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut lengths = |n: usize, most: usize| -> Vec<usize> {
         (0..n).map(|_| if rng.random_bool(0.2) { 0 } else { rng.random_range(0..=most) }).collect()
@@ -50,33 +50,33 @@ pub(crate) fn table(seed: u64, rows: usize, code: fn(Vec<u16>) -> ArrayRef) -> R
         .unwrap()
 }
 
-pub(crate) fn wide(values: Vec<u16>) -> ArrayRef {
+pub(crate) fn make_wide(values: Vec<u16>) -> ArrayRef {
     Arc::new(UInt16Array::from(values))
 }
 
-fn narrow(values: Vec<u16>) -> ArrayRef {
+fn make_narrow(values: Vec<u16>) -> ArrayRef {
     Arc::new(UInt8Array::from_iter_values(values.into_iter().map(|v| v as u8)))
 }
 
-fn signed(values: Vec<u16>) -> ArrayRef {
+fn make_signed(values: Vec<u16>) -> ArrayRef {
     Arc::new(Int16Array::from_iter_values(values.into_iter().map(|v| v as i16)))
 }
 
 /// Draws up to three shards: the first is a slice, so that offsets do not start at 0, and (with
 /// `mixed`) types differ.
-pub(crate) fn shards(seed: u64, mixed: bool) -> Vec<RaggedTable> {
+pub(crate) fn make_shards(seed: u64, mixed: bool) -> Vec<RaggedTable> {
     let kinds: [fn(Vec<u16>) -> ArrayRef; 3] =
-        if mixed { [narrow, wide, signed] } else { [wide; 3] };
+        if mixed { [make_narrow, make_wide, make_signed] } else { [make_wide; 3] };
     let n = 1 + seed as usize % 3;
     let mut all: Vec<RaggedTable> = (0..n)
-        .map(|i| table(seed + i as u64, (seed as usize / 3 + 5 * i) % 14, kinds[i]))
+        .map(|i| make_table(seed + i as u64, (seed as usize / 3 + 5 * i) % 14, kinds[i]))
         .collect();
     let rows = all[0].num_rows();
     all[0] = all[0].slice(rows / 3, rows - rows / 3).unwrap();
     all
 }
 
-pub(crate) fn sampling() -> impl Strategy<Value = Sampling> {
+pub(crate) fn draw_sampling() -> impl Strategy<Value = Sampling> {
     prop_oneof![
         Just(Sampling::Random),
         Just(Sampling::BalancedRandom),
@@ -87,14 +87,14 @@ pub(crate) fn sampling() -> impl Strategy<Value = Sampling> {
 }
 
 /// Draws options, except those of padding.
-pub(crate) fn options() -> impl Strategy<Value = LoaderOptions> {
+pub(crate) fn draw_options() -> impl Strategy<Value = LoaderOptions> {
     (1usize..7).prop_flat_map(options_of)
 }
 
 /// Draws options for batches of `batch` items; see [`options`].
 pub(crate) fn options_of(batch: usize) -> impl Strategy<Value = LoaderOptions> {
     (
-        proptest::option::of((1usize..6, sampling())),
+        proptest::option::of((1usize..6, draw_sampling())),
         proptest::option::of(0u64..4),
         proptest::option::of(1usize..4),
         any::<bool>(),
@@ -114,7 +114,7 @@ pub(crate) fn options_of(batch: usize) -> impl Strategy<Value = LoaderOptions> {
         })
 }
 
-pub(crate) fn size() -> impl Strategy<Value = Size> {
+pub(crate) fn draw_size() -> impl Strategy<Value = Size> {
     prop_oneof![
         3 => Just(Size::Longest),
         1 => (0usize..7).prop_map(Size::AtMost),
@@ -123,7 +123,7 @@ pub(crate) fn size() -> impl Strategy<Value = Size> {
 }
 
 /// Collects the rows `items` of the shards as one table, cut to their events.
-pub(crate) fn gathered(shards: &[RaggedTable], items: &[Item]) -> RaggedTable {
+pub(crate) fn gather_items(shards: &[RaggedTable], items: &[Item]) -> RaggedTable {
     let whole = RaggedTable::concat(shards).unwrap();
     let before = |shard: usize| shards[..shard].iter().map(RaggedTable::num_rows).sum::<usize>();
     let rows: Vec<RaggedTable> = items
@@ -139,14 +139,14 @@ pub(crate) fn gathered(shards: &[RaggedTable], items: &[Item]) -> RaggedTable {
 pub(crate) type Named = Vec<(String, DenseTensor)>;
 
 /// Returns the expected contents of a padded batch of these items.
-pub(crate) fn reference(
+pub(crate) fn compute_reference(
     shards: &[RaggedTable],
     items: &[Item],
     sizes: &[Size],
     side: Side,
     fill: Option<Fill>,
 ) -> Named {
-    let table = gathered(shards, items);
+    let table = gather_items(shards, items);
     let dense = DenseOptions { side, fill, ..Default::default() };
     let options =
         TableDenseOptions { dense: dense.clone(), sizes: sizes.into(), ..Default::default() };
@@ -175,7 +175,7 @@ pub(crate) fn reference(
     all
 }
 
-pub(crate) fn named(batch: &Batch) -> Named {
+pub(crate) fn name_tensors(batch: &Batch) -> Named {
     batch.tensors().iter().map(|(name, t)| (name.to_string(), t.clone())).collect()
 }
 
@@ -188,6 +188,6 @@ pub(crate) fn assert_same(found: &Named, expected: &Named) {
     }
 }
 
-pub(crate) fn packed(options: &LoaderOptions) -> LoaderOptions {
+pub(crate) fn pack_options(options: &LoaderOptions) -> LoaderOptions {
     options.clone().form(Form::Packed)
 }

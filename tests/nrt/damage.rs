@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serrate::io::nrt::NrtFile;
 use serrate::io::safetensors::SafetensorsFile;
 
-use crate::support::{bytes_of, file_of, file_with, i64s, table_from, vectors};
+use crate::support::{bytes_of, file_of, file_with, i64_bytes, table_from, vectors};
 
 type Tensor<'a> = (&'a str, &'a str, Vec<usize>, Vec<u8>);
 
@@ -196,7 +196,7 @@ fn open_error(tensors: &[Tensor<'_>]) -> String {
 fn tensors_that_make_no_table() {
     let bounds = |axis: usize, ends: &[i64]| {
         let name: &'static str = ["", "dim1/bounds", "dim2/bounds", "dim3/bounds"][axis];
-        (name, "I64", vec![ends.len()], i64s(ends))
+        (name, "I64", vec![ends.len()], i64_bytes(ends))
     };
     let bytes = |name, n: usize| -> Tensor<'static> { (name, "U8", vec![n], vec![0; n]) };
     let table: &[(&[Tensor<'_>], &str)] = &[
@@ -295,7 +295,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
         ]);
         NrtFile::from_bytes("f", file.into()).unwrap()
     };
-    let ends = |ends: &[i64]| open("I64", i64s(ends), ends.len(), 9);
+    let ends = |ends: &[i64]| open("I64", i64_bytes(ends), ends.len(), 9);
     let message = |f: &NrtFile| f.table().unwrap_err().to_string();
 
     let file = ends(&[2, 5, 4, 9]);
@@ -428,7 +428,7 @@ static WHOLE: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 });
 
 /// Changes to a file: where, and what stands there then.
-fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
+fn draw_changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
     let interesting = prop_oneof![
         any::<u8>(),
         Just(0u8),
@@ -448,7 +448,7 @@ proptest! {
 
     #[test]
     fn damaged_files_are_errors_or_tables(
-        base in 0usize..WHOLE.len(), changes in changes(), cut in 0usize..40,
+        base in 0usize..WHOLE.len(), changes in draw_changes(), cut in 0usize..40,
         header in any::<bool>()
     ) {
         let mut bytes = WHOLE[base].clone();

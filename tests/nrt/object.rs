@@ -10,23 +10,23 @@ use serrate::io::nrt::{NrtFile, NrtObject, ObjectOptions};
 use serrate::table::RaggedTable;
 
 use crate::store::Counting;
-use crate::support::{bytes_of, file_with, i64s, lengths, table_from, tensors_of};
+use crate::support::{bytes_of, draw_lengths, file_with, i64_bytes, table_from, tensors_of};
 
 /// Only what is needed: no bytes between ranges, and hardly any for the header.
 const EXACT: ObjectOptions =
     ObjectOptions { large_lists: false, head: 8, gap: 0, largest: 1 << 20, parallel: 4 };
 
-async fn open(store: &Arc<Counting>, options: &ObjectOptions) -> NrtObject {
+async fn open_object(store: &Arc<Counting>, options: &ObjectOptions) -> NrtObject {
     let store = Arc::clone(store) as Arc<dyn ObjectStore>;
     NrtObject::open(store, Path::from("a/t.nrt"), options).await.unwrap()
 }
 
-fn tensors(table: &RaggedTable) -> String {
+fn show_tensors(table: &RaggedTable) -> String {
     serde_json::to_string(&tensors_of(table)).unwrap()
 }
 
 /// 2,000 rows of up to 39 events of up to 6 leaves.
-fn large() -> (Vec<Vec<usize>>, RaggedTable) {
+fn make_large() -> (Vec<Vec<usize>>, RaggedTable) {
     let lengths: Vec<Vec<usize>> =
         (0..2000).map(|r| (0..r % 40).map(|e| (r + e) % 7).collect()).collect();
     let table = table_from(&lengths);
@@ -35,12 +35,12 @@ fn large() -> (Vec<Vec<usize>>, RaggedTable) {
 
 #[tokio::test]
 async fn a_row_costs_the_bytes_of_the_row() {
-    let (lengths, table) = large();
+    let (lengths, table) = make_large();
     let bytes = bytes_of(&table);
     let header = NrtFile::from_bytes("t", bytes.clone().into()).unwrap();
     let header = header.tensors().header().data_start();
     let store = Counting::with(&[("a/t.nrt", bytes)]).await;
-    let file = open(&store, &EXACT).await;
+    let file = open_object(&store, &EXACT).await;
     assert_eq!(store.counts(), (2, header), "the length of the header, then the header");
     assert_eq!((file.num_rows(), file.ndim()), (2000, 3));
     assert_eq!(file.schema(), table.arrow_schema().unwrap());
@@ -49,7 +49,7 @@ async fn a_row_costs_the_bytes_of_the_row() {
     let (events, leaves) = (lengths[row].len() as u64, lengths[row].iter().sum::<usize>() as u64);
     assert!(events > 10 && leaves > 10);
     let read = file.read(row..row + 1, None).await.unwrap();
-    assert_eq!(tensors(&read), tensors(&table.slice(row, 1).unwrap()));
+    assert_eq!(show_tensors(&read), show_tensors(&table.slice(row, 1).unwrap()));
     // Two bounds of axis 1, one more than events of axis 2; then id, time, code, flag, value.
     let bounds = 2 * 8 + (events + 1) * 8;
     let values = 8 + events * 8 + leaves * (2 + 1 + 4);
@@ -72,15 +72,15 @@ async fn a_row_costs_the_bytes_of_the_row() {
 
 #[tokio::test]
 async fn several_runs_share_their_requests() {
-    let (lengths, table) = large();
+    let (lengths, table) = make_large();
     let store = Counting::with(&[("a/t.nrt", bytes_of(&table))]).await;
-    let file = open(&store, &EXACT).await;
+    let file = open_object(&store, &EXACT).await;
     let runs = [3..5, 5..6, 700..700, 1000..1001, 1999..2000];
     store.take();
     let read = file.read_runs(&runs, Some(&["code", "subject_id"])).await.unwrap();
     let rows: Vec<usize> = runs.iter().cloned().flatten().collect();
     let expected = table.select(&["code", "subject_id"]).unwrap().take(&rows).unwrap();
-    assert_eq!(tensors(&read), tensors(&expected));
+    assert_eq!(show_tensors(&read), show_tensors(&expected));
     let gets = store.take();
     let events: usize = rows.iter().map(|r| lengths[*r].len()).sum();
     let leaves: usize = rows.iter().map(|r| lengths[*r].iter().sum::<usize>()).sum();
@@ -93,12 +93,12 @@ async fn several_runs_share_their_requests() {
     assert_eq!(file.read_runs(&[], None).await.unwrap().num_rows(), 0);
 
     // Joined when they are close: the header, then a request per tensor.
-    let joined = open(&store, &ObjectOptions { gap: 1 << 20, ..EXACT }).await;
+    let joined = open_object(&store, &ObjectOptions { gap: 1 << 20, ..EXACT }).await;
     store.take();
     joined.read_runs(&runs, Some(&["subject_id"])).await.unwrap();
     assert_eq!(store.counts(), (1, (2000 - 3) * 8));
     // And not larger than allowed.
-    let small = open(&store, &ObjectOptions { largest: 1000, ..EXACT }).await;
+    let small = open_object(&store, &ObjectOptions { largest: 1000, ..EXACT }).await;
     store.take();
     let ids = small.read(0..2000, Some(&["subject_id"])).await.unwrap();
     assert_eq!(store.counts(), (16, 2000 * 8));
@@ -110,8 +110,8 @@ async fn several_runs_share_their_requests() {
 async fn a_small_file_takes_one_request() {
     let table = table_from(&[vec![3, 0], vec![], vec![1]]);
     let store = Counting::with(&[("a/t.nrt", bytes_of(&table))]).await;
-    let file = open(&store, &ObjectOptions::default()).await;
-    assert_eq!(tensors(&file.table().await.unwrap()), tensors(&table));
+    let file = open_object(&store, &ObjectOptions::default()).await;
+    assert_eq!(show_tensors(&file.table().await.unwrap()), show_tensors(&table));
     assert_eq!(file.elements_before(3, 2).await.unwrap(), 4);
     assert_eq!(store.take().len(), 1);
     assert_eq!(file.bytes_read(), file.len());
@@ -129,20 +129,20 @@ async fn files_without_rows_or_values() {
             ("dim2/y", "BOOL", vec![0], vec![]),
         ]),
         file_with(&[
-            ("dim1/bounds", "I64", vec![2], i64s(&[0, 0])),
+            ("dim1/bounds", "I64", vec![2], i64_bytes(&[0, 0])),
             ("dim1/x", "F32", vec![0], vec![]),
         ]),
         // An axis that no column needs: its bounds say how long it is.
         file_with(&[
             ("dim0/x", "U8", vec![2], vec![1, 2]),
-            ("dim1/bounds", "I64", vec![2], i64s(&[1, 4])),
+            ("dim1/bounds", "I64", vec![2], i64_bytes(&[1, 4])),
         ]),
     ];
     for (i, bytes) in files.into_iter().enumerate() {
         let expected = NrtFile::from_bytes("t", bytes.clone().into()).unwrap();
         let store = Counting::with(&[("a/t.nrt", bytes)]).await;
         for options in [EXACT, ObjectOptions::default()] {
-            let file = open(&store, &options).await;
+            let file = open_object(&store, &options).await;
             assert_eq!(file.num_rows(), expected.num_rows(), "{i}");
             assert_eq!(
                 file.axis_len(file.ndim() - 1).unwrap(),
@@ -159,7 +159,7 @@ async fn files_without_rows_or_values() {
 
 #[tokio::test]
 async fn what_a_store_does_wrong_is_said() {
-    let (_, table) = large();
+    let (_, table) = make_large();
     let bytes = bytes_of(&table);
     let store =
         Counting::with(&[("a/t.nrt", bytes.clone()), ("a/x.nrt", b"no header".to_vec())]).await;
@@ -196,14 +196,14 @@ async fn what_a_store_does_wrong_is_said() {
 async fn damaged_bounds_are_named() {
     let file = |ends: &[i64]| {
         file_with(&[
-            ("dim1/bounds", "I64", vec![ends.len()], i64s(ends)),
+            ("dim1/bounds", "I64", vec![ends.len()], i64_bytes(ends)),
             ("dim1/x", "U8", vec![4], vec![1, 2, 3, 4]),
         ])
     };
     for ends in [[1, 3, 2, 4], [1, -3, 3, 4], [1, 2, 9, 4], [1, 2, 3, 3]] {
         let store = Counting::with(&[("a/t.nrt", file(&ends))]).await;
         for options in [EXACT, ObjectOptions::default()] {
-            let e = open(&store, &options).await.table().await.unwrap_err().to_string();
+            let e = open_object(&store, &options).await.table().await.unwrap_err().to_string();
             assert!(e.contains("a/t.nrt: dim1/bounds["), "{e}");
         }
     }
@@ -214,7 +214,7 @@ proptest! {
 
     #[test]
     fn whatever_is_joined_the_rows_are_those_of_the_file(
-        lengths in lengths(), a in 0usize..13, b in 0usize..13,
+        lengths in draw_lengths(), a in 0usize..13, b in 0usize..13,
         head in 8u64..2000, gap in 0u64..200, largest in 1u64..300, large_lists in any::<bool>()
     ) {
         let table = table_from(&lengths);
@@ -224,15 +224,15 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = Counting::with(&[("a/t.nrt", bytes_of(&table))]).await;
-            let file = open(&store, &options).await;
-            prop_assert_eq!(tensors(&file.table().await.unwrap()), tensors(&table));
+            let file = open_object(&store, &options).await;
+            prop_assert_eq!(show_tensors(&file.table().await.unwrap()), show_tensors(&table));
             let part = file.read(a..b, None).await.unwrap();
-            prop_assert_eq!(tensors(&part), tensors(&table.slice(a, b - a).unwrap()));
+            prop_assert_eq!(show_tensors(&part), show_tensors(&table.slice(a, b - a).unwrap()));
             let runs = [0..a, b..rows];
             let some = file.read_runs(&runs, Some(&["code", "subject_id"])).await.unwrap();
             let taken: Vec<usize> = (0..a).chain(b..rows).collect();
             let expected = table.select(&["code", "subject_id"]).unwrap().take(&taken).unwrap();
-            prop_assert_eq!(tensors(&some), tensors(&expected));
+            prop_assert_eq!(show_tensors(&some), show_tensors(&expected));
             Ok(())
         })?;
     }

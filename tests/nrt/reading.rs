@@ -11,18 +11,18 @@ use serrate::array::{Layout, Offsets};
 use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
 use serrate::table::RaggedTable;
 
-use crate::support::{bytes_of, file_with, i64s, lengths, table_from};
+use crate::support::{bytes_of, draw_lengths, file_with, i64_bytes, table_from};
 
 const PLAIN: ReadOptions = ReadOptions { mmap: false, large_lists: false };
 const MAPPED: ReadOptions = ReadOptions { mmap: true, large_lists: false };
 
-fn saved(dir: &Path, table: &RaggedTable) -> PathBuf {
+fn save_table(dir: &Path, table: &RaggedTable) -> PathBuf {
     let path = dir.join("t.nrt");
     nrt::write(&path, table, &WriteOptions { overwrite: true, plain: false }).unwrap();
     path
 }
 
-fn buffer(table: &RaggedTable, column: &str) -> Buffer {
+fn find_buffer(table: &RaggedTable, column: &str) -> Buffer {
     table.column(column).unwrap().values().to_data().buffers()[0].clone()
 }
 
@@ -35,7 +35,7 @@ fn a_point_read_touches_the_header_the_bounds_on_the_way_and_the_row() {
     let dir = tempfile::tempdir().unwrap();
     let lengths: Vec<_> = (0..2000).map(|r| (0..r % 40).map(|e| (r + e) % 7).collect()).collect();
     let table = table_from(&lengths);
-    let path = saved(dir.path(), &table);
+    let path = save_table(dir.path(), &table);
     let file = NrtFile::open(&path, &PLAIN).unwrap();
     let header = file.tensors().header().data_start();
     assert_eq!(bytes_read(&file), header, "opening reads the header alone");
@@ -62,7 +62,7 @@ fn a_point_read_touches_the_header_the_bounds_on_the_way_and_the_row() {
 fn elements_of_a_row_are_the_rows_of_a_table() {
     let dir = tempfile::tempdir().unwrap();
     let lengths: Vec<_> = (0..50).map(|r| (0..r % 7).map(|e| (r + e) % 4).collect()).collect();
-    let path = saved(dir.path(), &table_from(&lengths));
+    let path = save_table(dir.path(), &table_from(&lengths));
     let large = ReadOptions { mmap: true, large_lists: true };
     let columns = ["numeric_value", "time"];
     for options in [PLAIN, MAPPED, large] {
@@ -91,9 +91,9 @@ fn elements_of_a_row_are_the_rows_of_a_table() {
 fn mapped_values_stay_in_place_in_buffers_of_their_own_extent() {
     let dir = tempfile::tempdir().unwrap();
     let table = table_from(&vec![vec![40, 50]; 100]);
-    let file = NrtFile::open(saved(dir.path(), &table), &MAPPED).unwrap();
+    let file = NrtFile::open(save_table(dir.path(), &table), &MAPPED).unwrap();
     let (whole, part) = (file.table().unwrap(), file.read(50..60, None).unwrap());
-    let (all, some) = (buffer(&whole, "numeric_value"), buffer(&part, "numeric_value"));
+    let (all, some) = (find_buffer(&whole, "numeric_value"), find_buffer(&part, "numeric_value"));
     assert_eq!(some.as_ptr() as usize - all.as_ptr() as usize, 50 * 90 * 4);
     assert_eq!(some.len(), 10 * 90 * 4);
     assert_eq!(some.capacity(), some.len(), "a batch is charged what it shows");
@@ -105,14 +105,14 @@ fn mapped_values_stay_in_place_in_buffers_of_their_own_extent() {
 fn values_outlive_the_file_handle_and_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let table = table_from(&[vec![3, 0], vec![], vec![1]]);
-    let path = saved(dir.path(), &table);
+    let path = save_table(dir.path(), &table);
     let read = NrtFile::open(&path, &MAPPED).unwrap().table().unwrap();
     std::fs::remove_file(path).unwrap();
-    assert_eq!(tensors(&read), tensors(&table));
+    assert_eq!(show_tensors(&read), show_tensors(&table));
 }
 
 /// NaN is not equal to itself: compare text.
-fn tensors(table: &RaggedTable) -> String {
+fn show_tensors(table: &RaggedTable) -> String {
     serde_json::to_string(&crate::support::tensors_of(table)).unwrap()
 }
 
@@ -128,9 +128,9 @@ fn values_that_are_not_aligned_are_copied() {
         let (name, flag) = (format!("dim2/{key}"), format!("dim0/{key}x"));
         let file = file_with(&[
             (&flag, "BOOL", vec![3], bits.clone()),
-            ("dim1/bounds", "I64", vec![3], i64s(&[1, 1, 4])),
+            ("dim1/bounds", "I64", vec![3], i64_bytes(&[1, 1, 4])),
             (&name, "I32", vec![40], values.clone()),
-            ("dim2/bounds", "I64", vec![4], i64s(&[10, 10, 39, 40])),
+            ("dim2/bounds", "I64", vec![4], i64_bytes(&[10, 10, 39, 40])),
         ]);
         let path = dir.path().join("askew.nrt");
         std::fs::write(&path, &file).unwrap();
@@ -227,21 +227,21 @@ fn lengths_beside_bounds_are_dropped_and_a_column_of_that_name_is_kept() {
         file.table().unwrap();
         file.columns().iter().map(|c| c.name().to_owned()).collect::<Vec<_>>()
     };
-    let bounds1 = || ("dim1/bounds", "I64", vec![2], i64s(&[2, 3]));
-    let bounds2 = || ("dim2/bounds", "I64", vec![3], i64s(&[1, 1, 3]));
+    let bounds1 = || ("dim1/bounds", "I64", vec![2], i64_bytes(&[2, 3]));
+    let bounds2 = || ("dim2/bounds", "I64", vec![3], i64_bytes(&[1, 1, 3]));
     // Old files have them: one per list, on every axis.
     let old = [
         bounds1(),
         bounds2(),
-        ("dim1/lengths", "I64", vec![2], i64s(&[2, 1])),
-        ("dim2/lengths", "I64", vec![3], i64s(&[1, 0, 2])),
+        ("dim1/lengths", "I64", vec![2], i64_bytes(&[2, 1])),
+        ("dim2/lengths", "I64", vec![3], i64_bytes(&[1, 0, 2])),
         ("dim2/x", "U8", vec![3], vec![1, 2, 3]),
     ];
     assert_eq!(names(&old), ["x"]);
     // The tensor is as long as the axis, so it is a column.
-    let column = [bounds1(), bounds2(), ("dim1/lengths", "I64", vec![3], i64s(&[9, 9, 9]))];
+    let column = [bounds1(), bounds2(), ("dim1/lengths", "I64", vec![3], i64_bytes(&[9, 9, 9]))];
     assert_eq!(names(&column), ["lengths"]);
-    let only = [bounds1(), ("dim1/lengths", "I64", vec![2], i64s(&[2, 1]))];
+    let only = [bounds1(), ("dim1/lengths", "I64", vec![2], i64_bytes(&[2, 1]))];
     assert_eq!(names(&only), Vec::<String>::new());
 }
 
@@ -260,7 +260,7 @@ fn empty_files_tables_and_axes() {
     // An axis that no column needs: its bounds say how long it is.
     let bare = open(&[
         ("dim0/x", "U8", vec![2], vec![1, 2]),
-        ("dim1/bounds", "I64", vec![2], i64s(&[1, 4])),
+        ("dim1/bounds", "I64", vec![2], i64_bytes(&[1, 4])),
     ]);
     assert_eq!(bare.axis_len(1).unwrap(), 4);
     let table = bare.table().unwrap();
@@ -281,7 +281,7 @@ fn offsets_are_narrow_unless_asked_otherwise() {
         let schema = file.schema();
         let code = schema.field_with_name("code").unwrap().data_type().to_string();
         assert!(code.starts_with(list), "{code}");
-        assert_eq!(tensors(&file.table().unwrap()), tensors(&table));
+        assert_eq!(show_tensors(&file.table().unwrap()), show_tensors(&table));
         assert_eq!(file.table().unwrap().arrow_schema().unwrap(), schema);
         assert_eq!(file.table().unwrap().to_batch().unwrap().schema(), schema);
         let array = file.table().unwrap().array("code").unwrap().to_arrow().unwrap();
@@ -290,7 +290,7 @@ fn offsets_are_narrow_unless_asked_otherwise() {
     // More values than 32 bits count, without any being there: an axis that no column needs.
     let huge = file_with(&[
         ("dim0/x", "U8", vec![2], vec![1, 2]),
-        ("dim1/bounds", "I64", vec![2], i64s(&[5, 3_000_000_000])),
+        ("dim1/bounds", "I64", vec![2], i64_bytes(&[5, 3_000_000_000])),
     ]);
     let huge = NrtFile::from_bytes("huge.nrt", huge.into()).unwrap();
     assert_eq!(
@@ -306,7 +306,7 @@ fn offsets_are_narrow_unless_asked_otherwise() {
 #[test]
 fn a_file_cut_short_is_an_error_with_plain_reads() {
     let dir = tempfile::tempdir().unwrap();
-    let path = saved(dir.path(), &table_from(&vec![vec![9]; 50]));
+    let path = save_table(dir.path(), &table_from(&vec![vec![9]; 50]));
     let file = NrtFile::open(&path, &PLAIN).unwrap();
     let cut = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     cut.set_len(file.tensors().header().data_start() + 20).unwrap();
@@ -319,11 +319,11 @@ proptest! {
 
     #[test]
     fn plain_reads_maps_and_memory_agree_with_slices(
-        lengths in lengths(), a in 0usize..13, b in 0usize..13, large in any::<bool>()
+        lengths in draw_lengths(), a in 0usize..13, b in 0usize..13, large in any::<bool>()
     ) {
         let dir = tempfile::tempdir().unwrap();
         let table = table_from(&lengths);
-        let path = saved(dir.path(), &table);
+        let path = save_table(dir.path(), &table);
         let rows = lengths.len();
         let (a, b) = (a.min(b).min(rows), a.max(b).min(rows));
         let memory = NrtFile::from_bytes("m", std::fs::read(&path).unwrap().into()).unwrap();
@@ -332,9 +332,9 @@ proptest! {
         let handle = std::fs::File::open(&path).unwrap();
         let handle = NrtFile::from_file("handle", handle, &MAPPED).unwrap();
         for file in [memory, mapped, plain, handle] {
-            prop_assert_eq!(tensors(&file.table().unwrap()), tensors(&table));
+            prop_assert_eq!(show_tensors(&file.table().unwrap()), show_tensors(&table));
             let part = file.read(a..b, None).unwrap();
-            prop_assert_eq!(tensors(&part), tensors(&table.slice(a, b - a).unwrap()));
+            prop_assert_eq!(show_tensors(&part), show_tensors(&table.slice(a, b - a).unwrap()));
             let some = file.read(a..b, Some(&["code", "subject_id"])).unwrap();
             let expected = table.slice(a, b - a).unwrap().select(&["code", "subject_id"]).unwrap();
             prop_assert_eq!(some, expected);
@@ -346,7 +346,7 @@ proptest! {
 
     #[test]
     fn rows_within_is_the_longest_run_that_fits(
-        lengths in lengths(), start in 0usize..12, axis in 0usize..3, limit in 0usize..40
+        lengths in draw_lengths(), start in 0usize..12, axis in 0usize..3, limit in 0usize..40
     ) {
         let file = NrtFile::from_bytes("m", bytes_of(&table_from(&lengths)).into()).unwrap();
         let rows = lengths.len();

@@ -20,7 +20,7 @@ pub(crate) fn vectors() -> PathBuf {
 }
 
 /// The cases of a vector file.
-pub(crate) fn cases(file: &str) -> Vec<Value> {
+pub(crate) fn read_cases(file: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(vectors().join(file)).unwrap();
     let mut all: Value = serde_json::from_str(&text).unwrap();
     match all["cases"].take() {
@@ -50,11 +50,11 @@ pub(crate) fn file_with(tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]) -> Vec<u8
 }
 
 /// Little-endian bytes of i64.
-pub(crate) fn i64s(values: &[i64]) -> Vec<u8> {
+pub(crate) fn i64_bytes(values: &[i64]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
-fn numbers(data: &Value) -> impl Iterator<Item = f64> + '_ {
+fn read_numbers(data: &Value) -> impl Iterator<Item = f64> + '_ {
     data.as_array().unwrap().iter().map(|v| match v.as_str() {
         Some("NaN") => f64::NAN,
         Some("Infinity") => f64::INFINITY,
@@ -64,7 +64,9 @@ fn numbers(data: &Value) -> impl Iterator<Item = f64> + '_ {
     })
 }
 
-fn integers<T: TryFrom<i128, Error: std::fmt::Debug>>(data: &Value) -> impl Iterator<Item = T> {
+fn read_integers<T: TryFrom<i128, Error: std::fmt::Debug>>(
+    data: &Value,
+) -> impl Iterator<Item = T> {
     let wide = |v: &Value| v.as_i64().map_or_else(|| v.as_u64().unwrap().into(), i128::from);
     data.as_array().unwrap().iter().map(move |v| T::try_from(wide(v)).unwrap())
 }
@@ -77,20 +79,20 @@ pub(crate) fn array_of(tensor: &Value) -> ArrayRef {
             let bits = data.as_array().unwrap().iter().map(|b| b.as_bool().unwrap());
             Arc::new(BooleanArray::from(bits.collect::<Vec<_>>()))
         }
-        "uint8" => Arc::new(UInt8Array::from_iter_values(integers(data))),
-        "uint16" => Arc::new(UInt16Array::from_iter_values(integers(data))),
-        "uint32" => Arc::new(UInt32Array::from_iter_values(integers(data))),
-        "uint64" => Arc::new(UInt64Array::from_iter_values(integers(data))),
-        "int8" => Arc::new(Int8Array::from_iter_values(integers(data))),
-        "int16" => Arc::new(Int16Array::from_iter_values(integers(data))),
-        "int32" => Arc::new(Int32Array::from_iter_values(integers(data))),
-        "int64" => Arc::new(Int64Array::from_iter_values(integers(data))),
+        "uint8" => Arc::new(UInt8Array::from_iter_values(read_integers(data))),
+        "uint16" => Arc::new(UInt16Array::from_iter_values(read_integers(data))),
+        "uint32" => Arc::new(UInt32Array::from_iter_values(read_integers(data))),
+        "uint64" => Arc::new(UInt64Array::from_iter_values(read_integers(data))),
+        "int8" => Arc::new(Int8Array::from_iter_values(read_integers(data))),
+        "int16" => Arc::new(Int16Array::from_iter_values(read_integers(data))),
+        "int32" => Arc::new(Int32Array::from_iter_values(read_integers(data))),
+        "int64" => Arc::new(Int64Array::from_iter_values(read_integers(data))),
         "float16" => {
-            Arc::new(Float16Array::from_iter_values(numbers(data).map(half::f16::from_f64)))
+            Arc::new(Float16Array::from_iter_values(read_numbers(data).map(half::f16::from_f64)))
         }
         #[allow(clippy::cast_possible_truncation)]
-        "float32" => Arc::new(Float32Array::from_iter_values(numbers(data).map(|v| v as f32))),
-        "float64" => Arc::new(Float64Array::from_iter_values(numbers(data))),
+        "float32" => Arc::new(Float32Array::from_iter_values(read_numbers(data).map(|v| v as f32))),
+        "float64" => Arc::new(Float64Array::from_iter_values(read_numbers(data))),
         other => panic!("{other}"),
     }
 }
@@ -101,7 +103,7 @@ pub(crate) fn table_of(tensors: &Value) -> RaggedTable {
     let mut builder = RaggedTable::builder();
     for axis in 1.. {
         let Some(bounds) = tensors.get(&format!("dim{axis}/bounds")) else { break };
-        builder = builder.bounds(integers::<i64>(&bounds["data"])).unwrap();
+        builder = builder.bounds(read_integers::<i64>(&bounds["data"])).unwrap();
     }
     for (name, tensor) in tensors {
         let (axis, key) = name.strip_prefix("dim").unwrap().split_once('/').unwrap();
@@ -162,7 +164,7 @@ pub(crate) fn tensors_of(table: &RaggedTable) -> Map<String, Value> {
 }
 
 /// The tensors of one row as a table of its own: every axis one further out.
-pub(crate) fn shifted(tensors: Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn shift_tensors(tensors: Map<String, Value>) -> Map<String, Value> {
     let mut out = Map::new();
     for (name, tensor) in tensors {
         let (axis, key) = name.strip_prefix("dim").unwrap().split_once('/').unwrap();
@@ -213,6 +215,6 @@ pub(crate) fn table_from(lengths: &[Vec<usize>]) -> RaggedTable {
 }
 
 /// Lengths of random tables.
-pub(crate) fn lengths() -> impl Strategy<Value = Vec<Vec<usize>>> {
+pub(crate) fn draw_lengths() -> impl Strategy<Value = Vec<Vec<usize>>> {
     prop::collection::vec(prop::collection::vec(0usize..5, 0..6), 0..12)
 }

@@ -7,7 +7,7 @@ use serrate::Error;
 use serrate::io::nrt::{self, NrtFile, NrtSchema, NrtWriter, ReadOptions, WriteOptions};
 use serrate::table::RaggedTable;
 
-use crate::support::{cases, names_in, shifted, table_of, tensors_of, vectors};
+use crate::support::{names_in, read_cases, shift_tensors, table_of, tensors_of, vectors};
 
 #[test]
 fn files_of_the_python_library_round_trip_byte_for_byte() {
@@ -31,7 +31,7 @@ fn files_of_the_python_library_round_trip_byte_for_byte() {
 fn saving_gives_the_bytes_of_the_python_library() {
     let dir = tempfile::tempdir().unwrap();
     let mut saved = 0;
-    for case in cases("nrt/save.json") {
+    for case in read_cases("nrt/save.json") {
         let Some(expect) = case.get("expect") else { continue };
         let path = dir.path().join("saved.nrt");
         let table = table_of(&expect["tensors"]);
@@ -50,7 +50,7 @@ fn saving_gives_the_bytes_of_the_python_library() {
 fn constructed_tables_come_back_from_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let mut built = 0;
-    for case in cases("nrt/construct.json") {
+    for case in read_cases("nrt/construct.json") {
         let Some(expect) = case.get("expect") else { continue };
         let path = dir.path().join("c.nrt");
         let table = table_of(&expect["tensors"]);
@@ -65,7 +65,7 @@ fn constructed_tables_come_back_from_a_file() {
 }
 
 /// A slice as numpy means it.
-fn clip(slice: &Value, len: usize) -> Range<usize> {
+fn clip_slice(slice: &Value, len: usize) -> Range<usize> {
     let at = |v: &Value, missing: usize| match v.as_i64() {
         None => missing,
         Some(i) if i < 0 => len.saturating_sub(usize::try_from(-i).unwrap()),
@@ -87,7 +87,7 @@ fn rows_of(file: &NrtFile, rows: &[usize], keys: Option<&[&str]>) -> RaggedTable
     NrtFile::open(path, &ReadOptions::default()).unwrap().table().unwrap()
 }
 
-fn load(case: &Value) -> serrate::Result<Map<String, Value>> {
+fn load_case(case: &Value) -> serrate::Result<Map<String, Value>> {
     let path = vectors().join(case["input"]["file"].as_str().unwrap());
     let file = NrtFile::open(path, &ReadOptions { mmap: false, large_lists: false })?;
     let keys: Option<Vec<&str>> =
@@ -100,11 +100,11 @@ fn load(case: &Value) -> serrate::Result<Map<String, Value>> {
     };
     let index = &case["args"]["index"];
     if let Some(slice) = index.get("slice") {
-        return Ok(tensors_of(&file.read(clip(slice, len), keys)?));
+        return Ok(tensors_of(&file.read(clip_slice(slice, len), keys)?));
     }
     if let Some(i) = index.get("int") {
         let i = row(i);
-        return Ok(shifted(tensors_of(&file.read(i..i + 1, keys)?)));
+        return Ok(shift_tensors(tensors_of(&file.read(i..i + 1, keys)?)));
     }
     if let Some(array) = index.get("array") {
         let rows: Vec<_> = array["data"].as_array().unwrap().iter().map(row).collect();
@@ -116,8 +116,8 @@ fn load(case: &Value) -> serrate::Result<Map<String, Value>> {
         let i = row(&tuple[0]["int"]);
         let table = file.read(i..i + 1, keys)?;
         let row = table.row(0)?;
-        let events = row.events(clip(&tuple[1]["slice"], row.len()))?.to_table()?;
-        return Ok(shifted(tensors_of(&events)));
+        let events = row.events(clip_slice(&tuple[1]["slice"], row.len()))?.to_table()?;
+        return Ok(shift_tensors(tensors_of(&events)));
     }
     Ok(tensors_of(&file.read(0..len, keys)?))
 }
@@ -125,13 +125,13 @@ fn load(case: &Value) -> serrate::Result<Map<String, Value>> {
 #[test]
 fn loading_whole_files_columns_and_rows() {
     let (mut loaded, mut refused) = (0, 0);
-    for case in cases("nrt/load.json") {
+    for case in read_cases("nrt/load.json") {
         let name = case["name"].as_str().unwrap();
         // The types exclude the first two; without columns, this crate returns a table without columns.
         if ["err-bare-str", "err-non-str", "err-empty-keys"].contains(&name) {
             continue;
         }
-        match (load(&case), case.get("expect")) {
+        match (load_case(&case), case.get("expect")) {
             (Ok(tensors), Some(expect)) => {
                 assert_eq!(&tensors, expect["tensors"].as_object().unwrap(), "{name}");
                 loaded += 1;

@@ -19,13 +19,13 @@ use serrate::io::safetensors::{
 };
 use serrate::table::{Column, RaggedTable};
 
-use crate::support::{bytes_of, file_with, lengths, names_in, table_from, tensors_of};
+use crate::support::{bytes_of, draw_lengths, file_with, names_in, table_from, tensors_of};
 
-fn flat(name: &str, values: ArrayRef) -> RaggedTable {
+fn make_flat(name: &str, values: ArrayRef) -> RaggedTable {
     RaggedTable::builder().column(name, 0, values).build().unwrap()
 }
 
-fn refusal(table: &RaggedTable) -> String {
+fn expect_refusal(table: &RaggedTable) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.nrt");
     let error = nrt::write(&path, table, &WriteOptions::default()).unwrap_err().to_string();
@@ -35,7 +35,7 @@ fn refusal(table: &RaggedTable) -> String {
 
 #[test]
 fn a_null_is_nan_in_a_float_column_and_refused_elsewhere() {
-    let table = flat("x", Arc::new(Float32Array::from(vec![Some(1.0), None])));
+    let table = make_flat("x", Arc::new(Float32Array::from(vec![Some(1.0), None])));
     let file = NrtFile::from_bytes("t", bytes_of(&table).into()).unwrap().table().unwrap();
     let x = file.column("x").unwrap().values().as_primitive::<Float32Type>().values().to_vec();
     assert!(x[0] == 1.0 && x[1].is_nan());
@@ -48,13 +48,13 @@ fn a_null_is_nan_in_a_float_column_and_refused_elsewhere() {
         .build()
         .unwrap();
     assert_eq!(
-        refusal(&table),
+        expect_refusal(&table),
         "t.nrt: column \"code\" of type Int8 has 2 null value(s), the first in row 2, but an .nrt file has no nulls; fill them, or cast the column to a float type (null becomes NaN)"
     );
     // Slices show no nulls but their own.
     bytes_of(&table.slice(0, 2).unwrap());
-    let booleans = flat("b", Arc::new(BooleanArray::from(vec![Some(true), None])));
-    assert!(refusal(&booleans).contains("column \"b\" of type Boolean has 1 null"));
+    let booleans = make_flat("b", Arc::new(BooleanArray::from(vec![Some(true), None])));
+    assert!(expect_refusal(&booleans).contains("column \"b\" of type Boolean has 1 null"));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_null_list_is_written_empty() {
 
 #[test]
 fn types_without_a_place_are_refused_with_what_to_do() {
-    let one = |t: ArrayRef| refusal(&flat("c", t));
+    let one = |t: ArrayRef| expect_refusal(&make_flat("c", t));
     assert_eq!(
         one(Arc::new(StringArray::from(vec!["a"]))),
         "column \"c\" cannot be written to an .nrt file: expected booleans, integers or floats (encode the column to integers with a vocabulary), found Utf8"
@@ -84,9 +84,9 @@ fn types_without_a_place_are_refused_with_what_to_do() {
     assert!(one(Arc::new(NullArray::new(1))).contains("cast the column to a supported type"));
     assert!(one(Arc::new(Decimal128Array::from(vec![1]))).contains("cast the column to Float64"));
     for name in ["bounds", "mask", ""] {
-        let table = flat(name, Arc::new(UInt8Array::from(vec![1])));
+        let table = make_flat(name, Arc::new(UInt8Array::from(vec![1])));
         assert_eq!(
-            refusal(&table),
+            expect_refusal(&table),
             format!(
                 "t.nrt: the column name {name:?} is reserved in an .nrt file; rename the column"
             )
@@ -115,14 +115,14 @@ fn ids_are_i64_and_can_be_left_out() {
     nrt::write(&path, &table, &WriteOptions { overwrite: true, plain: true }).unwrap();
     assert_eq!(names_in(&path), ["dim1/bounds", "dim0/age", "dim1/x"]);
     // Ids that are no integers are no obstacle to leaving them out.
-    let text = flat("subject_id", Arc::new(StringArray::from(vec!["a"])));
-    assert!(refusal(&text).contains("vocabulary"));
+    let text = make_flat("subject_id", Arc::new(StringArray::from(vec!["a"])));
+    assert!(expect_refusal(&text).contains("vocabulary"));
     let error = nrt::write(&path, &text, &WriteOptions { overwrite: true, plain: true });
     assert!(error.unwrap_err().to_string().contains(
         "the table has 1 row(s) but no columns or axes, so the file would not record the number of rows; add a column, or write it with its ids"
     ));
-    let big = flat("subject_id", Arc::new(UInt64Array::from(vec![u64::MAX])));
-    assert!(refusal(&big).contains("column \"subject_id\""), "{}", refusal(&big));
+    let big = make_flat("subject_id", Arc::new(UInt64Array::from(vec![u64::MAX])));
+    assert!(expect_refusal(&big).contains("column \"subject_id\""), "{}", expect_refusal(&big));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn what_exists_is_kept_unless_told_otherwise() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
-fn writer(dir: &Path, table: &RaggedTable) -> NrtWriter {
+fn create_writer(dir: &Path, table: &RaggedTable) -> NrtWriter {
     let schema = NrtSchema::of_table(table);
     NrtWriter::create(dir.join("t.nrt"), &schema, &WriteOptions::default()).unwrap()
 }
@@ -145,9 +145,9 @@ fn writer(dir: &Path, table: &RaggedTable) -> NrtWriter {
 #[test]
 fn chunks_that_do_not_fit_are_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
-    let x = |values: ArrayRef| flat("x", values);
+    let x = |values: ArrayRef| make_flat("x", values);
     let bytes: ArrayRef = Arc::new(UInt8Array::from(vec![1, 2]));
-    let mut w = writer(dir.path(), &x(bytes.clone()));
+    let mut w = create_writer(dir.path(), &x(bytes.clone()));
     let target = dir.path().join("t.nrt").display().to_string();
     let mut refused =
         |table: RaggedTable| w.write(&table).unwrap_err().to_string().replace(&target, "t.nrt");
@@ -156,7 +156,7 @@ fn chunks_that_do_not_fit_are_refused_by_name() {
         "t.nrt: column \"x\" has type Int32, but had type UInt8 when the file was started; cast the chunks to one type"
     );
     assert_eq!(
-        refused(flat("y", bytes.clone())),
+        refused(make_flat("y", bytes.clone())),
         "t.nrt: the file has no column \"y\"; remove the column from the table, which may have only the columns x"
     );
     let none = RaggedTable::builder().rows(2).build().unwrap();
@@ -201,7 +201,7 @@ fn what_was_written_in_part_cannot_be_finished() {
     let dir = tempfile::tempdir().unwrap();
     let size = usize::try_from(i64::MAX).unwrap();
     let table = RaggedTable::builder().layout(Layout::Uniform { size, lists: 1 }).build().unwrap();
-    let mut w = writer(dir.path(), &table);
+    let mut w = create_writer(dir.path(), &table);
     w.write(&table).unwrap();
     assert!(matches!(w.write(&table), Err(Error::Invalid(_))));
     let error = w.finish().unwrap_err().to_string();
@@ -217,7 +217,7 @@ fn what_was_written_in_part_cannot_be_finished() {
 fn large_tables_go_through_spool_files() {
     let dir = tempfile::tempdir().unwrap();
     let chunk = table_from(&vec![vec![300, 0, 45]; 400]);
-    let mut w = writer(dir.path(), &chunk);
+    let mut w = create_writer(dir.path(), &chunk);
     for rows in [0..400, 100..101, 0..0, 7..400, 0..400] {
         w.write(&chunk.slice(rows.start, rows.len()).unwrap()).unwrap();
     }
@@ -385,14 +385,14 @@ proptest! {
 
     #[test]
     fn chunks_make_the_file_that_one_table_makes(
-        lengths in lengths(), mut cuts in prop::collection::vec(0usize..12, 0..4)
+        lengths in draw_lengths(), mut cuts in prop::collection::vec(0usize..12, 0..4)
     ) {
         let dir = tempfile::tempdir().unwrap();
         let table = table_from(&lengths);
         cuts.push(0);
         cuts.push(table.num_rows());
         cuts.sort_unstable();
-        let mut w = writer(dir.path(), &table);
+        let mut w = create_writer(dir.path(), &table);
         for c in cuts.windows(2) {
             let end = c[1].min(table.num_rows());
             let start = c[0].min(end);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use syn::spanned::Spanned;
 use syn::{Attribute, Fields, Generics, ImplItem, Item, TraitItem, Type, Visibility};
 
-use crate::tree::{Definition, Tree, attributes, is_hidden};
+use crate::tree::{Definition, Tree, is_hidden, list_attributes};
 
 /// The lines of a definition that users see as `path`.
 pub(crate) fn entry(tree: &Tree, definition: &Definition, path: &str) -> String {
@@ -21,7 +21,7 @@ pub(crate) fn entry(tree: &Tree, definition: &Definition, path: &str) -> String 
         return out;
     }
     for item in tree.items(definition) {
-        let features = features_of(attributes(item));
+        let features = features_of(list_attributes(item));
         match item {
             Item::Fn(i) => {
                 let signature = join_lines(&source_of(&i.sig));

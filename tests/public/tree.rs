@@ -62,7 +62,7 @@ impl Tree {
     /// Adds the items of a module and of the modules written within it. Returns the names of those
     /// in files of their own.
     fn add(&mut self, module: &str, items: Vec<Item>) -> Vec<String> {
-        let items: Vec<Item> = items.into_iter().filter(|i| !is_test(attributes(i))).collect();
+        let items: Vec<Item> = items.into_iter().filter(|i| !is_test(list_attributes(i))).collect();
         let mut files = Vec::new();
         for item in &items {
             if let Item::Mod(child) = item {
@@ -108,8 +108,8 @@ impl Tree {
             found.entry(definition).or_default().push(format!("{path}::{name}"));
         };
         for (number, item) in items.iter().enumerate() {
-            let exported = has_word(attributes(item), "macro_export");
-            if is_hidden(attributes(item)) || !(is_public(item) || exported) {
+            let exported = has_word(list_attributes(item), "macro_export");
+            if is_hidden(list_attributes(item)) || !(is_public(item) || exported) {
                 continue;
             }
             match item {
@@ -302,7 +302,7 @@ fn is_public(item: &Item) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-pub(crate) fn attributes(item: &Item) -> &[Attribute] {
+pub(crate) fn list_attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(i) => &i.attrs,
         Item::Enum(i) => &i.attrs,

@@ -20,7 +20,8 @@ use serrate::datafusion;
 use tonic::Code;
 
 use super::process::{
-    Client, ServerProcess, number, query, read, read_stream, refusal, show, status_of,
+    Client, ServerProcess, query_number, query_refusal, read_batches, read_stream, run_query,
+    show_setting, status_of,
 };
 
 /// Queries whose results have many types, with nullable columns and others.
@@ -50,7 +51,7 @@ async fn results_have_the_schema_of_their_info() {
     let here = serrate::sql::session();
     for sql in QUERIES {
         // `query` compares the schemas of FlightInfo and result.
-        let rows = query(&mut client, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let rows = run_query(&mut client, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         let frame = serrate::sql::sql(&here, sql).await.unwrap();
         let expected = frame.collect().await.unwrap();
         let shown = |rows: &[RecordBatch]| pretty_format_batches(rows).unwrap().to_string();
@@ -60,9 +61,11 @@ async fn results_have_the_schema_of_their_info() {
             assert_eq!(expected.iter().map(RecordBatch::num_rows).sum::<usize>(), 0, "{sql}");
         }
     }
-    let rows = query(&mut client, QUERIES[3]).await.unwrap();
+    let rows = run_query(&mut client, QUERIES[3]).await.unwrap();
     assert!(matches!(rows[0].schema().field(1).data_type(), DataType::LargeList(_)));
-    assert!(!query(&mut client, "SELECT 1 AS a").await.unwrap()[0].schema().field(0).is_nullable());
+    assert!(
+        !run_query(&mut client, "SELECT 1 AS a").await.unwrap()[0].schema().field(0).is_nullable()
+    );
 }
 
 #[tokio::test]
@@ -73,14 +76,14 @@ async fn the_catalogue_has_tables_and_their_types() {
         .execute_update("CREATE TABLE visits AS SELECT 1 AS id, [[1, 2]] AS codes".into(), None)
         .await
         .unwrap();
-    show(&mut client, "CREATE SCHEMA other").await;
-    show(&mut client, "CREATE VIEW other.short AS SELECT id FROM visits").await;
+    show_setting(&mut client, "CREATE SCHEMA other").await;
+    show_setting(&mut client, "CREATE VIEW other.short AS SELECT id FROM visits").await;
     let info = client.get_catalogs().await.unwrap();
-    assert_eq!(read(&mut client, info).await.unwrap()[0].num_rows(), 1);
+    assert_eq!(read_batches(&mut client, info).await.unwrap()[0].num_rows(), 1);
     let schemas =
         CommandGetDbSchemas { catalog: None, db_schema_filter_pattern: Some("oth%".into()) };
     let info = client.get_db_schemas(schemas).await.unwrap();
-    let rows = read(&mut client, info).await.unwrap();
+    let rows = read_batches(&mut client, info).await.unwrap();
     assert_eq!(rows[0].column(1).as_string::<i32>().value(0), "other");
     let tables = |kinds: &[&str], name: Option<&str>| CommandGetTables {
         catalog: None,
@@ -90,26 +93,26 @@ async fn the_catalogue_has_tables_and_their_types() {
         include_schema: true,
     };
     let info = client.get_tables(tables(&[], Some("vis%"))).await.unwrap();
-    let rows = read(&mut client, info).await.unwrap();
+    let rows = read_batches(&mut client, info).await.unwrap();
     assert_eq!(rows[0].num_rows(), 1);
     assert_eq!(rows[0].column(2).as_string::<i32>().value(0), "visits");
     let bytes = rows[0].column(4).as_binary::<i32>().value(0);
     let schema = try_schema_from_ipc_buffer(bytes).unwrap();
-    let selected = query(&mut client, "SELECT * FROM visits").await.unwrap();
+    let selected = run_query(&mut client, "SELECT * FROM visits").await.unwrap();
     assert_eq!(&schema, selected[0].schema().as_ref(), "the type of a list column");
     let info = client.get_tables(tables(&["VIEW"], None)).await.unwrap();
-    let rows = read(&mut client, info).await.unwrap();
+    let rows = read_batches(&mut client, info).await.unwrap();
     assert_eq!(rows[0].column(2).as_string::<i32>().value(0), "short");
     let info = client.get_table_types().await.unwrap();
-    assert_eq!(read(&mut client, info).await.unwrap()[0].num_rows(), 3);
+    assert_eq!(read_batches(&mut client, info).await.unwrap()[0].num_rows(), 3);
     let info = client.get_sql_info(vec![SqlInfo::FlightSqlServerName]).await.unwrap();
-    assert_eq!(read(&mut client, info).await.unwrap()[0].num_rows(), 1);
+    assert_eq!(read_batches(&mut client, info).await.unwrap()[0].num_rows(), 1);
     let types = CommandGetXdbcTypeInfo { data_type: None };
     let info = client.get_xdbc_type_info(types).await.unwrap();
-    assert!(read(&mut client, info).await.unwrap()[0].num_rows() > 10);
+    assert!(read_batches(&mut client, info).await.unwrap()[0].num_rows() > 10);
     let keys = CommandGetPrimaryKeys { catalog: None, db_schema: None, table: "visits".into() };
     let info = client.get_primary_keys(keys).await.unwrap();
-    let rows = read(&mut client, info).await.unwrap();
+    let rows = read_batches(&mut client, info).await.unwrap();
     assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), 0);
 }
 
@@ -124,12 +127,12 @@ async fn query_with(client: &mut Client, sql: &str, columns: Vec<ArrayRef>) -> S
     let mut statement = client.prepare(sql.to_owned(), None).await.unwrap();
     statement.set_parameters(batch_of(columns)).unwrap();
     let info = statement.execute().await.unwrap_or_else(|e| panic!("{sql}: {e}"));
-    let rows = read(client, info).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let rows = read_batches(client, info).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     statement.close().await.unwrap();
     pretty_format_batches(&rows).unwrap().to_string()
 }
 
-fn integers(values: &[Option<i64>]) -> ArrayRef {
+fn make_integers(values: &[Option<i64>]) -> ArrayRef {
     Arc::new(Int64Array::from(values.to_vec()))
 }
 
@@ -137,11 +140,11 @@ fn integers(values: &[Option<i64>]) -> ArrayRef {
 async fn prepared_statements_take_parameters() {
     let server = ServerProcess::start(&[]);
     let mut client = server.connect().await;
-    show(&mut client, "CREATE TABLE t AS SELECT unnest(range(10)) AS x").await;
+    show_setting(&mut client, "CREATE TABLE t AS SELECT unnest(range(10)) AS x").await;
     let said = query_with(
         &mut client,
         "SELECT count(*) AS n FROM t WHERE x >= ? AND x < ?",
-        vec![integers(&[Some(3)]), integers(&[Some(7)])],
+        vec![make_integers(&[Some(3)]), make_integers(&[Some(7)])],
     )
     .await;
     assert!(said.contains("| 4 |"), "{said}");
@@ -150,9 +153,12 @@ async fn prepared_statements_take_parameters() {
     let said =
         query_with(&mut client, "SELECT count(*) AS n FROM t WHERE x > $1", vec![half]).await;
     assert!(said.contains("| 7 |"), "{said}");
-    let said =
-        query_with(&mut client, "SELECT x FROM t ORDER BY x LIMIT ?", vec![integers(&[Some(2)])])
-            .await;
+    let said = query_with(
+        &mut client,
+        "SELECT x FROM t ORDER BY x LIMIT ?",
+        vec![make_integers(&[Some(2)])],
+    )
+    .await;
     assert_eq!(said.lines().count(), 6, "{said}");
     let evil: ArrayRef = Arc::new(StringArray::from(vec!["'; DROP TABLE t; --"]));
     let said = query_with(&mut client, "SELECT $1 AS a, $1 || '!' AS b", vec![evil]).await;
@@ -162,12 +168,12 @@ async fn prepared_statements_take_parameters() {
     let said = query_with(
         &mut client,
         "SELECT ragged_sum(?) AS s, ? IS NULL AS n",
-        vec![list, integers(&[None])],
+        vec![list, make_integers(&[None])],
     )
     .await;
     assert!(said.contains("| 1 | true |"), "{said}");
     // Several rows: the results follow one another.
-    let many = vec![integers(&[Some(1), Some(5)])];
+    let many = vec![make_integers(&[Some(1), Some(5)])];
     let said = query_with(&mut client, "SELECT x FROM t WHERE x = ?", many).await;
     assert!(said.contains("| 1 |") && said.contains("| 5 |"), "{said}");
 
@@ -178,21 +184,23 @@ async fn prepared_statements_take_parameters() {
     assert_eq!((types.fields().len(), types.field(0).data_type()), (1, &DataType::Int64));
     let unbound = statement.execute().await.unwrap_err();
     assert!(unbound.to_string().contains("without values"), "{unbound}");
-    statement.set_parameters(batch_of(vec![integers(&[Some(1)]), integers(&[Some(1)])])).unwrap();
+    statement
+        .set_parameters(batch_of(vec![make_integers(&[Some(1)]), make_integers(&[Some(1)])]))
+        .unwrap();
     let wrong = statement.execute().await.unwrap_err();
     assert!(
         wrong.to_string().contains("1 parameter(s), but a bound row has 2 value(s)"),
         "{wrong}"
     );
     let mut insert = client.prepare("INSERT INTO t VALUES (?)".into(), None).await.unwrap();
-    insert.set_parameters(batch_of(vec![integers(&[Some(100), Some(101), None])])).unwrap();
+    insert.set_parameters(batch_of(vec![make_integers(&[Some(100), Some(101), None])])).unwrap();
     assert_eq!(insert.execute_update().await.unwrap(), 3);
-    assert_eq!(number(&mut client, "SELECT count(*) FROM t WHERE x >= 100").await, 2);
+    assert_eq!(query_number(&mut client, "SELECT count(*) FROM t WHERE x >= 100").await, 2);
     let prepared = client.prepare("SELECT 1 AS a, [2] AS b".into(), None).await.unwrap();
     assert_eq!(prepared.dataset_schema().unwrap().fields().len(), 2);
     let wrong = client.prepare("SELECT nothing FROM t".into(), None).await.unwrap_err();
     assert_eq!(status_of(wrong).code(), Code::InvalidArgument);
-    assert!(refusal(&mut client, "SELECT ?").await.1.contains("prepare it"));
+    assert!(query_refusal(&mut client, "SELECT ?").await.1.contains("prepare it"));
 }
 
 #[tokio::test]
@@ -202,27 +210,27 @@ async fn statements_that_change_something_run_once() {
     let mut client = server.connect().await;
     // Nobody reads the result: the statement has run all the same.
     client.execute("CREATE TABLE t AS SELECT 1 AS x".into(), None).await.unwrap();
-    assert_eq!(number(&mut client, "SELECT count(*) FROM t").await, 1);
+    assert_eq!(query_number(&mut client, "SELECT count(*) FROM t").await, 1);
     let info = client.execute("INSERT INTO t VALUES (2), (3)".into(), None).await.unwrap();
-    let rows = read(&mut client, info).await.unwrap();
+    let rows = read_batches(&mut client, info).await.unwrap();
     assert_eq!(pretty_format_batches(&rows).unwrap().to_string().lines().count(), 5);
-    assert_eq!(number(&mut client, "SELECT count(*) FROM t").await, 3);
+    assert_eq!(query_number(&mut client, "SELECT count(*) FROM t").await, 3);
     assert_eq!(client.execute_update("DELETE FROM t WHERE x = 2".into(), None).await.unwrap(), 1);
     assert_eq!(client.execute_update("UPDATE t SET x = 7".into(), None).await.unwrap(), 2);
     assert_eq!(client.execute_update("SET serrate.mmap = false".into(), None).await.unwrap(), 0);
     assert_eq!(client.execute_update("SELECT 1".into(), None).await.unwrap(), -1);
     let copy = "COPY (SELECT [1, 2] AS x FROM t) TO 'x.nrt'";
     assert_eq!(client.execute_update(copy.into(), None).await.unwrap(), 2);
-    let (code, said) = refusal(&mut client, copy).await;
+    let (code, said) = query_refusal(&mut client, copy).await;
     assert_eq!(code, Code::AlreadyExists, "{said}");
-    assert_eq!(number(&mut client, "SELECT sum(ragged_sum(x)) FROM 'x.nrt'").await, 6);
+    assert_eq!(query_number(&mut client, "SELECT sum(ragged_sum(x)) FROM 'x.nrt'").await, 6);
     // GetSchema and Prepare do not run anything.
     client.prepare("DROP TABLE t".into(), None).await.unwrap();
     let command = CommandStatementQuery { query: "DELETE FROM t".into(), transaction_id: None };
     let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
     client.inner_mut().get_schema(descriptor).await.unwrap();
-    assert_eq!(number(&mut client, "SELECT count(*) FROM t").await, 2);
-    let (code, said) = refusal(&mut client, "SELECT 1; SELECT 2").await;
+    assert_eq!(query_number(&mut client, "SELECT count(*) FROM t").await, 2);
+    let (code, said) = query_refusal(&mut client, "SELECT 1; SELECT 2").await;
     assert!(code == Code::InvalidArgument && said.contains("2 statements"), "{said}");
     assert!(client.begin_transaction().await.is_err());
 }
@@ -231,7 +239,8 @@ async fn statements_that_change_something_run_once() {
 async fn clients_send_tables() {
     let server = ServerProcess::start(&[]);
     let mut client = server.connect().await;
-    let batch = || batch_of(vec![integers(&[Some(1), None]), integers(&[Some(5), Some(6)])]);
+    let batch =
+        || batch_of(vec![make_integers(&[Some(1), None]), make_integers(&[Some(5), Some(6)])]);
     let command = |if_exists: TableExistsOption| CommandStatementIngest {
         table_definition_options: Some(TableDefinitionOptions {
             if_not_exist: TableNotExistOption::Create.into(),
@@ -247,15 +256,15 @@ async fn clients_send_tables() {
     let batches = || stream::iter([Ok(batch()), Ok(batch())]);
     let sent = client.execute_ingest(command(TableExistsOption::Fail), batches()).await.unwrap();
     assert_eq!(sent, 4);
-    assert_eq!(number(&mut client, "SELECT sum(p1) FROM \"Sent\"").await, 22);
+    assert_eq!(query_number(&mut client, "SELECT sum(p1) FROM \"Sent\"").await, 22);
     let again = client.execute_ingest(command(TableExistsOption::Fail), batches()).await;
     assert_eq!(status_of(again.unwrap_err()).code(), Code::AlreadyExists);
     client.execute_ingest(command(TableExistsOption::Append), batches()).await.unwrap();
-    assert_eq!(number(&mut client, "SELECT count(*) FROM \"Sent\"").await, 8);
+    assert_eq!(query_number(&mut client, "SELECT count(*) FROM \"Sent\"").await, 8);
     client.execute_ingest(command(TableExistsOption::Replace), batches()).await.unwrap();
-    assert_eq!(number(&mut client, "SELECT count(*) FROM \"Sent\"").await, 4);
+    assert_eq!(query_number(&mut client, "SELECT count(*) FROM \"Sent\"").await, 4);
     let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'";
-    assert_eq!(number(&mut client, tables).await, 1);
+    assert_eq!(query_number(&mut client, tables).await, 1);
 }
 
 #[tokio::test]
@@ -266,19 +275,19 @@ async fn each_connection_has_its_session() {
     let server =
         ServerProcess::start_in(dir.path(), &["--init", "init.sql", "--table", "csv=a.csv"]);
     let (mut a, mut b) = (server.connect().await, server.connect().await);
-    show(&mut a, "CREATE TABLE own AS SELECT 1 AS x").await;
-    show(&mut a, "SET datafusion.execution.batch_size = 77").await;
-    assert!(show(&mut a, "SHOW datafusion.execution.batch_size").await.contains("77"));
-    assert!(!show(&mut b, "SHOW datafusion.execution.batch_size").await.contains("77"));
-    assert_eq!(refusal(&mut b, "SELECT * FROM own").await.0, Code::NotFound);
+    show_setting(&mut a, "CREATE TABLE own AS SELECT 1 AS x").await;
+    show_setting(&mut a, "SET datafusion.execution.batch_size = 77").await;
+    assert!(show_setting(&mut a, "SHOW datafusion.execution.batch_size").await.contains("77"));
+    assert!(!show_setting(&mut b, "SHOW datafusion.execution.batch_size").await.contains("77"));
+    assert_eq!(query_refusal(&mut b, "SELECT * FROM own").await.0, Code::NotFound);
     for client in [&mut a, &mut b] {
-        assert!(show(client, "SHOW serrate.nrt_nan").await.contains("nan"));
-        assert_eq!(number(client, "SELECT y FROM twice").await, 10);
-        assert_eq!(number(client, "SELECT sum(x) FROM csv").await, 3);
+        assert!(show_setting(client, "SHOW serrate.nrt_nan").await.contains("nan"));
+        assert_eq!(query_number(client, "SELECT y FROM twice").await, 10);
+        assert_eq!(query_number(client, "SELECT sum(x) FROM csv").await, 3);
     }
     // A session may drop what it started with, for itself.
-    show(&mut a, "DROP TABLE shared").await;
-    assert_eq!(number(&mut b, "SELECT x FROM shared").await, 5);
+    show_setting(&mut a, "DROP TABLE shared").await;
+    assert_eq!(query_number(&mut b, "SELECT x FROM shared").await, 5);
     assert_eq!(server.metric("sessions"), 2);
     drop(a);
     server.wait_for("sessions", 1).await;
@@ -287,18 +296,18 @@ async fn each_connection_has_its_session() {
     let mut c = server.connect().await;
     c.handshake("user", "").await.unwrap();
     let token = c.token().unwrap().clone();
-    show(&mut c, "CREATE TABLE kept AS SELECT 1 AS x").await;
+    show_setting(&mut c, "CREATE TABLE kept AS SELECT 1 AS x").await;
     let mut d = server.connect().await;
     d.set_token(token.clone());
-    assert_eq!(number(&mut d, "SELECT x FROM kept").await, 1);
+    assert_eq!(query_number(&mut d, "SELECT x FROM kept").await, 1);
     drop((c, d));
     let mut e = server.connect().await;
     e.set_token(token);
-    assert_eq!(number(&mut e, "SELECT x FROM kept").await, 1);
+    assert_eq!(query_number(&mut e, "SELECT x FROM kept").await, 1);
     // CloseSession ends it.
     let action = arrow_flight::Action::new("CloseSession", "");
     e.do_action(tonic::Request::new(action)).await.unwrap();
-    assert_eq!(refusal(&mut e, "SELECT 1").await.0, Code::Unauthenticated);
+    assert_eq!(query_refusal(&mut e, "SELECT 1").await.0, Code::Unauthenticated);
 }
 
 #[tokio::test]

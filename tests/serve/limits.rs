@@ -10,7 +10,10 @@ use prost::Message;
 use serrate::datafusion;
 use tonic::{Code, Request};
 
-use super::process::{LONG, ServerProcess, number, query, read, refusal, show, status_of};
+use super::process::{
+    LONG, ServerProcess, query_number, query_refusal, read_batches, run_query, show_setting,
+    status_of,
+};
 
 /// Queries stop within a second on a machine that is not busy with other tests.
 const SOON: Duration = Duration::from_secs(5);
@@ -52,7 +55,7 @@ async fn queries_are_cancelled() {
     }
     assert_eq!(server.metric("queries_cancelled_total"), 2);
     // The session is still there.
-    assert_eq!(number(&mut client, "SELECT 7").await, 7);
+    assert_eq!(query_number(&mut client, "SELECT 7").await, 7);
 }
 
 #[tokio::test]
@@ -65,7 +68,7 @@ async fn clients_that_leave_stop_their_queries() {
         let info = client.execute(LONG.into(), None).await.unwrap();
         let running = tokio::spawn(async move {
             match kind {
-                0 => drop(read(&mut client, info).await),
+                0 => drop(read_batches(&mut client, info).await),
                 1 => drop(client.execute(create, None).await),
                 _ => drop(client.execute_update(create, None).await),
             }
@@ -93,7 +96,7 @@ async fn large_results_are_streamed() {
     let dir = tempfile::tempdir().unwrap();
     let server = ServerProcess::start_in(dir.path(), &["--memory-limit", "1GB"]);
     let mut client = server.connect().await;
-    show(&mut client, "COPY (SELECT unnest(range(400000)) AS x) TO 'x.parquet'").await;
+    show_setting(&mut client, "COPY (SELECT unnest(range(400000)) AS x) TO 'x.parquet'").await;
     let before = memory_of(&server);
     // 400,000 rows of 1,000 bytes of text and a list of 100 numbers: 720 MB.
     let sql =
@@ -122,9 +125,10 @@ async fn large_results_are_streamed() {
 async fn a_row_that_fits_no_message_is_an_error() {
     let server = ServerProcess::start(&["--max-message", "4MiB"]);
     let mut client = server.connect().await;
-    let (code, said) = refusal(&mut client, "SELECT repeat('x', 5000000) AS t").await;
+    let (code, said) = query_refusal(&mut client, "SELECT repeat('x', 5000000) AS t").await;
     assert!(code == Code::ResourceExhausted && said.contains("--max-message"), "{code} {said}");
-    let rows = query(&mut client, "SELECT repeat('x', 2000000) AS t FROM (VALUES (1), (2), (3))");
+    let rows =
+        run_query(&mut client, "SELECT repeat('x', 2000000) AS t FROM (VALUES (1), (2), (3))");
     let rows = rows.await.unwrap();
     assert_eq!(rows.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [1, 1, 1]);
 }
@@ -133,13 +137,13 @@ async fn a_row_that_fits_no_message_is_an_error() {
 async fn queries_wait_for_their_turn() {
     let server = ServerProcess::start(&["--max-queries", "1", "--queue-timeout", "2"]);
     let mut long = server.connect().await;
-    let running = tokio::spawn(async move { query(&mut long, LONG).await });
+    let running = tokio::spawn(async move { run_query(&mut long, LONG).await });
     server.wait_for("queries_running", 1).await;
     let mut client = server.connect().await;
-    let (code, said) = refusal(&mut client, "SELECT 1").await;
+    let (code, said) = query_refusal(&mut client, "SELECT 1").await;
     assert!(code == Code::ResourceExhausted && said.contains("--max-queries"), "{said}");
     assert_eq!(server.metric("queries_rejected_total"), 1);
-    let waiting = tokio::spawn(async move { number(&mut client, "SELECT 5").await });
+    let waiting = tokio::spawn(async move { query_number(&mut client, "SELECT 5").await });
     server.wait_for("queries_queued", 1).await;
     running.abort();
     assert_eq!(waiting.await.unwrap(), 5);
@@ -151,7 +155,7 @@ async fn queries_wait_for_their_turn() {
     let mut stream = slow.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
     stream.try_next().await.unwrap();
     let mut client = server.connect().await;
-    assert_eq!(number(&mut client, "SELECT 6").await, 6);
+    assert_eq!(query_number(&mut client, "SELECT 6").await, 6);
     let mut rows = 0;
     while let Some(batch) = stream.try_next().await.unwrap() {
         rows += batch.num_rows();
@@ -164,14 +168,14 @@ async fn sessions_end_and_are_limited() {
     let server = ServerProcess::start(&["--max-sessions", "2", "--idle-timeout", "1"]);
     let (mut a, mut b, mut c) =
         (server.connect().await, server.connect().await, server.connect().await);
-    show(&mut a, "CREATE TABLE t AS SELECT 1 AS x").await;
-    number(&mut b, "SELECT 1").await;
-    let (code, said) = refusal(&mut c, "SELECT 1").await;
+    show_setting(&mut a, "CREATE TABLE t AS SELECT 1 AS x").await;
+    query_number(&mut b, "SELECT 1").await;
+    let (code, said) = query_refusal(&mut c, "SELECT 1").await;
     assert!(code == Code::ResourceExhausted && said.contains("--max-sessions"), "{said}");
     server.wait_for("sessions", 0).await;
-    let (code, said) = refusal(&mut a, "SELECT x FROM t").await;
+    let (code, said) = query_refusal(&mut a, "SELECT x FROM t").await;
     assert!(code == Code::NotFound && said.contains("in a new session"), "{said}");
-    assert_eq!(number(&mut a, "SELECT 2").await, 2);
+    assert_eq!(query_number(&mut a, "SELECT 2").await, 2);
 }
 
 #[tokio::test]
@@ -182,7 +186,7 @@ async fn a_signal_ends_the_server() {
         let sql = "SELECT count(*) FROM (SELECT unnest(range(6000)) AS x) a, (SELECT unnest(range(6000)) AS y) b WHERE (x * y) % 7 = 3";
         let mut other = client.clone();
         let info = client.execute(sql.into(), None).await.unwrap();
-        let running = tokio::spawn(async move { read(&mut other, info).await });
+        let running = tokio::spawn(async move { read_batches(&mut other, info).await });
         server.wait_for("queries_running", 1).await;
         server.send_signal(signal);
         // A running query ends.
@@ -190,12 +194,12 @@ async fn a_signal_ends_the_server() {
         assert_eq!(rows[0].num_rows(), 1);
         let (code, took) = server.wait();
         assert!(code == Some(0) && took < SOON, "{signal}: {code:?} {took:?}");
-        assert!(query(&mut client, "SELECT 1").await.is_err());
+        assert!(run_query(&mut client, "SELECT 1").await.is_err());
     }
     let mut server = ServerProcess::start(&["--grace", "1"]);
     let mut client = server.connect().await;
     let info = client.execute(LONG.into(), None).await.unwrap();
-    let running = tokio::spawn(async move { read(&mut client, info).await });
+    let running = tokio::spawn(async move { read_batches(&mut client, info).await });
     server.wait_for("queries_running", 1).await;
     server.send_signal("TERM");
     let ended = running.await.unwrap().unwrap_err();
@@ -210,8 +214,8 @@ async fn metrics_and_health_are_http() {
     assert!(server.get("/health").ends_with("\r\n\r\nok\n"));
     assert!(server.get("/").starts_with("HTTP/1.1 404"));
     let mut client = server.connect().await;
-    number(&mut client, "SELECT 1").await;
-    refusal(&mut client, "SELECT nothing").await;
+    query_number(&mut client, "SELECT 1").await;
+    query_refusal(&mut client, "SELECT nothing").await;
     let text = server.get("/metrics");
     for line in [
         "serrate_queries_finished_total 1",
@@ -224,7 +228,7 @@ async fn metrics_and_health_are_http() {
         assert!(text.contains(&format!("\n{line}\n")), "{line} in {text}");
     }
     // All sessions share the memory.
-    let (code, said) = refusal(
+    let (code, said) = query_refusal(
         &mut client,
         "SELECT count(*) FROM (SELECT array_agg(repeat('x', 1000) || x) AS a FROM (SELECT unnest(range(1000000)) AS x)) WHERE cardinality(a) > 1",
     )

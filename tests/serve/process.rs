@@ -128,7 +128,7 @@ pub(crate) fn status_of(e: FlightError) -> Status {
 }
 
 /// Reads a result. Its batches have exactly the schema of the FlightInfo.
-pub(crate) async fn read(
+pub(crate) async fn read_batches(
     client: &mut Client,
     info: FlightInfo,
 ) -> Result<Vec<RecordBatch>, Status> {
@@ -153,28 +153,28 @@ pub(crate) async fn read_stream(
     Ok(batches)
 }
 
-pub(crate) async fn query(client: &mut Client, sql: &str) -> Result<Vec<RecordBatch>, Status> {
+pub(crate) async fn run_query(client: &mut Client, sql: &str) -> Result<Vec<RecordBatch>, Status> {
     let info = client.execute(sql.to_owned(), None).await.map_err(status_of)?;
-    read(client, info).await
+    read_batches(client, info).await
 }
 
 /// Runs a query that succeeds, and returns its rows as a table of text.
-pub(crate) async fn show(client: &mut Client, sql: &str) -> String {
-    let batches = query(client, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+pub(crate) async fn show_setting(client: &mut Client, sql: &str) -> String {
+    let batches = run_query(client, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     pretty_format_batches(&batches).unwrap().to_string()
 }
 
 /// Runs a query of one number.
-pub(crate) async fn number(client: &mut Client, sql: &str) -> i64 {
-    let batches = query(client, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+pub(crate) async fn query_number(client: &mut Client, sql: &str) -> i64 {
+    let batches = run_query(client, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     let batch = batches.iter().find(|batch| batch.num_rows() > 0).unwrap();
     assert!(!batch.column(0).is_null(0), "{sql}");
     batch.column(0).as_primitive::<Int64Type>().value(0)
 }
 
 /// Runs a statement that fails, and returns code and message.
-pub(crate) async fn refusal(client: &mut Client, sql: &str) -> (Code, String) {
-    match query(client, sql).await {
+pub(crate) async fn query_refusal(client: &mut Client, sql: &str) -> (Code, String) {
+    match run_query(client, sql).await {
         Ok(rows) => panic!("{sql}: {}", pretty_format_batches(&rows).unwrap()),
         Err(status) => (status.code(), status.message().to_owned()),
     }

@@ -7,9 +7,11 @@ use arrow_flight::sql::client::FlightSqlServiceClient;
 use tonic::Code;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
-use super::process::{ServerProcess, number, query, refusal, show, status_of};
+use super::process::{
+    ServerProcess, query_number, query_refusal, run_query, show_setting, status_of,
+};
 
-fn shipped(name: &str) -> String {
+fn read_shipped(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve").join(name);
     path.to_str().unwrap().to_owned()
 }
@@ -26,21 +28,21 @@ async fn a_wrong_token_gets_nothing() {
     let token = write_token(dir.path());
     let server = ServerProcess::start(&["--token-file", token.to_str().unwrap()]);
     let mut client = server.connect().await;
-    assert_eq!(refusal(&mut client, "SELECT 1").await.0, Code::Unauthenticated);
+    assert_eq!(query_refusal(&mut client, "SELECT 1").await.0, Code::Unauthenticated);
     client.set_token("secret-toke".into());
-    let (code, said) = refusal(&mut client, "SELECT 1").await;
+    let (code, said) = query_refusal(&mut client, "SELECT 1").await;
     assert_eq!(code, Code::Unauthenticated);
     assert!(!said.contains("secret"), "{said}");
     assert!(client.handshake("user", "wrong").await.is_err());
     assert_eq!(server.metric("sessions"), 0);
     assert!(server.metric("unauthenticated_total") >= 3);
     client.set_token("secret-token".into());
-    assert_eq!(number(&mut client, "SELECT 1").await, 1);
+    assert_eq!(query_number(&mut client, "SELECT 1").await, 1);
     // The password gives a token of the session.
     let mut client = server.connect().await;
     client.handshake("anyone", "secret-token").await.unwrap();
     assert_ne!(client.token().unwrap(), "secret-token");
-    assert_eq!(number(&mut client, "SELECT 2").await, 2);
+    assert_eq!(query_number(&mut client, "SELECT 2").await, 2);
     let list = client.get_catalogs().await;
     assert!(list.is_ok());
     client.clear_token();
@@ -52,7 +54,7 @@ async fn a_wrong_token_gets_nothing() {
 async fn tls_encrypts() {
     let dir = tempfile::tempdir().unwrap();
     let token = write_token(dir.path());
-    let (certificate, key) = (shipped("certificate.pem"), shipped("key.pem"));
+    let (certificate, key) = (read_shipped("certificate.pem"), read_shipped("key.pem"));
     let server = ServerProcess::start(&[
         "--token-file",
         token.to_str().unwrap(),
@@ -67,19 +69,21 @@ async fn tls_encrypts() {
     let channel = endpoint.tls_config(tls).unwrap().connect().await.unwrap();
     let mut client = FlightSqlServiceClient::new(channel);
     client.handshake("user", "secret-token").await.unwrap();
-    show(&mut client, "CREATE TABLE t AS SELECT 3 AS x").await;
-    assert_eq!(number(&mut client, "SELECT x FROM t").await, 3);
+    show_setting(&mut client, "CREATE TABLE t AS SELECT 3 AS x").await;
+    assert_eq!(query_number(&mut client, "SELECT x FROM t").await, 3);
     // A client without TLS gets nothing.
     let plain = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
     let answer = match plain.connect().await {
-        Ok(channel) => query(&mut FlightSqlServiceClient::new(channel), "SELECT 1").await.is_ok(),
+        Ok(channel) => {
+            run_query(&mut FlightSqlServiceClient::new(channel), "SELECT 1").await.is_ok()
+        }
         Err(_) => false,
     };
     assert!(!answer);
 }
 
 /// Starts a server that refuses its arguments, and returns what it says.
-pub(crate) fn refused_start(args: &[&str]) -> String {
+pub(crate) fn start_refused(args: &[&str]) -> String {
     let output =
         Command::new(env!("CARGO_BIN_EXE_serrate")).arg("serve").args(args).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -93,25 +97,26 @@ fn other_machines_need_token_and_tls() {
     let token = write_token(dir.path());
     let token = token.to_str().unwrap();
     let open = ["--listen", "0.0.0.0:0"];
-    let said = refused_start(&open);
+    let said = start_refused(&open);
     assert!(said.starts_with("error: clients on other machines need"), "{said}");
     assert!(said.contains("--insecure-listen"), "{said}");
     let with_token = [&open[..], &["--token-file", token]].concat();
-    assert!(refused_start(&with_token).contains("--tls-cert"));
-    let tls = ["--tls-cert", &shipped("certificate.pem"), "--tls-key", &shipped("key.pem")];
-    assert!(refused_start(&[&open[..], &tls].concat()).contains("--token-file"));
-    assert!(refused_start(&["--metrics-listen", "0.0.0.0:0"]).contains("metrics"));
-    assert!(refused_start(&["--tls-cert", &shipped("certificate.pem")]).contains("--tls-key"));
-    let wrong = ["--tls-cert", &shipped("certificate.pem"), "--tls-key", token];
-    let said = refused_start(&wrong);
+    assert!(start_refused(&with_token).contains("--tls-cert"));
+    let tls =
+        ["--tls-cert", &read_shipped("certificate.pem"), "--tls-key", &read_shipped("key.pem")];
+    assert!(start_refused(&[&open[..], &tls].concat()).contains("--token-file"));
+    assert!(start_refused(&["--metrics-listen", "0.0.0.0:0"]).contains("metrics"));
+    assert!(start_refused(&["--tls-cert", &read_shipped("certificate.pem")]).contains("--tls-key"));
+    let wrong = ["--tls-cert", &read_shipped("certificate.pem"), "--tls-key", token];
+    let said = start_refused(&wrong);
     assert!(said.contains("private key") && !said.contains("secret-token"), "{said}");
     // A secret in the folder of --root would be a file like any other.
     let inside = ["--root", dir.path().to_str().unwrap(), "--token-file", token];
-    assert!(refused_start(&inside).contains("every client can read"));
-    assert!(refused_start(&["--max-message", "1MB"]).contains("--max-message"));
-    assert!(refused_start(&["--max-queries", "0"]).contains("--max-queries"));
-    assert!(refused_start(&["--table", "t"]).contains("NAME=PATH"));
-    assert!(refused_start(&["--table", "t=nothing.nrt"]).contains("nothing.nrt"));
+    assert!(start_refused(&inside).contains("every client can read"));
+    assert!(start_refused(&["--max-message", "1MB"]).contains("--max-message"));
+    assert!(start_refused(&["--max-queries", "0"]).contains("--max-queries"));
+    assert!(start_refused(&["--table", "t"]).contains("NAME=PATH"));
+    assert!(start_refused(&["--table", "t=nothing.nrt"]).contains("nothing.nrt"));
 }
 
 /// Statements that take a path, which `{}` stands for.
@@ -157,7 +162,7 @@ async fn no_statement_leaves_the_root() {
     std::os::unix::fs::symlink("/etc/passwd", root.join("link.csv")).unwrap();
     let server = ServerProcess::start_in(&root, &["--root", "."]);
     let mut client = server.connect().await;
-    assert_eq!(number(&mut client, "SELECT count(*) FROM 'a.csv'").await, 1);
+    assert_eq!(query_number(&mut client, "SELECT count(*) FROM 'a.csv'").await, 1);
     let outside = dir.path().join("outside.csv");
     for path in ["/etc/passwd", "../outside.csv", "link.csv", outside.to_str().unwrap()] {
         for statement in PATHS {
@@ -169,7 +174,7 @@ async fn no_statement_leaves_the_root() {
             if sql.contains("file://") && !path.starts_with('/') {
                 continue;
             }
-            let (code, said) = refusal(&mut client, &sql).await;
+            let (code, said) = query_refusal(&mut client, &sql).await;
             let outside = said.contains("outside the folder") && said.contains("--root");
             assert!(outside, "{sql}: {code} {said}");
             assert_eq!(code, Code::PermissionDenied, "{sql}: {said}");
@@ -177,7 +182,7 @@ async fn no_statement_leaves_the_root() {
             assert_eq!(status_of(update.unwrap_err()).code(), Code::PermissionDenied, "{sql}");
         }
     }
-    let (_, said) = refusal(&mut client, "FROM 'https://example.com/x.csv'").await;
+    let (_, said) = query_refusal(&mut client, "FROM 'https://example.com/x.csv'").await;
     assert!(said.contains("--root"), "{said}");
     assert!(!dir.path().join("outside.csv.csv").exists());
 }
@@ -193,14 +198,14 @@ async fn a_read_only_server_writes_no_file() {
         "COPY (SELECT 1 AS x) TO 'b.nrt'",
         "CREATE EXTERNAL TABLE d (i BIGINT, v DOUBLE) STORED AS DOK LOCATION 'd.safetensors' OPTIONS (shape '[10]')",
     ] {
-        let (code, said) = refusal(&mut client, statement).await;
+        let (code, said) = query_refusal(&mut client, statement).await;
         assert!(
             code == Code::PermissionDenied && said.contains("--read-only"),
             "{statement}: {code} {said}"
         );
     }
     // Tables in memory are of the session.
-    show(&mut client, "CREATE TABLE t AS SELECT * FROM 'a.csv'").await;
+    show_setting(&mut client, "CREATE TABLE t AS SELECT * FROM 'a.csv'").await;
     assert_eq!(client.execute_update("INSERT INTO t VALUES (2)".into(), None).await.unwrap(), 1);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
@@ -216,7 +221,7 @@ async fn settings_of_the_server_stay() {
         "SET datafusion.runtime.temp_directory = '/tmp'",
         "RESET datafusion.runtime.memory_limit",
     ] {
-        let (code, said) = refusal(&mut client, statement).await;
+        let (code, said) = query_refusal(&mut client, statement).await;
         assert!(code == Code::PermissionDenied && said.contains("server"), "{statement}: {said}");
         let update = client.execute_update(statement.into(), None).await.unwrap_err();
         assert_eq!(status_of(update).code(), Code::PermissionDenied, "{statement}");
@@ -226,9 +231,9 @@ async fn settings_of_the_server_stay() {
         "SET datafusion.execution.batch_size = 100000000",
         "SET serrate.max_dense_bytes = '100GB'",
     ] {
-        assert!(refusal(&mut client, statement).await.1.contains("at most"), "{statement}");
+        assert!(query_refusal(&mut client, statement).await.1.contains("at most"), "{statement}");
     }
-    show(&mut client, "SET serrate.max_dense_bytes = '1GB'").await;
+    show_setting(&mut client, "SET serrate.max_dense_bytes = '1GB'").await;
     let limit = server.metric("memory_limit_bytes");
     assert_eq!(limit, 500_000_000);
 }
@@ -257,7 +262,7 @@ async fn nonsense_is_refused() {
     }
     let long = format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000));
     for sql in ["", ";", "SELECT 'open", "\u{0}", "SELECT * FROM", long.as_str()] {
-        assert_eq!(refusal(&mut client, sql).await.0, Code::InvalidArgument, "{sql:.20}");
+        assert_eq!(query_refusal(&mut client, sql).await.0, Code::InvalidArgument, "{sql:.20}");
     }
-    assert_eq!(number(&mut client, "SELECT 1").await, 1);
+    assert_eq!(query_number(&mut client, "SELECT 1").await, 1);
 }

@@ -11,8 +11,10 @@ use prost::Message;
 use serrate::datafusion;
 use tonic::{Code, Request};
 
-use super::process::{Client, ServerProcess, number, query, read, refusal, show};
-use super::safety::refused_start;
+use super::process::{
+    Client, ServerProcess, query_number, query_refusal, read_batches, run_query, show_setting,
+};
+use super::safety::start_refused;
 use super::worker_process::{
     WorkerProcess, count_ticks, list_addresses, shipped_file, start_workers, wait_until_idle,
 };
@@ -80,7 +82,7 @@ impl Cluster {
             "datafusion.optimizer.repartition_file_min_size = 1",
             "cluster.bytes_per_task = 1",
         ] {
-            show(&mut client, &format!("SET {setting}")).await;
+            show_setting(&mut client, &format!("SET {setting}")).await;
         }
         client
     }
@@ -95,7 +97,11 @@ async fn answers_are_those_without_workers() {
     let without = ServerProcess::start_in(dir.path(), &["--table", "p=p/*.parquet"]);
     let (mut there, mut here) = (with.connect().await, without.connect().await);
     for sql in QUERIES {
-        assert_eq!(show(&mut there, sql).await, show(&mut here, sql).await, "{sql}");
+        assert_eq!(
+            show_setting(&mut there, sql).await,
+            show_setting(&mut here, sql).await,
+            "{sql}"
+        );
     }
     for client in [&mut there, &mut here] {
         let parameter: ArrayRef = Arc::new(Int64Array::from(vec![3]));
@@ -104,13 +110,16 @@ async fn answers_are_those_without_workers() {
             client.prepare("SELECT count(*) FROM p WHERE g = ?".into(), None).await.unwrap();
         prepared.set_parameters(row).unwrap();
         let info = prepared.execute().await.unwrap();
-        let rows = read(client, info).await.unwrap();
+        let rows = read_batches(client, info).await.unwrap();
         assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
-        show(client, "CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
-        assert_eq!(number(client, "SELECT sum(c) FROM made").await, 10_000);
-        show(client, "CREATE VIEW short AS SELECT g FROM p WHERE subject_id < 100").await;
-        assert_eq!(number(client, "SELECT count(*) FROM short").await, 100);
-        assert!(show(client, "EXPLAIN SELECT count(*) FROM p").await.contains("physical_plan"));
+        show_setting(client, "CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g")
+            .await;
+        assert_eq!(query_number(client, "SELECT sum(c) FROM made").await, 10_000);
+        show_setting(client, "CREATE VIEW short AS SELECT g FROM p WHERE subject_id < 100").await;
+        assert_eq!(query_number(client, "SELECT count(*) FROM short").await, 100);
+        assert!(
+            show_setting(client, "EXPLAIN SELECT count(*) FROM p").await.contains("physical_plan")
+        );
     }
     let copy = "COPY (SELECT subject_id, x FROM p) TO 'there.nrt'";
     assert_eq!(there.execute_update(copy.into(), None).await.unwrap(), 10_000);
@@ -118,7 +127,7 @@ async fn answers_are_those_without_workers() {
     assert_eq!(here.execute_update(copy, None).await.unwrap(), 10_000);
     let bytes = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
     assert!(bytes("there.nrt") == bytes("here.nrt"), "rows in the order of the files");
-    let (code, said) = refusal(&mut there, "SELECT nothing FROM p").await;
+    let (code, said) = query_refusal(&mut there, "SELECT nothing FROM p").await;
     assert_eq!(code, Code::InvalidArgument, "{said}");
     assert_eq!(with.read_log(), "");
 }
@@ -133,11 +142,14 @@ async fn workers_run_the_statements() {
     for used in [&workers[..], &workers[..1]] {
         let cluster = Cluster::start(dir.path(), &list_addresses(used), &[]);
         let mut client = cluster.connect().await;
-        let (code, said) = refusal(&mut client, FAST).await;
+        let (code, said) = query_refusal(&mut client, FAST).await;
         assert!(said.contains("outside the folder"), "{said}");
         assert_eq!(code, Code::PermissionDenied, "{said}");
         // Statements without a scan of several partitions run in the server.
-        assert_eq!(number(&mut client, "SELECT sum(x) FROM (VALUES (1), (2)) AS t(x)").await, 3);
+        assert_eq!(
+            query_number(&mut client, "SELECT sum(x) FROM (VALUES (1), (2)) AS t(x)").await,
+            3
+        );
         assert_eq!(cluster.read_log(), "");
     }
 }
@@ -151,8 +163,11 @@ async fn without_workers_the_server_runs_statements() {
     let mut client = cluster.connect().await;
     for _ in 0..3 {
         assert_eq!(
-            number(&mut client, "SELECT sum(n) FROM (SELECT count(*) AS n FROM p GROUP BY g)")
-                .await,
+            query_number(
+                &mut client,
+                "SELECT sum(n) FROM (SELECT count(*) AS n FROM p GROUP BY g)"
+            )
+            .await,
             10_000
         );
         tokio::time::sleep(Duration::from_millis(1100)).await;
@@ -172,21 +187,21 @@ async fn a_query_runs_again_without_a_lost_worker() {
     let workers = start_workers(2);
     let cluster = Cluster::start(dir.path(), &list_addresses(&workers), &[]);
     let mut client = cluster.connect().await;
-    let expected = show(&mut client, FAST).await;
+    let expected = show_setting(&mut client, FAST).await;
     let mut other = cluster.connect().await;
-    let running = tokio::spawn(async move { query(&mut other, LONG).await });
+    let running = tokio::spawn(async move { run_query(&mut other, LONG).await });
     cluster.server.wait_for("queries_running", 1).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert!(!running.is_finished(), "the query is not slow");
     workers[1].send_signal("KILL");
     assert!(running.await.unwrap().is_ok());
-    assert_eq!(show(&mut client, FAST).await, expected);
+    assert_eq!(show_setting(&mut client, FAST).await, expected);
     let log = cluster.read_log();
     assert!(log.contains("note: 1 of 2 workers can be used"), "{log}");
     // It is used again once it is back.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let _worker = WorkerProcess::start_at(&workers[1].address, &[]);
-    assert_eq!(show(&mut client, FAST).await, expected);
+    assert_eq!(show_setting(&mut client, FAST).await, expected);
     let log = cluster.read_log();
     assert!(log.ends_with("note: all 2 workers can be used\n"), "{log}");
 }
@@ -204,14 +219,14 @@ async fn limits_and_cancelling_reach_the_workers() {
     for leaves in [false, true] {
         let info = client.execute(SLOW.into(), None).await.unwrap();
         let (mut reader, read_info) = (client.clone(), info.clone());
-        let running = tokio::spawn(async move { read(&mut reader, read_info).await });
+        let running = tokio::spawn(async move { read_batches(&mut reader, read_info).await });
         cluster.server.wait_for("queries_running", 1).await;
         let (start, idle) = (Instant::now(), count_ticks(&workers));
         while count_ticks(&workers) < idle + 50 {
             assert!(start.elapsed() < Duration::from_secs(60), "the workers do not compute");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let (code, said) = refusal(&mut waiting, "SELECT 1").await;
+        let (code, said) = query_refusal(&mut waiting, "SELECT 1").await;
         assert!(code == Code::ResourceExhausted && said.contains("--max-queries"), "{said}");
         if leaves {
             running.abort();
@@ -225,9 +240,9 @@ async fn limits_and_cancelling_reach_the_workers() {
         cluster.server.wait_for("queries_open", 0).await;
         wait_until_idle(&workers).await;
     }
-    assert_eq!(number(&mut client, "SELECT count(*) FROM p").await, 10_000);
+    assert_eq!(query_number(&mut client, "SELECT count(*) FROM p").await, 10_000);
     // The sessions share the memory of the server, also with workers.
-    let (code, said) = refusal(
+    let (code, said) = query_refusal(
         &mut client,
         "SELECT count(*) FROM (SELECT array_agg(repeat('x', 1000) || x) AS a FROM (SELECT unnest(range(1000000)) AS x)) WHERE cardinality(a) > 1",
     )
@@ -256,7 +271,10 @@ async fn connections_to_workers_are_encrypted() {
         args.extend(authority.iter().flat_map(|file| ["--worker-ca", file.as_str()]));
         let cluster = Cluster::start(dir.path(), &workers, &args);
         let mut client = cluster.connect().await;
-        assert_eq!(number(&mut client, "SELECT count(*) FROM p WHERE x IS NOT NULL").await, 10_000);
+        assert_eq!(
+            query_number(&mut client, "SELECT count(*) FROM p WHERE x IS NOT NULL").await,
+            10_000
+        );
         let log = cluster.read_log();
         assert!(!log.contains("secret-token"), "{log}");
         match words.is_empty() {
@@ -264,8 +282,8 @@ async fn connections_to_workers_are_encrypted() {
             false => assert!(log.contains("0 of 2 workers") && log.contains(words), "{log}"),
         }
     }
-    let said = refused_start(&["--workers", &workers, "--worker-ca", &token]);
+    let said = start_refused(&["--workers", &workers, "--worker-ca", &token]);
     assert!(said.contains("--worker-ca does not name a certificate"), "{said}");
     assert!(!said.contains("secret-token"), "{said}");
-    assert!(refused_start(&["--worker-ca", &certificate]).contains("--workers"));
+    assert!(start_refused(&["--worker-ca", &certificate]).contains("--workers"));
 }

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::laws::{arguments, calls};
+use super::laws::{list_calls, split_arguments};
 use super::run;
 use datafusion::arrow::array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeListArray, ListArray,
@@ -43,14 +43,14 @@ struct Trial {
 }
 
 /// Combines two numbers: the position of an element within that of its list.
-fn mixed(a: u64, b: u64) -> u64 {
+fn mix_bits(a: u64, b: u64) -> u64 {
     let mut z = a.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(b).wrapping_add(1);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-fn pick<T: Copy>(of: &[T], number: u64) -> T {
+fn pick_one<T: Copy>(of: &[T], number: u64) -> T {
     of[usize::try_from(number % of.len() as u64).unwrap()]
 }
 
@@ -60,8 +60,8 @@ impl Trial {
         let lengths = if depth == 0 { &long[..] } else { &long[..10] };
         match rng.random_range(0..100) {
             n if n < self.single => 1,
-            n if n < self.single + self.other => pick(lengths, rng.random()),
-            _ => pick(lengths, mixed(place, self.seed)),
+            n if n < self.single + self.other => pick_one(lengths, rng.random()),
+            _ => pick_one(lengths, mix_bits(place, self.seed)),
         }
     }
 
@@ -73,7 +73,7 @@ impl Trial {
                 let (mut below, mut lengths, mut valid) = (Vec::new(), Vec::new(), Vec::new());
                 for place in places {
                     let length = self.length(*place, depth, rng);
-                    below.extend((0..length as u64).map(|i| mixed(*place, i)));
+                    below.extend((0..length as u64).map(|i| mix_bits(*place, i)));
                     lengths.push(length);
                     valid.push(!null(rng));
                 }
@@ -140,12 +140,12 @@ impl Trial {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Arc::new(
                 there
                     .iter()
-                    .map(|v| v.then(|| pick(&texts, rng.random())))
+                    .map(|v| v.then(|| pick_one(&texts, rng.random())))
                     .collect::<StringArray>(),
             ),
             t if t.is_floating() => {
                 let value = |rng: &mut ChaCha8Rng| match rng.random_range(0..4) {
-                    0 if self.wild => pick(&floats, rng.random()),
+                    0 if self.wild => pick_one(&floats, rng.random()),
                     1 => f64::from(rng.random_range(-3..4i32)),
                     _ => rng.random_range(-1e3..1e3f64),
                 };
@@ -153,7 +153,7 @@ impl Trial {
             }
             _ => {
                 let value = |rng: &mut ChaCha8Rng| match rng.random_range(0..12) {
-                    0 if self.wild => pick(&ints, rng.random()),
+                    0 if self.wild => pick_one(&ints, rng.random()),
                     1 if self.wild => rng.random(),
                     _ => rng.random_range(0..4i64),
                 };
@@ -172,9 +172,9 @@ impl Trial {
 }
 
 /// Returns the same lists around values of a similar type.
-fn varied(t: &DataType, rng: &mut ChaCha8Rng) -> DataType {
+fn vary_type(t: &DataType, rng: &mut ChaCha8Rng) -> DataType {
     let item = |f: &FieldRef, rng: &mut ChaCha8Rng| {
-        Arc::new(Field::new_list_field(varied(f.data_type(), rng), true))
+        Arc::new(Field::new_list_field(vary_type(f.data_type(), rng), true))
     };
     use DataType::{
         Boolean, Date32, Dictionary, Duration, Float16, Float32, Float64, Int8, Int32, Int64,
@@ -275,7 +275,7 @@ impl<'a> Planned<'a> {
             .iter()
             .map(|a| match a {
                 ColumnarValue::Scalar(s) => format!("{s}"),
-                ColumnarValue::Array(a) => format!("{}: {}", a.data_type(), shown(a)),
+                ColumnarValue::Array(a) => format!("{}: {}", a.data_type(), show_array(a)),
             })
             .collect();
         format!("{}({})", self.function.name(), args.join(", "))
@@ -318,14 +318,14 @@ impl<'a> Planned<'a> {
             panic!(
                 "{}\nrow {row}, {what}: {}\nalone: {}",
                 self.shown(),
-                shown(&found.slice(row, 1)),
-                shown(&alone.slice(row, 1))
+                show_array(&found.slice(row, 1)),
+                show_array(&alone.slice(row, 1))
             );
         }
     }
 }
 
-fn shown(array: &ArrayRef) -> String {
+fn show_array(array: &ArrayRef) -> String {
     let rows = (0..array.len()).map(|i| array_value_to_string(array, i).unwrap());
     rows.collect::<Vec<_>>().join(" | ")
 }
@@ -339,8 +339,8 @@ async fn a_batch_is_its_rows() {
     let trials: usize = asked.unwrap_or(TRIALS);
     let mut worked: Vec<(&str, usize)> = functions.iter().map(|f| (f.name(), 0)).collect();
     let mut failures: Vec<String> = Vec::new();
-    for (number, call) in calls().iter().enumerate() {
-        let (name, given) = arguments(call);
+    for (number, call) in list_calls().iter().enumerate() {
+        let (name, given) = split_arguments(call);
         let by_name =
             |f: &&Arc<ScalarUDF>| f.name() == name || f.aliases().iter().any(|a| a == name);
         let function = functions.iter().find(by_name).unwrap();
@@ -358,8 +358,8 @@ async fn a_batch_is_its_rows() {
             let rng = &mut ChaCha8Rng::seed_from_u64(seed);
             let trial = Trial {
                 seed: rng.random(),
-                single: pick(&[0, 0, 0, 30, 60, 100], rng.random()),
-                other: pick(&[0, 0, 0, 2, 30], rng.random()),
+                single: pick_one(&[0, 0, 0, 30, 60, 100], rng.random()),
+                other: pick_one(&[0, 0, 0, 2, 30], rng.random()),
                 wild: rng.random_range(0..3) == 0,
                 nulls: rng.random_range(0..2) == 0,
             };
@@ -369,7 +369,7 @@ async fn a_batch_is_its_rows() {
                 .iter()
                 .map(|literal| {
                     let own = literal.data_type();
-                    let t = if alike { own.clone() } else { varied(&own, rng) };
+                    let t = if alike { own.clone() } else { vary_type(&own, rng) };
                     match rng.random_range(0..40) {
                         0 => ColumnarValue::Scalar(ScalarValue::Null),
                         1 => ColumnarValue::Scalar(

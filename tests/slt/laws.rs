@@ -13,11 +13,11 @@ use serrate::datafusion;
 
 /// Calls with constant arguments: those of [`CALLS`], and those of the card of every function that
 /// has none there.
-pub(crate) fn calls() -> &'static [String] {
+pub(crate) fn list_calls() -> &'static [String] {
     static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
         let mut calls: Vec<String> = CALLS.iter().map(ToString::to_string).collect();
         for f in serrate::functions::all_scalar() {
-            if !CALLS.iter().any(|call| arguments(call).0 == f.name()) {
+            if !CALLS.iter().any(|call| split_arguments(call).0 == f.name()) {
                 calls.extend(constant_calls(&super::read_card(f.name()), f.name()));
             }
         }
@@ -214,7 +214,7 @@ const CALLS: &[&str] = &[
 ];
 
 /// Splits the arguments of a call at the commas between them.
-pub(crate) fn arguments(call: &str) -> (&str, Vec<&str>) {
+pub(crate) fn split_arguments(call: &str) -> (&str, Vec<&str>) {
     let (name, rest) = call.split_once('(').unwrap();
     let rest = rest.strip_suffix(')').unwrap();
     let (mut depth, mut start, mut out) = (0, 0, Vec::new());
@@ -240,8 +240,8 @@ async fn constants_and_columns_give_the_same() {
     let ctx = serrate::sql::session();
     let mut missing: Vec<String> =
         serrate::functions::all_scalar().iter().map(|f| f.name().to_string()).collect();
-    for call in calls() {
-        let (name, args) = arguments(call);
+    for call in list_calls() {
+        let (name, args) = split_arguments(call);
         missing.retain(|n| n != name);
         let folded = run(&ctx, &format!("SELECT {call} AS v FROM (VALUES (1), (1)) AS r(i)")).await;
         let (_, folded) = folded.unwrap_or_else(|e| panic!("{call}: {e}"));
@@ -287,8 +287,8 @@ async fn constants_and_columns_give_the_same() {
 async fn views_groups_and_files_have_every_function() {
     let ctx = serrate::sql::session();
     let folder = tempfile::tempdir().unwrap();
-    for (number, call) in calls().iter().enumerate() {
-        let (name, args) = arguments(call);
+    for (number, call) in list_calls().iter().enumerate() {
+        let (name, args) = split_arguments(call);
         let given: Vec<_> = (1..args.len()).map(|i| args[i].to_string()).collect();
         let first = std::iter::once("c0".to_string()).chain(given).collect::<Vec<_>>().join(", ");
         // If the first argument is a literal, such as the names of zipped lists, all of them are.
@@ -323,8 +323,8 @@ async fn strict_functions_are() {
         serrate::functions::all_scalar().into_iter().filter(|f| f.is_strict()).collect();
     assert!(strict.len() > 15);
     for f in strict {
-        let call = calls().iter().find(|c| c.starts_with(&format!("{}(", f.name()))).unwrap();
-        let (name, args) = arguments(call);
+        let call = list_calls().iter().find(|c| c.starts_with(&format!("{}(", f.name()))).unwrap();
+        let (name, args) = split_arguments(call);
         let sql = format!(
             "SELECT {name}(x) AS v FROM (VALUES ({}), (NULL)) AS t(x) WHERE x IS NULL",
             args[0]
@@ -335,7 +335,7 @@ async fn strict_functions_are() {
     }
 }
 
-fn types() -> Vec<DataType> {
+fn list_types() -> Vec<DataType> {
     use DataType::{
         Binary, Boolean, Date32, Decimal128, Dictionary, Duration, FixedSizeBinary, Float16,
         Float64, Int8, Int64, Interval, LargeList, List, ListView, Map, Null, RunEndEncoded,
@@ -385,7 +385,7 @@ fn types() -> Vec<DataType> {
 }
 
 /// Returns values of a type: none, all null, and one valid value if it is easy to make.
-fn values(t: &DataType) -> Vec<ArrayRef> {
+fn make_values(t: &DataType) -> Vec<ArrayRef> {
     let mut out = vec![new_null_array(t, 2)];
     // Arrow cannot create a default map.
     if !matches!(t, DataType::Map(..))
@@ -398,7 +398,7 @@ fn values(t: &DataType) -> Vec<ArrayRef> {
     out
 }
 
-fn literals() -> Vec<ScalarValue> {
+fn list_literals() -> Vec<ScalarValue> {
     let ints = |v: &[i64]| {
         let v: Vec<_> = v.iter().map(|i| ScalarValue::Int64(Some(*i))).collect();
         ScalarValue::List(ScalarValue::new_list_nullable(&v, &DataType::Int64))
@@ -423,7 +423,7 @@ fn literals() -> Vec<ScalarValue> {
 }
 
 /// Plans a call and, if that succeeds, computes it. Any outcome but a panic is accepted.
-fn attempt(f: &ScalarUDF, args: Vec<ColumnarValue>, rows: usize) -> bool {
+fn attempt_call(f: &ScalarUDF, args: Vec<ColumnarValue>, rows: usize) -> bool {
     let fields: Vec<_> =
         args.iter().map(|a| Arc::new(Field::new("a", a.data_type(), true))).collect();
     let scalars: Vec<_> = args
@@ -461,32 +461,32 @@ fn attempt(f: &ScalarUDF, args: Vec<ColumnarValue>, rows: usize) -> bool {
 
 #[test]
 fn no_function_panics_whatever_it_is_given() {
-    let types = types();
-    let literals = literals();
+    let types = list_types();
+    let literals = list_literals();
     let mut worked = 0;
     for f in serrate::functions::all_scalar() {
         let mut any = false;
         for t in &types {
-            for x in values(t) {
+            for x in make_values(t) {
                 let rows = x.len();
                 let array = || ColumnarValue::Array(Arc::clone(&x));
-                any |= attempt(&f, vec![array()], rows);
-                any |= attempt(&f, vec![array(), array()], rows);
+                any |= attempt_call(&f, vec![array()], rows);
+                any |= attempt_call(&f, vec![array(), array()], rows);
                 if rows > 0
                     && let Ok(s) = ScalarValue::try_from_array(&x, 0)
                 {
                     let scalar = || ColumnarValue::Scalar(s.clone());
-                    any |= attempt(&f, vec![scalar()], 3);
-                    any |= attempt(&f, vec![scalar(), array()], rows);
-                    any |= attempt(&f, vec![array(), scalar()], rows);
+                    any |= attempt_call(&f, vec![scalar()], 3);
+                    any |= attempt_call(&f, vec![scalar(), array()], rows);
+                    any |= attempt_call(&f, vec![array(), scalar()], rows);
                 }
                 for l in &literals {
                     let literal = || ColumnarValue::Scalar(l.clone());
-                    any |= attempt(&f, vec![array(), literal()], rows);
-                    any |= attempt(&f, vec![literal(), array()], rows);
-                    any |= attempt(&f, vec![array(), literal(), literal()], rows);
-                    any |= attempt(&f, vec![array(), array(), literal()], rows);
-                    any |= attempt(&f, vec![array(), literal(), literal(), literal()], rows);
+                    any |= attempt_call(&f, vec![array(), literal()], rows);
+                    any |= attempt_call(&f, vec![literal(), array()], rows);
+                    any |= attempt_call(&f, vec![array(), literal(), literal()], rows);
+                    any |= attempt_call(&f, vec![array(), array(), literal()], rows);
+                    any |= attempt_call(&f, vec![array(), literal(), literal(), literal()], rows);
                 }
             }
         }

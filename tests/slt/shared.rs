@@ -13,7 +13,7 @@ use datafusion::prelude::SessionContext;
 use serrate::datafusion;
 
 /// Returns two levels of lists over some leaves; one list is null.
-fn lists(leaves: ArrayRef) -> ArrayRef {
+fn make_lists(leaves: ArrayRef) -> ArrayRef {
     let item = |t: &DataType| Arc::new(Field::new_list_field(t.clone(), true));
     let inner = OffsetBuffer::from_lengths([2, 0, 1, 3]);
     let inner = ListArray::new(item(leaves.data_type()), inner, leaves, None);
@@ -21,8 +21,8 @@ fn lists(leaves: ArrayRef) -> ArrayRef {
     Arc::new(ListArray::new(item(inner.data_type()), outer, Arc::new(inner), None))
 }
 
-fn session() -> (SessionContext, RecordBatch) {
-    let values = lists(Arc::new(Float32Array::from(vec![
+fn create_session() -> (SessionContext, RecordBatch) {
+    let values = make_lists(Arc::new(Float32Array::from(vec![
         Some(1.5),
         None,
         Some(-2.0),
@@ -30,7 +30,7 @@ fn session() -> (SessionContext, RecordBatch) {
         Some(7.0),
         Some(9.0),
     ])));
-    let texts = lists(Arc::new(StringArray::from(vec!["a", "b", "ab", "c", "a", "b"])));
+    let texts = make_lists(Arc::new(StringArray::from(vec!["a", "b", "ab", "c", "a", "b"])));
     let large = {
         let leaves: ArrayRef = Arc::new(Float32Array::from(vec![1.0, 2.0, 3.0]));
         let item = Arc::new(Field::new_list_field(DataType::Float32, true));
@@ -48,7 +48,7 @@ fn session() -> (SessionContext, RecordBatch) {
     (ctx, batch)
 }
 
-async fn computed(ctx: &SessionContext, expr: &str) -> ArrayRef {
+async fn compute_expr(ctx: &SessionContext, expr: &str) -> ArrayRef {
     let (_, batches) = run(ctx, &format!("SELECT {expr} AS y FROM t")).await.unwrap();
     assert_eq!(batches.len(), 1, "{expr}");
     Arc::clone(batches[0].column(0))
@@ -56,7 +56,7 @@ async fn computed(ctx: &SessionContext, expr: &str) -> ArrayRef {
 
 #[tokio::test]
 async fn offsets_of_both_levels_are_those_that_came_in() {
-    let (ctx, batch) = session();
+    let (ctx, batch) = create_session();
     for (column, expr) in [
         ("x", "x * 2 + 1"),
         ("x", "ragged_round(ragged_sqrt(ragged_abs(x)) * 3, 1)"),
@@ -78,7 +78,7 @@ async fn offsets_of_both_levels_are_those_that_came_in() {
         ("s", "s > 'a'"),
     ] {
         let given = batch.column_by_name(column).unwrap().as_list::<i32>().clone();
-        let found = computed(&ctx, expr).await;
+        let found = compute_expr(&ctx, expr).await;
         let found = found.as_list::<i32>();
         assert!(given.offsets().ptr_eq(found.offsets()), "{expr}: axis 1");
         let (given, found) = (given.values().as_list::<i32>(), found.values().as_list::<i32>());
@@ -88,7 +88,7 @@ async fn offsets_of_both_levels_are_those_that_came_in() {
 
 #[tokio::test]
 async fn outer_offsets_stay_where_the_innermost_axis_goes() {
-    let (ctx, batch) = session();
+    let (ctx, batch) = create_session();
     let given = batch.column(0).as_list::<i32>().clone();
     for expr in [
         "ragged_sum(x, -1)",
@@ -99,23 +99,23 @@ async fn outer_offsets_stay_where_the_innermost_axis_goes() {
         "ragged_any(x > 1, -1)",
         "ragged_unzip(ragged_zip('n', ragged_lengths(x, 2), 'x', x), 'n') + 1",
     ] {
-        let found = computed(&ctx, expr).await;
+        let found = compute_expr(&ctx, expr).await;
         assert!(given.offsets().ptr_eq(found.as_list::<i32>().offsets()), "{expr}");
     }
 }
 
 #[tokio::test]
 async fn large_lists_and_leaves_are_shared_too() {
-    let (ctx, batch) = session();
+    let (ctx, batch) = create_session();
     let given = batch.column(2).as_list::<i64>().clone();
     for expr in ["g + 1", "ragged_map(g, lambda v: v / 2)", "ragged_is_null(g)"] {
-        let found = computed(&ctx, expr).await;
+        let found = compute_expr(&ctx, expr).await;
         assert!(given.offsets().ptr_eq(found.as_list::<i64>().offsets()), "{expr}");
     }
     // Without NULL values to fill, and for values that pass through structs, the leaves themselves
     // are shared.
     for expr in ["ragged_fill_null(g, 0)", "ragged_unzip(ragged_zip('g', g), 'g')"] {
-        let found = computed(&ctx, expr).await;
+        let found = compute_expr(&ctx, expr).await;
         let (a, b) = (given.values().to_data(), found.as_list::<i64>().values().to_data());
         assert!(a.ptr_eq(&b), "{expr}");
     }

@@ -2,13 +2,13 @@
 
 use super::*;
 
-async fn run(ctx: &SessionContext, statements: &[&str]) {
+async fn run_all(ctx: &SessionContext, statements: &[&str]) {
     for sql in statements {
         serrate::sql::sql(ctx, sql).await.unwrap().collect().await.unwrap();
     }
 }
 
-async fn expect(ctx: &SessionContext, cases: &[(&str, &str)]) {
+async fn expect_texts(ctx: &SessionContext, cases: &[(&str, &str)]) {
     for (sql, expected) in cases {
         assert_eq!(rows_or_error(ctx, sql).await, *expected, "{sql}");
     }
@@ -16,8 +16,8 @@ async fn expect(ctx: &SessionContext, cases: &[(&str, &str)]) {
 
 #[tokio::test]
 async fn views_read_the_tables_of_today() {
-    let ctx = four();
-    run(
+    let ctx = create_parallel_session();
+    run_all(
         &ctx,
         &[
             "CREATE TABLE a(x INT)",
@@ -27,10 +27,10 @@ async fn views_read_the_tables_of_today() {
         ],
     )
     .await;
-    expect(&ctx, &[("FROM v", "1"), ("FROM w", "10")]).await;
-    run(&ctx, &["INSERT INTO a VALUES (2)"]).await;
-    expect(&ctx, &[("FROM v ORDER BY x", "1; 2"), ("SELECT sum(y) FROM w", "30")]).await;
-    run(&ctx, &["DROP TABLE a"]).await;
+    expect_texts(&ctx, &[("FROM v", "1"), ("FROM w", "10")]).await;
+    run_all(&ctx, &["INSERT INTO a VALUES (2)"]).await;
+    expect_texts(&ctx, &[("FROM v ORDER BY x", "1; 2"), ("SELECT sum(y) FROM w", "30")]).await;
+    run_all(&ctx, &["DROP TABLE a"]).await;
     for sql in ["FROM v", "SELECT 1 FROM w", "SELECT (SELECT max(y) FROM w)"] {
         let e = rows_or_error(&ctx, sql).await;
         assert!(
@@ -39,8 +39,8 @@ async fn views_read_the_tables_of_today() {
             "{sql}\n{e}"
         );
     }
-    run(&ctx, &["CREATE TABLE a AS SELECT 7 AS x, 'a' AS s"]).await;
-    expect(
+    run_all(&ctx, &["CREATE TABLE a AS SELECT 7 AS x, 'a' AS s"]).await;
+    expect_texts(
         &ctx,
         &[
             ("FROM v", "7 a"),
@@ -50,17 +50,17 @@ async fn views_read_the_tables_of_today() {
         ],
     )
     .await;
-    run(&ctx, &["CREATE OR REPLACE VIEW v AS SELECT x + 1 AS x FROM a"]).await;
-    expect(&ctx, &[("FROM v", "8"), ("FROM w", "80")]).await;
-    run(&ctx, &["CREATE OR REPLACE TABLE a AS SELECT 5 AS x", "DROP VIEW v"]).await;
+    run_all(&ctx, &["CREATE OR REPLACE VIEW v AS SELECT x + 1 AS x FROM a"]).await;
+    expect_texts(&ctx, &[("FROM v", "8"), ("FROM w", "80")]).await;
+    run_all(&ctx, &["CREATE OR REPLACE TABLE a AS SELECT 5 AS x", "DROP VIEW v"]).await;
     let e = rows_or_error(&ctx, "FROM w").await;
     assert!(e.contains("the view w cannot be planned with the current tables"), "{e}");
 }
 
 #[tokio::test]
 async fn a_view_may_replace_a_view_that_it_reads() {
-    let ctx = four();
-    run(
+    let ctx = create_parallel_session();
+    run_all(
         &ctx,
         &[
             "CREATE VIEW v AS SELECT 1 AS x",
@@ -69,14 +69,14 @@ async fn a_view_may_replace_a_view_that_it_reads() {
         ],
     )
     .await;
-    expect(&ctx, &[("FROM v", "2"), ("FROM v", "2"), ("FROM w", "1"), ("FROM v", "2")]).await;
+    expect_texts(&ctx, &[("FROM v", "2"), ("FROM v", "2"), ("FROM w", "1"), ("FROM v", "2")]).await;
 }
 
 /// Such a view keeps the plan of CREATE VIEW.
 #[tokio::test]
 async fn a_view_that_replaces_its_table_has_the_types_of_its_query() {
-    let ctx = four();
-    run(
+    let ctx = create_parallel_session();
+    run_all(
         &ctx,
         &[
             "CREATE VIEW v AS SELECT 1e30::DOUBLE AS f, 1.5::DECIMAL(5, 2) AS d, DATE '2020-03-01' AS a,
@@ -85,25 +85,30 @@ async fn a_view_that_replaces_its_table_has_the_types_of_its_query() {
         ],
     )
     .await;
-    expect(&ctx, &[("SELECT arrow_typeof(a), a, x, y FROM v", "Date32 2020-02-29 true true")])
-        .await;
+    expect_texts(
+        &ctx,
+        &[("SELECT arrow_typeof(a), a, x, y FROM v", "Date32 2020-02-29 true true")],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn views_see_new_files_of_a_folder() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let copy = |n: usize| format!("COPY (SELECT {n} AS x) TO '{}/{n}.parquet'", show(dir.path()));
-    run(&ctx, &[&copy(1), &format!("CREATE VIEW v AS FROM '{}/'", show(dir.path()))]).await;
-    expect(&ctx, &[("FROM v ORDER BY x", "1")]).await;
-    run(&ctx, &[&copy(2)]).await;
-    expect(&ctx, &[("FROM v ORDER BY x", "1; 2")]).await;
+    let ctx = create_parallel_session();
+    let copy =
+        |n: usize| format!("COPY (SELECT {n} AS x) TO '{}/{n}.parquet'", display_path(dir.path()));
+    run_all(&ctx, &[&copy(1), &format!("CREATE VIEW v AS FROM '{}/'", display_path(dir.path()))])
+        .await;
+    expect_texts(&ctx, &[("FROM v ORDER BY x", "1")]).await;
+    run_all(&ctx, &[&copy(2)]).await;
+    expect_texts(&ctx, &[("FROM v ORDER BY x", "1; 2")]).await;
 }
 
 #[tokio::test]
 async fn arguments_keep_their_values() {
-    let ctx = four();
-    run(
+    let ctx = create_parallel_session();
+    run_all(
         &ctx,
         &[
             "CREATE TABLE t AS SELECT * FROM range(5) AS r(x)",
@@ -115,7 +120,7 @@ async fn arguments_keep_their_values() {
         ],
     )
     .await;
-    expect(
+    expect_texts(
         &ctx,
         &[
             ("EXECUTE eq(1.5)", ""),
@@ -141,17 +146,17 @@ async fn arguments_keep_their_values() {
         let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains(expected), "{sql}\n{e}");
     }
-    run(&ctx, &["DROP TABLE t", "CREATE TABLE t AS SELECT 1 AS x"]).await;
-    expect(&ctx, &[("EXECUTE lt(9)", "1")]).await;
-    run(&ctx, &["DEALLOCATE lt", "PREPARE lt AS SELECT 7 AS x"]).await;
-    expect(&ctx, &[("EXECUTE lt", "7")]).await;
+    run_all(&ctx, &["DROP TABLE t", "CREATE TABLE t AS SELECT 1 AS x"]).await;
+    expect_texts(&ctx, &[("EXECUTE lt(9)", "1")]).await;
+    run_all(&ctx, &["DEALLOCATE lt", "PREPARE lt AS SELECT 7 AS x"]).await;
+    expect_texts(&ctx, &[("EXECUTE lt", "7")]).await;
     // Another session has statements of its own.
-    assert!(rows_or_error(&four(), "EXECUTE lt").await.contains("lt"));
+    assert!(rows_or_error(&create_parallel_session(), "EXECUTE lt").await.contains("lt"));
 }
 
 #[tokio::test]
 async fn prepared_names_are_those_of_statements_that_were_planned() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (sql, expected) in [
         ("PREPARE q AS SELECT x FROM later", "later"),
         ("EXECUTE q", "does not exist"),
@@ -175,8 +180,8 @@ async fn prepared_names_are_those_of_statements_that_were_planned() {
 
 #[tokio::test]
 async fn arguments_are_values_not_positions() {
-    let ctx = four();
-    run(
+    let ctx = create_parallel_session();
+    run_all(
         &ctx,
         &[
             "CREATE TABLE t AS SELECT * FROM (VALUES (1, 9), (2, 8)) v(a, b)",
@@ -187,7 +192,7 @@ async fn arguments_are_values_not_positions() {
         ],
     )
     .await;
-    expect(
+    expect_texts(
         &ctx,
         &[
             ("EXECUTE sorted(2)", "1 9; 2 8"),
@@ -204,8 +209,8 @@ async fn arguments_are_values_not_positions() {
 
 #[tokio::test]
 async fn views_have_the_types_of_their_queries() {
-    let ctx = four();
-    run(
+    let ctx = create_parallel_session();
+    run_all(
         &ctx,
         &[
             "CREATE TABLE t AS SELECT 1e30::DOUBLE AS f, 1.5::DECIMAL(5, 2) AS d, 1 AS a, NULL::INT AS b",
@@ -217,16 +222,17 @@ async fn views_have_the_types_of_their_queries() {
         ],
     )
     .await;
-    expect(&ctx, &[("FROM v", "true"), ("FROM w", "true"), ("FROM x", "NULL")]).await;
+    expect_texts(&ctx, &[("FROM v", "true"), ("FROM w", "true"), ("FROM x", "NULL")]).await;
     let days = "SELECT arrow_typeof(c), c + 1, d - 1 FROM y";
     let months = "SELECT arrow_typeof(c), c FROM z";
-    expect(&ctx, &[(days, "Date32 2020-03-01 2020-03-02"), (months, "Date32 2020-02-29")]).await;
+    expect_texts(&ctx, &[(days, "Date32 2020-03-01 2020-03-02"), (months, "Date32 2020-02-29")])
+        .await;
 }
 
 #[tokio::test]
 async fn views_find_their_tables_where_they_were_created() {
-    let ctx = four();
-    run(
+    let ctx = create_parallel_session();
+    run_all(
         &ctx,
         &[
             "CREATE TABLE t AS SELECT 1 AS x",
@@ -240,33 +246,33 @@ async fn views_find_their_tables_where_they_were_created() {
         ],
     )
     .await;
-    expect(&ctx, &[("FROM public.v", "3"), ("FROM v", "2"), ("FROM public.w", "13")]).await;
-    run(&ctx, &["SET datafusion.catalog.default_schema = 'public'"]).await;
-    expect(&ctx, &[("FROM s.v", "2"), ("FROM v", "3"), ("FROM w", "13")]).await;
+    expect_texts(&ctx, &[("FROM public.v", "3"), ("FROM v", "2"), ("FROM public.w", "13")]).await;
+    run_all(&ctx, &["SET datafusion.catalog.default_schema = 'public'"]).await;
+    expect_texts(&ctx, &[("FROM s.v", "2"), ("FROM v", "3"), ("FROM w", "13")]).await;
 }
 
 #[tokio::test]
 async fn chains_of_views_are_planned_anew() {
-    let ctx = four();
-    run(&ctx, &["CREATE VIEW v0 AS SELECT 0 AS x"]).await;
+    let ctx = create_parallel_session();
+    run_all(&ctx, &["CREATE VIEW v0 AS SELECT 0 AS x"]).await;
     for i in 1..30 {
         let last = i - 1;
-        run(&ctx, &[&format!("CREATE VIEW v{i} AS SELECT x + 1 AS x FROM v{last}")]).await;
+        run_all(&ctx, &[&format!("CREATE VIEW v{i} AS SELECT x + 1 AS x FROM v{last}")]).await;
     }
-    expect(&ctx, &[("FROM v29", "29")]).await;
+    expect_texts(&ctx, &[("FROM v29", "29")]).await;
 }
 
 #[tokio::test]
 async fn tables_of_queries_keep_the_order_of_rows() {
-    let ctx = four();
-    run(&ctx, &["CREATE TABLE t AS SELECT value AS x FROM range(0, 100000)"]).await;
-    expect(&ctx, &[("SELECT x FROM t LIMIT 1 OFFSET 20000", "20000")]).await;
+    let ctx = create_parallel_session();
+    run_all(&ctx, &["CREATE TABLE t AS SELECT value AS x FROM range(0, 100000)"]).await;
+    expect_texts(&ctx, &[("SELECT x FROM t LIMIT 1 OFFSET 20000", "20000")]).await;
 }
 
 #[tokio::test]
 async fn prepared_changes_change_tables() {
-    let ctx = four();
-    run(
+    let ctx = create_parallel_session();
+    run_all(
         &ctx,
         &[
             "CREATE TABLE t (x INT)",
@@ -276,13 +282,13 @@ async fn prepared_changes_change_tables() {
         ],
     )
     .await;
-    expect(&ctx, &[("SELECT count(*), sum(x) FROM t", "4 8")]).await;
+    expect_texts(&ctx, &[("SELECT count(*), sum(x) FROM t", "4 8")]).await;
 }
 
 #[tokio::test]
 async fn tables_of_queries_take_null() {
-    let ctx = four();
-    run(
+    let ctx = create_parallel_session();
+    run_all(
         &ctx,
         &[
             "CREATE TABLE t AS SELECT 1 AS x, 'a' AS s, [1] AS l, count(*) AS n ORDER BY 1",
@@ -293,7 +299,7 @@ async fn tables_of_queries_take_null() {
         ],
     )
     .await;
-    expect(
+    expect_texts(
         &ctx,
         &[
             ("FROM t ORDER BY x", "1 a [1] 1; NULL NULL NULL NULL"),
@@ -333,16 +339,16 @@ async fn stock_execute_still_casts_its_arguments() {
 
 #[tokio::test]
 async fn prepared_statements_may_have_lists_of_different_types() {
-    let ctx = four();
-    run(&ctx, &["PREPARE p AS SELECT [['a'], []] AS c", "PREPARE q AS SELECT [$1, 2.5] AS c"])
+    let ctx = create_parallel_session();
+    run_all(&ctx, &["PREPARE p AS SELECT [['a'], []] AS c", "PREPARE q AS SELECT [$1, 2.5] AS c"])
         .await;
-    expect(&ctx, &[("EXECUTE p", "[[a], []]"), ("EXECUTE q(1)", "[1.0, 2.5]")]).await;
+    expect_texts(&ctx, &[("EXECUTE p", "[[a], []]"), ("EXECUTE q(1)", "[1.0, 2.5]")]).await;
 }
 
 #[tokio::test]
 async fn views_may_have_the_subqueries_of_queries() {
-    let ctx = four();
-    run(
+    let ctx = create_parallel_session();
+    run_all(
         &ctx,
         &[
             "CREATE TABLE t AS SELECT * FROM (VALUES (1, [3, 1]), (2, [2])) v(id, x)",
@@ -351,6 +357,9 @@ async fn views_may_have_the_subqueries_of_queries() {
         ],
     )
     .await;
-    expect(&ctx, &[("FROM r ORDER BY id", "1 2; 2 1"), ("FROM i ORDER BY id", "1 false; 2 true")])
-        .await;
+    expect_texts(
+        &ctx,
+        &[("FROM r ORDER BY id", "1 2; 2 1"), ("FROM i ORDER BY id", "1 false; 2 true")],
+    )
+    .await;
 }

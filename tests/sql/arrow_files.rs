@@ -15,7 +15,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 
 use super::*;
 
-fn batch(columns: &[(&str, ArrayRef)]) -> RecordBatch {
+fn make_batch(columns: &[(&str, ArrayRef)]) -> RecordBatch {
     let fields: Vec<Field> =
         columns.iter().map(|(name, c)| Field::new(*name, c.data_type().clone(), true)).collect();
     let columns = columns.iter().map(|(_, c)| Arc::clone(c)).collect();
@@ -39,7 +39,7 @@ fn write_stream(path: &Path, batch: &RecordBatch) {
 }
 
 /// Sessions that read whole files, and parts of files.
-fn sessions() -> Vec<SessionContext> {
+fn create_sessions() -> Vec<SessionContext> {
     let parts = SessionConfig::new()
         .with_target_partitions(3)
         .set_usize("datafusion.optimizer.repartition_file_min_size", 1);
@@ -52,12 +52,21 @@ fn sessions() -> Vec<SessionContext> {
 #[tokio::test]
 async fn columns_of_each_file_are_found_by_name() {
     let dir = tempfile::tempdir().unwrap();
-    write_file(&dir.path().join("0.arrow"), &batch(&[("x", flat([1, 2])), ("y", flat([10, 20]))]));
-    write_file(&dir.path().join("1.arrow"), &batch(&[("y", flat([30])), ("x", flat([3]))]));
-    write_file(&dir.path().join("2.arrow"), &batch(&[("x", flat([4]))]));
-    write_stream(&dir.path().join("3.arrow"), &batch(&[("y", flat([50])), ("x", flat([5]))]));
-    let from = format!("'{}/'", show(dir.path()));
-    for ctx in sessions() {
+    write_file(
+        &dir.path().join("0.arrow"),
+        &make_batch(&[("x", make_ints([1, 2])), ("y", make_ints([10, 20]))]),
+    );
+    write_file(
+        &dir.path().join("1.arrow"),
+        &make_batch(&[("y", make_ints([30])), ("x", make_ints([3]))]),
+    );
+    write_file(&dir.path().join("2.arrow"), &make_batch(&[("x", make_ints([4]))]));
+    write_stream(
+        &dir.path().join("3.arrow"),
+        &make_batch(&[("y", make_ints([50])), ("x", make_ints([5]))]),
+    );
+    let from = format!("'{}/'", display_path(dir.path()));
+    for ctx in create_sessions() {
         for (sql, expected) in [
             (
                 "SELECT x, y FROM {} ORDER BY x",
@@ -81,14 +90,17 @@ async fn types_are_those_of_the_table() {
     let dir = tempfile::tempdir().unwrap();
     let doubles: ArrayRef = Arc::new(Float64Array::from(vec![2.5]));
     let ints: ArrayRef = Arc::new(Int32Array::from(vec![7]));
-    write_file(&dir.path().join("0.arrow"), &batch(&[("y", Arc::clone(&doubles)), ("x", ints)]));
-    write_file(&dir.path().join("1.arrow"), &batch(&[("x", flat([8])), ("y", doubles)]));
-    for ctx in sessions() {
+    write_file(
+        &dir.path().join("0.arrow"),
+        &make_batch(&[("y", Arc::clone(&doubles)), ("x", ints)]),
+    );
+    write_file(&dir.path().join("1.arrow"), &make_batch(&[("x", make_ints([8])), ("y", doubles)]));
+    for ctx in create_sessions() {
         let create = format!(
             "CREATE EXTERNAL TABLE t (x BIGINT, y DOUBLE, z VARCHAR) STORED AS ARROW LOCATION '{}/'",
-            show(dir.path())
+            display_path(dir.path())
         );
-        batches(&ctx, &create).await.unwrap();
+        query_batches(&ctx, &create).await.unwrap();
         let rows = rows_or_error(&ctx, "SELECT x, y, z FROM t ORDER BY x").await;
         assert_eq!(rows, "7 2.5 NULL; 7 2.5 NULL; 8 2.5 NULL; 8 2.5 NULL");
         let rows = rows_or_error(&ctx, "SELECT arrow_typeof(x) FROM t LIMIT 1").await;
@@ -100,18 +112,22 @@ async fn types_are_those_of_the_table() {
 async fn what_no_cast_reads_is_refused_with_its_file_and_column() {
     let dir = tempfile::tempdir().unwrap();
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["1", "two"]));
-    let list: ArrayRef = numbered(1, 2).to_batch().unwrap().column_by_name("code").unwrap().clone();
+    let list: ArrayRef =
+        make_numbered_table(1, 2).to_batch().unwrap().column_by_name("code").unwrap().clone();
     for (column, reason) in [(texts, "two"), (list, "List")] {
-        write_file(&dir.path().join("a.arrow"), &batch(&[("y", flat([1, 2])), ("x", column)]));
-        for ctx in sessions() {
+        write_file(
+            &dir.path().join("a.arrow"),
+            &make_batch(&[("y", make_ints([1, 2])), ("x", column)]),
+        );
+        for ctx in create_sessions() {
             let create = format!(
                 "CREATE EXTERNAL TABLE t (x BIGINT, y BIGINT) STORED AS ARROW LOCATION '{}/'",
-                show(dir.path())
+                display_path(dir.path())
             );
-            batches(&ctx, &create).await.unwrap();
+            query_batches(&ctx, &create).await.unwrap();
             let e = error(&ctx, "SELECT x FROM t").await;
             assert!(e.contains("a.arrow") && e.contains("'x'") && e.contains(reason), "{e}");
-            assert_eq!(one(&ctx, "SELECT sum(y) FROM t").await, 4);
+            assert_eq!(query_int(&ctx, "SELECT sum(y) FROM t").await, 4);
         }
     }
 }
@@ -119,35 +135,41 @@ async fn what_no_cast_reads_is_refused_with_its_file_and_column() {
 #[tokio::test]
 async fn columns_of_one_name_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let columns = [("a", flat([1])), ("a", flat([3])), ("b", flat([5]))];
-    write_file(&dir.path().join("0.arrow"), &batch(&columns));
+    let columns = [("a", make_ints([1])), ("a", make_ints([3])), ("b", make_ints([5]))];
+    write_file(&dir.path().join("0.arrow"), &make_batch(&columns));
     let path = dir.path().join("0.parquet");
     let file = std::fs::File::create(&path).unwrap();
-    let batch = batch(&columns);
+    let batch = make_batch(&columns);
     let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in ["SELECT a FROM '{}/0.arrow'", "SELECT * FROM '{}/0.parquet'"] {
-        let e = rows_or_error(&ctx, &sql.replace("{}", &show(dir.path()))).await;
+        let e = rows_or_error(&ctx, &sql.replace("{}", &display_path(dir.path()))).await;
         assert!(e.contains("several columns named 'a'") && e.contains("/0."), "{sql}\n{e}");
     }
-    let b = format!("SELECT b FROM '{}/0.arrow' LIMIT 1", show(dir.path()));
+    let b = format!("SELECT b FROM '{}/0.arrow' LIMIT 1", display_path(dir.path()));
     assert_eq!(rows_or_error(&ctx, &b).await, "5");
     let path = dir.path().join("0.csv");
     std::fs::write(&path, "a,a,b\n1,3,5\n").unwrap();
-    let e = rows_or_error(&ctx, &format!("SELECT * FROM '{}'", show(&path))).await;
+    let e = rows_or_error(&ctx, &format!("SELECT * FROM '{}'", display_path(&path))).await;
     assert!(e.contains("several columns named 'a'") && e.contains("0.csv"), "{e}");
 }
 
 #[tokio::test]
 async fn stock_arrow_files_are_still_read_by_position() {
     let dir = tempfile::tempdir().unwrap();
-    write_file(&dir.path().join("0.arrow"), &batch(&[("x", flat([1])), ("y", flat([10]))]));
-    write_file(&dir.path().join("1.arrow"), &batch(&[("y", flat([30])), ("x", flat([3]))]));
+    write_file(
+        &dir.path().join("0.arrow"),
+        &make_batch(&[("x", make_ints([1])), ("y", make_ints([10]))]),
+    );
+    write_file(
+        &dir.path().join("1.arrow"),
+        &make_batch(&[("y", make_ints([30])), ("x", make_ints([3]))]),
+    );
     let ctx = SessionContext::new();
     let options = ArrowReadOptions::default();
-    ctx.register_arrow("t", &show(dir.path()), options).await.unwrap();
+    ctx.register_arrow("t", &display_path(dir.path()), options).await.unwrap();
     // The first listed file, which may be either, determines the places of columns.
     assert_ne!(stock_one(&ctx, "SELECT max(x) FROM t").await, 3);
 }
@@ -163,9 +185,12 @@ async fn decimals_of_a_negative_scale_are_whole_numbers() {
     let offsets = OffsetBuffer::from_lengths([2, 1, 0, 1]);
     let lists: ArrayRef = Arc::new(ListArray::new(item, offsets, Arc::clone(&values), None));
     let path = dir.path().join("n.arrow");
-    write_stream(&path, &batch(&[("a", values), ("w", wide), ("l", lists), ("v", flat(1..5))]));
-    let from = format!("'{}'", show(&path));
-    for ctx in sessions() {
+    write_stream(
+        &path,
+        &make_batch(&[("a", values), ("w", wide), ("l", lists), ("v", make_ints(1..5))]),
+    );
+    let from = format!("'{}'", display_path(&path));
+    for ctx in create_sessions() {
         for (sql, expected) in [
             ("SELECT a, a::VARCHAR FROM {} ORDER BY v", "0 0; 1200 1200; -300 -300; NULL NULL"),
             (
@@ -182,9 +207,9 @@ async fn decimals_of_a_negative_scale_are_whole_numbers() {
             assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
         }
     }
-    let ctx = four();
+    let ctx = create_parallel_session();
     for file in ["n.json", "n.parquet", "n.csv"] {
-        let copy = show(&dir.path().join(file));
+        let copy = display_path(&dir.path().join(file));
         rows_or_error(&ctx, &format!("COPY (SELECT a, v FROM {from}) TO '{copy}'")).await;
         let sql = format!("SELECT a::BIGINT FROM '{copy}' ORDER BY v");
         assert_eq!(rows_or_error(&ctx, &sql).await, "0; 1200; -300; NULL", "{copy}");
@@ -201,8 +226,8 @@ async fn run_end_encoded_columns_are_plain_columns() {
     let offsets = OffsetBuffer::from_lengths([2, 1, 0, 1, 1]);
     let lists: ArrayRef = Arc::new(ListArray::new(item, offsets, Arc::clone(&runs), None));
     let path = dir.path().join("r.arrow");
-    write_stream(&path, &batch(&[("r", runs), ("l", lists), ("v", flat(1..6))]));
-    for ctx in sessions() {
+    write_stream(&path, &make_batch(&[("r", runs), ("l", lists), ("v", make_ints(1..6))]));
+    for ctx in create_sessions() {
         for (sql, expected) in [
             ("SELECT min(r), max(r), sum(r), arrow_typeof(min(r)) FROM {}", "3 7 20 Int64"),
             ("SELECT r, count(*) FROM {} GROUP BY r ORDER BY r", "3 2; 7 2; NULL 1"),
@@ -220,20 +245,20 @@ async fn run_end_encoded_columns_are_plain_columns() {
             ("SELECT l FROM {} ORDER BY v", "[7, 7]; [3]; []; [3]; []"),
             ("SELECT ragged_sum(l) FROM {} ORDER BY v LIMIT 2", "14; 3"),
         ] {
-            let sql = sql.replace("{}", &format!("'{}'", show(&path)));
+            let sql = sql.replace("{}", &format!("'{}'", display_path(&path)));
             assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
         }
     }
 }
 
 /// Creates a store with an Arrow file `a/0.arrow`, a stream `a/1.arrow` with other columns, and a damaged file.
-async fn bucket() -> Arc<InMemory> {
+async fn fill_bucket() -> Arc<InMemory> {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(InMemory::new());
     let path = dir.path().join("0.arrow");
-    write_file(&path, &batch(&[("x", flat([1, 2])), ("y", flat([10, 20]))]));
+    write_file(&path, &make_batch(&[("x", make_ints([1, 2])), ("y", make_ints([10, 20]))]));
     let file = std::fs::read(&path).unwrap();
-    write_stream(&path, &batch(&[("y", flat([30])), ("x", flat([3]))]));
+    write_stream(&path, &make_batch(&[("y", make_ints([30])), ("x", make_ints([3]))]));
     let stream = std::fs::read(&path).unwrap();
     let damaged = file[..file.len() - 20].to_vec();
     for (name, bytes) in [("a/0.arrow", file), ("a/1.arrow", stream), ("damaged.arrow", damaged)] {
@@ -244,8 +269,8 @@ async fn bucket() -> Arc<InMemory> {
 
 #[tokio::test]
 async fn files_and_streams_are_read_from_stores() {
-    let store = bucket().await;
-    for ctx in sessions() {
+    let store = fill_bucket().await;
+    for ctx in create_sessions() {
         let url = ObjectStoreUrl::parse("mem://bucket").unwrap();
         ctx.register_object_store(url.as_ref(), Arc::clone(&store) as Arc<dyn ObjectStore>);
         for (sql, expected) in [
@@ -266,7 +291,7 @@ async fn files_and_streams_are_read_from_stores() {
 async fn stock_arrow_objects_still_have_no_schema() {
     let ctx = SessionContext::new();
     let url = ObjectStoreUrl::parse("mem://bucket").unwrap();
-    ctx.register_object_store(url.as_ref(), bucket().await);
+    ctx.register_object_store(url.as_ref(), fill_bucket().await);
     let options = ArrowReadOptions::default();
     let e = ctx.register_arrow("t", "mem://bucket/a/0.arrow", options).await.unwrap_err();
     assert!(e.to_string().contains("IPC message schema"), "{e}");

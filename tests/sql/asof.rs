@@ -16,8 +16,8 @@ const MEDS: &str = "tests/data/synthea-meds";
 const COHORT: &str = "tests/data/synthea-meds-torch-data";
 const LABELS: &str = "tests/data/synthea-meds/labels";
 
-fn from(data: &str, labels: &Path) -> String {
-    format!("meds_asof('{data}', '{}')", show(labels))
+fn read_as_of(data: &str, labels: &Path) -> String {
+    format!("meds_asof('{data}', '{}')", display_path(labels))
 }
 
 /// Writes boolean labels to a file.
@@ -37,12 +37,12 @@ fn labels_file(path: &Path, rows: &[(i64, i64, bool)]) {
     writer.close().unwrap();
 }
 
-async fn whole(ctx: &SessionContext, sql: &str) -> RecordBatch {
-    let batches = batches(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+async fn query_one_batch(ctx: &SessionContext, sql: &str) -> RecordBatch {
+    let batches = query_batches(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     concat_batches(&batches[0].schema(), &batches).unwrap()
 }
 
-fn shards(root: &str) -> Vec<MedsShard> {
+fn read_shards(root: &str) -> Vec<MedsShard> {
     let data = MedsDataset::open(root).unwrap();
     data.shards().map(|s| s.read(&Default::default()).unwrap()).collect()
 }
@@ -58,24 +58,24 @@ struct History {
 }
 
 /// Reads all data of all subjects, list by list.
-fn histories() -> HashMap<i64, History> {
+fn read_histories() -> HashMap<i64, History> {
     let mut out = HashMap::new();
-    for shard in shards(MEDS) {
+    for shard in read_shards(MEDS) {
         let batch = shard.to_batch().unwrap();
         let ids = batch["subject_id"].as_primitive::<Int64Type>();
         for row in 0..batch.num_rows() {
-            out.insert(ids.value(row), history(&batch, row));
+            out.insert(ids.value(row), read_history(&batch, row));
         }
     }
     out
 }
 
-fn texts(array: &ArrayRef) -> Vec<String> {
+fn list_texts(array: &ArrayRef) -> Vec<String> {
     let texts = cast(array, &DataType::Utf8).unwrap();
     texts.as_string::<i32>().iter().map(|t| t.unwrap().to_owned()).collect()
 }
 
-fn history(batch: &RecordBatch, row: usize) -> History {
+fn read_history(batch: &RecordBatch, row: usize) -> History {
     let list = |name: &str| batch[name].as_list::<i32>().value(row);
     let times = list("time");
     let (tokens, codes, numbers) = (list("code_id"), list("code"), list("numeric_value"));
@@ -86,21 +86,21 @@ fn history(batch: &RecordBatch, row: usize) -> History {
         let numbers = of(&numbers);
         let numbers = numbers.as_primitive::<datafusion::arrow::datatypes::Float32Type>();
         let numbers: Vec<Option<u32>> = numbers.iter().map(|v| v.map(f32::to_bits)).collect();
-        let measurements = tokens.into_iter().zip(texts(&of(&codes))).zip(numbers);
+        let measurements = tokens.into_iter().zip(list_texts(&of(&codes))).zip(numbers);
         (*time, measurements.map(|((t, c), n)| (t, c, n)).collect())
     });
-    History { events: events.collect(), statics: texts(&list("static_code")) }
+    History { events: events.collect(), statics: list_texts(&list("static_code")) }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_row_is_what_a_join_by_hand_gives() {
-    let ctx = four();
-    batches(&ctx, "SET serrate.leaf_batch_size = 5000").await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, "SET serrate.leaf_batch_size = 5000").await.unwrap();
     let labels = Labels::read(LABELS).unwrap();
-    let all = histories();
+    let all = read_histories();
     for data in [MEDS, COHORT] {
-        let sql = format!("SELECT * FROM {}", from(data, Path::new(LABELS)));
-        let parts = batches(&ctx, &sql).await.unwrap();
+        let sql = format!("SELECT * FROM {}", read_as_of(data, Path::new(LABELS)));
+        let parts = query_batches(&ctx, &sql).await.unwrap();
         assert!(parts.len() > 20, "{} batches", parts.len());
         let rows = concat_batches(&parts[0].schema(), &parts).unwrap();
         assert_eq!(rows.num_rows(), 1715);
@@ -113,7 +113,7 @@ async fn every_row_is_what_a_join_by_hand_gives() {
             let due = labels.prediction_times().value(row);
             let mut expected = all[&labels.subject_ids().value(row)].clone();
             expected.events.retain(|(time, _)| *time <= due);
-            let mut found = history(&rows, row);
+            let mut found = read_history(&rows, row);
             if data == COHORT {
                 // The tensors have other numbers, and no code outside the vocabulary.
                 let known = |(token, code, _): Measurement| (token, code, None);
@@ -136,9 +136,9 @@ async fn every_row_is_what_a_join_by_hand_gives() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_query_sees_the_future() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for data in [MEDS, COHORT] {
-        let from = from(data, Path::new(LABELS));
+        let from = read_as_of(data, Path::new(LABELS));
         for sql in [
             format!("SELECT count(*) FROM {from} WHERE ragged_max(time) > prediction_time"),
             format!(
@@ -149,19 +149,19 @@ async fn no_query_sees_the_future() {
                 "SELECT count(*) FROM {from} WHERE ragged_at(ragged_tail(time, 3), -1) > prediction_time"
             ),
         ] {
-            assert_eq!(one(&ctx, &sql).await, 0, "{sql}");
+            assert_eq!(query_int(&ctx, &sql).await, 0, "{sql}");
         }
         // Includes an event at the very time of the label.
         let last =
             format!("SELECT count(*) FROM {from} WHERE ragged_at(time, -1) = prediction_time");
-        assert!(one(&ctx, &last).await > 100);
+        assert!(query_int(&ctx, &last).await > 100);
     }
 }
 
 #[test]
 fn labels_share_what_they_look_at() {
     let labels = Labels::read(LABELS).unwrap();
-    let rows = AsOf::try_new(shards(MEDS), &labels).unwrap();
+    let rows = AsOf::try_new(read_shards(MEDS), &labels).unwrap();
     assert_eq!((rows.len(), rows.unknown()), (1715, 0));
     let ids = rows.labels().subject_ids().values();
     let at = |label: usize, column: &str| {
@@ -211,9 +211,9 @@ fn labels_share_what_they_look_at() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn functions_on_ranges_are_functions_on_lists() {
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
-    let from = from(MEDS, Path::new(LABELS));
-    batches(&ctx, "SET serrate.leaf_batch_size = 20000").await.unwrap();
-    batches(&ctx, &format!("CREATE TABLE t AS SELECT * FROM {from}")).await.unwrap();
+    let from = read_as_of(MEDS, Path::new(LABELS));
+    query_batches(&ctx, "SET serrate.leaf_batch_size = 20000").await.unwrap();
+    query_batches(&ctx, &format!("CREATE TABLE t AS SELECT * FROM {from}")).await.unwrap();
     for e in [
         "ragged_tail(code_id, 3)",
         "ragged_tail(code_id, 0)",
@@ -251,10 +251,10 @@ async fn functions_on_ranges_are_functions_on_lists() {
         "subject_id, boolean_value, prediction_time",
         "1",
     ] {
-        let plan = text(&ctx, &format!("EXPLAIN SELECT {e} FROM {from}")).await;
+        let plan = query_text(&ctx, &format!("EXPLAIN SELECT {e} FROM {from}")).await;
         assert!(!plan.contains("ProjectionExec"), "{plan}");
-        let a = whole(&ctx, &format!("SELECT {e} FROM {from}")).await;
-        let b = whole(&ctx, &format!("SELECT {e} FROM t")).await;
+        let a = query_one_batch(&ctx, &format!("SELECT {e} FROM {from}")).await;
+        let b = query_one_batch(&ctx, &format!("SELECT {e} FROM t")).await;
         assert_eq!(a.columns(), b.columns(), "{e}");
     }
     let none = |columns: &[ArrayRef]| columns.iter().all(|c| c.is_empty());
@@ -273,8 +273,8 @@ async fn functions_on_ranges_are_functions_on_lists() {
                 "SELECT subject_id, prediction_time, ragged_tail(code_id, 2), ragged_lengths(time) FROM {table} WHERE {condition} ORDER BY 1, 2"
             )
         };
-        let a = batches(&ctx, &of(&from)).await.unwrap();
-        let b = batches(&ctx, &of("t")).await.unwrap();
+        let a = query_batches(&ctx, &of(&from)).await.unwrap();
+        let b = query_batches(&ctx, &of("t")).await.unwrap();
         let columns = |batches: &[RecordBatch]| match batches.first() {
             None => Vec::new(),
             Some(one) => concat_batches(&one.schema(), batches).unwrap().columns().to_vec(),
@@ -283,29 +283,30 @@ async fn functions_on_ranges_are_functions_on_lists() {
         assert!(a == b || (none(&a) && none(&b)), "{condition}");
     }
     let sum = |table: &str| format!("SELECT sum(ragged_count(code_id)) FROM {table}");
-    assert_eq!(one(&ctx, &sum(&from)).await, one(&ctx, &sum("t")).await);
+    assert_eq!(query_int(&ctx, &sum(&from)).await, query_int(&ctx, &sum("t")).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn conditions_and_cuts_are_looked_at_before_values_are_copied() {
-    let ctx = four();
-    let from = from(MEDS, Path::new(LABELS));
+    let ctx = create_parallel_session();
+    let from = read_as_of(MEDS, Path::new(LABELS));
     let sql = format!(
         "SELECT subject_id, ragged_tail(code_id, 10) FROM {from} WHERE boolean_value AND ragged_count(code_id) > 5"
     );
-    let plan = text(&ctx, &format!("EXPLAIN {sql}")).await;
+    let plan = query_text(&ctx, &format!("EXPLAIN {sql}")).await;
     assert!(!plan.contains("FilterExec") && !plan.contains("ProjectionExec"), "{plan}");
     assert!(plan.contains("MedsAsOf: folder=tests/data/synthea-meds"), "{plan}");
     // Batches are sized by the ten events, not by the whole history.
-    batches(&ctx, "SET serrate.leaf_batch_size = 100000").await.unwrap();
-    let cut = batches(&ctx, &format!("SELECT ragged_tail(code_id, 10) FROM {from}")).await.unwrap();
-    let all = batches(&ctx, &format!("SELECT code_id FROM {from}")).await.unwrap();
+    query_batches(&ctx, "SET serrate.leaf_batch_size = 100000").await.unwrap();
+    let cut =
+        query_batches(&ctx, &format!("SELECT ragged_tail(code_id, 10) FROM {from}")).await.unwrap();
+    let all = query_batches(&ctx, &format!("SELECT code_id FROM {from}")).await.unwrap();
     assert!(cut.len() * 3 < all.len(), "{} and {} batches", cut.len(), all.len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn labels_in_any_order_of_anybody() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("labels.parquet");
     // Subject 8 begins in 1920; subjects 99 and 98 do not exist.
@@ -320,39 +321,40 @@ async fn labels_in_any_order_of_anybody() {
         (8, 50 * 365 * day, false),
     ];
     labels_file(&path, &rows);
-    let from = from(MEDS, &path);
+    let from = read_as_of(MEDS, &path);
     let known: Vec<i64> = rows.iter().map(|r| r.0).filter(|id| *id < 90).collect();
-    assert_eq!(ints(&ctx, &format!("SELECT subject_id FROM {from}")).await, known);
-    let lengths = ints(&ctx, &format!("SELECT ragged_lengths(time) FROM {from}")).await;
+    assert_eq!(query_ints(&ctx, &format!("SELECT subject_id FROM {from}")).await, known);
+    let lengths = query_ints(&ctx, &format!("SELECT ragged_lengths(time) FROM {from}")).await;
     assert_eq!(lengths[2], 0);
     assert!(lengths[0] > lengths[3] && lengths[3] > 0 && lengths[0] == lengths[4], "{lengths:?}");
     let empty = format!("SELECT ragged_lengths(code_id) FROM {from} WHERE code_id IS NOT NULL");
-    assert_eq!(ints(&ctx, &empty).await, lengths);
+    assert_eq!(query_ints(&ctx, &empty).await, lengths);
     let statics = format!("SELECT ragged_lengths(static_code) FROM {from}");
-    let statics = ints(&ctx, &statics).await;
+    let statics = query_ints(&ctx, &statics).await;
     assert!(statics[2] > 0 && statics[2] == statics[0], "{statics:?}");
-    assert_eq!(ints(&ctx, &format!("SELECT subject_id FROM {from} LIMIT 2")).await, [8, 1]);
+    assert_eq!(query_ints(&ctx, &format!("SELECT subject_id FROM {from} LIMIT 2")).await, [8, 1]);
     assert_eq!(
-        ints(&ctx, &format!("SELECT subject_id FROM {from} LIMIT 2 OFFSET 1")).await,
+        query_ints(&ctx, &format!("SELECT subject_id FROM {from} LIMIT 2 OFFSET 1")).await,
         [1, 8]
     );
-    assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {from}")).await, 5);
+    assert_eq!(query_int(&ctx, &format!("SELECT count(*) FROM {from}")).await, 5);
 
     // Labels of unknown subjects are counted.
     let frame = ctx.sql(&format!("SELECT count(*) FROM {from}")).await.unwrap();
     let plan = frame.create_physical_plan().await.unwrap();
     datafusion::physical_plan::collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
     assert_eq!(serrate::sql::unknown_labels(&plan), 2);
-    let analyzed = text(&ctx, &format!("EXPLAIN ANALYZE SELECT subject_id FROM {from}")).await;
+    let analyzed =
+        query_text(&ctx, &format!("EXPLAIN ANALYZE SELECT subject_id FROM {from}")).await;
     assert!(analyzed.contains("labels_of_unknown_subjects=2"), "{analyzed}");
 
     // The file is written in the order of the labels.
     let out = dir.path().join("out.nrt");
     let copy = format!(
         "COPY (SELECT prediction_time::BIGINT AS due, ragged_tail(time_delta_days, 4) AS days, ragged_tail(code_id, 4) AS code FROM {from}) TO '{}'",
-        show(&out)
+        display_path(&out)
     );
-    batches(&ctx, &copy).await.unwrap();
+    query_batches(&ctx, &copy).await.unwrap();
     let table = nrt::NrtFile::open(&out, &Default::default()).unwrap().table().unwrap();
     let due = table.column("due").unwrap().values().clone();
     let expected: Vec<i64> = rows.iter().filter(|r| r.0 < 90).map(|r| r.1).collect();
@@ -361,16 +363,17 @@ async fn labels_in_any_order_of_anybody() {
 
     // No labels.
     labels_file(&path, &[]);
-    assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {from}")).await, 0);
-    assert!(batches(&ctx, &format!("SELECT * FROM {from}")).await.unwrap().len() < 2);
+    assert_eq!(query_int(&ctx, &format!("SELECT count(*) FROM {from}")).await, 0);
+    assert!(query_batches(&ctx, &format!("SELECT * FROM {from}")).await.unwrap().len() < 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn rows_keep_the_order_of_labels_whatever_is_asked_of_them() {
     let config = SessionConfig::new().with_target_partitions(8).with_batch_size(16);
     let ctx = serrate::sql::session_with(config);
-    let rows = from(MEDS, Path::new(LABELS));
-    let order = whole(&ctx, &format!("SELECT subject_id, prediction_time FROM {rows}")).await;
+    let rows = read_as_of(MEDS, Path::new(LABELS));
+    let order =
+        query_one_batch(&ctx, &format!("SELECT subject_id, prediction_time FROM {rows}")).await;
     let expected = Labels::read(LABELS).unwrap();
     assert_eq!(order.column(0).as_primitive::<Int64Type>(), expected.subject_ids());
     let (keys, inner) = (
@@ -393,7 +396,7 @@ async fn rows_keep_the_order_of_labels_whatever_is_asked_of_them() {
         ),
     ] {
         for _ in 0..3 {
-            let found = whole(&ctx, &sql).await;
+            let found = query_one_batch(&ctx, &sql).await;
             assert_eq!(found.num_rows(), n, "{sql}");
             for column in 0..2 {
                 assert_eq!(
@@ -403,7 +406,7 @@ async fn rows_keep_the_order_of_labels_whatever_is_asked_of_them() {
                 );
             }
         }
-        let plan = whole(&ctx, &format!("EXPLAIN {sql}")).await;
+        let plan = query_one_batch(&ctx, &format!("EXPLAIN {sql}")).await;
         let plan = plan.column(1).as_string::<i32>().value(1).to_owned();
         assert!(plan.contains("MedsAsOf") && !plan.contains("RoundRobin"), "{plan}");
         assert!(!plan.contains("code@5 as code]"), "whole lists are copied: {plan}");
@@ -414,7 +417,7 @@ async fn rows_keep_the_order_of_labels_whatever_is_asked_of_them() {
         "COPY (SELECT subject_id, boolean_value, ragged_tail(ragged_flatten(code_id), 8) AS c
                FROM {rows} WHERE subject_id IN (SELECT 8 UNION ALL SELECT 18))
          TO '{}/' STORED AS BATCHES (batch 64, len 8)",
-        show(&dir.path().join("out"))
+        display_path(&dir.path().join("out"))
     );
     let e = match serrate::sql::sql(&ctx, &copy).await {
         Ok(frame) => frame.collect().await.unwrap_err().to_string(),
@@ -437,7 +440,7 @@ async fn times_finer_than_microseconds_are_refused() {
     let fine = |ns: i64| Arc::new(TimestampNanosecondArray::from(vec![ns])) as ArrayRef;
     let one = || Arc::new(Int64Array::from(vec![1])) as ArrayRef;
     let code = || Arc::new(StringArray::from(vec!["A"])) as ArrayRef;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (event, label, refused) in [
         (10_900, 10_000, true),
         (10_000, 10_500, true),
@@ -447,8 +450,8 @@ async fn times_finer_than_microseconds_are_refused() {
         let (data, labels) = (dir.path().join("m/data/0.parquet"), dir.path().join("l/0.parquet"));
         write(&data, vec![("subject_id", one()), ("time", fine(event)), ("code", code())]);
         write(&labels, vec![("subject_id", one()), ("prediction_time", fine(label))]);
-        let root = show(&dir.path().join("m"));
-        let sql = format!("SELECT * FROM {}", from(&root, &dir.path().join("l")));
+        let root = display_path(&dir.path().join("m"));
+        let sql = format!("SELECT * FROM {}", read_as_of(&root, &dir.path().join("l")));
         let found = match serrate::sql::sql(&ctx, &sql).await {
             Ok(frame) => frame.collect().await.map_err(|e| e.to_string()),
             Err(e) => Err(e.to_string()),
@@ -468,37 +471,38 @@ async fn further_columns_are_cut_as_well() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("labels.parquet");
     let tiny = "tests/data/tiny-meds";
-    let subjects = ints(&ctx, &format!("SELECT subject_id FROM meds('{tiny}')")).await;
+    let subjects = query_ints(&ctx, &format!("SELECT subject_id FROM meds('{tiny}')")).await;
     let mut rows: Vec<(i64, i64, bool)> = Vec::new();
     for id in &subjects {
         rows.push((*id, i64::MAX, true));
         rows.push((*id, i64::MIN, false));
     }
     labels_file(&path, &rows);
-    let from = from(tiny, &path);
+    let from = read_as_of(tiny, &path);
     // At the end of time, the whole history is included.
     let columns = "subject_id, time, time_delta_days, code, numeric_value, text_value, static_code, static_text_value";
-    let a = whole(&ctx, &format!("SELECT {columns} FROM {from} WHERE boolean_value")).await;
-    let b = whole(&ctx, &format!("SELECT {columns} FROM meds('{tiny}')")).await;
+    let a =
+        query_one_batch(&ctx, &format!("SELECT {columns} FROM {from} WHERE boolean_value")).await;
+    let b = query_one_batch(&ctx, &format!("SELECT {columns} FROM meds('{tiny}')")).await;
     let rows =
         |b: &RecordBatch| pretty_format_batches(std::slice::from_ref(b)).unwrap().to_string();
     assert_eq!(rows(&a), rows(&b));
     let before = format!(
         "SELECT sum(ragged_lengths(text_value) + ragged_count(code)) FROM {from} WHERE NOT boolean_value"
     );
-    assert_eq!(one(&ctx, &before).await, 0);
+    assert_eq!(query_int(&ctx, &before).await, 0);
     let texts = format!(
         "SELECT ragged_tail(ragged_flatten(text_value), 1) AS t FROM {from} WHERE ragged_count(text_value) > 0"
     );
     let all = format!(
         "SELECT ragged_tail(ragged_flatten(text_value), 1) AS t FROM meds('{tiny}') WHERE ragged_count(text_value) > 0"
     );
-    assert_eq!(text(&ctx, &texts).await, text(&ctx, &all).await);
+    assert_eq!(query_text(&ctx, &texts).await, query_text(&ctx, &all).await);
 }
 
 #[tokio::test]
 async fn what_is_not_sound_is_refused() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in [
         "SELECT * FROM meds_asof('tests/data/synthea-meds')",
         "SELECT * FROM meds_asof('tests/data/synthea-meds', 3)",
@@ -516,11 +520,11 @@ async fn what_is_not_sound_is_refused() {
     assert!(e.contains("prediction_time") && e.contains("0.parquet"), "{e}");
 
     let labels = Labels::read(LABELS).unwrap();
-    let mut twice = shards(MEDS);
+    let mut twice = read_shards(MEDS);
     twice.push(twice[0].clone());
     let e = AsOf::try_new(twice, &labels).unwrap_err().to_string();
     assert!(e.contains("has rows in the shards"), "{e}");
-    let mut unsorted = shards(MEDS);
+    let mut unsorted = read_shards(MEDS);
     let events = &unsorted[1].events;
     let columns = events.columns().iter().map(|c| match c.name() {
         "time" => {
@@ -536,7 +540,7 @@ async fn what_is_not_sound_is_refused() {
 }
 
 /// Writes one subject with two events of two measurements, each with a string.
-fn noted(path: &Path, note: &str) {
+fn write_note(path: &Path, note: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let batch = RecordBatch::try_from_iter([
         ("subject_id", Arc::new(Int64Array::from(vec![1; 5])) as ArrayRef),
@@ -563,11 +567,12 @@ fn noted(path: &Path, note: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn columns_of_the_data_may_be_called_like_facts_about_labels() {
     let dir = tempfile::tempdir().unwrap();
-    noted(&dir.path().join("meds/data/0.parquet"), "static_boolean_value");
+    write_note(&dir.path().join("meds/data/0.parquet"), "static_boolean_value");
     labels_file(&dir.path().join("labels.parquet"), &[(1, 5, true)]);
-    let from = from(&show(&dir.path().join("meds")), &dir.path().join("labels.parquet"));
-    let rows = whole(
-        &four(),
+    let from =
+        read_as_of(&display_path(&dir.path().join("meds")), &dir.path().join("labels.parquet"));
+    let rows = query_one_batch(
+        &create_parallel_session(),
         &format!("SELECT static_boolean_value AS events, static_static_boolean_value AS facts, static_code FROM {from}"),
     )
     .await;
@@ -583,7 +588,7 @@ async fn labels_of_nobody_count_once_however_often_they_are_looked_at() {
     let dir = tempfile::tempdir().unwrap();
     let labels = dir.path().join("labels.parquet");
     labels_file(&labels, &[(8, i64::MAX, true), (-5, 1, true), (-6, 1, false)]);
-    let ctx = four();
+    let ctx = create_parallel_session();
     let unknown = async |sql: &str| {
         let frame = serrate::sql::sql(&ctx, sql).await.unwrap();
         let task = Arc::new(frame.task_ctx());
@@ -591,7 +596,7 @@ async fn labels_of_nobody_count_once_however_often_they_are_looked_at() {
         datafusion::physical_plan::collect(Arc::clone(&plan), task).await.unwrap();
         serrate::sql::unknown_labels(&plan)
     };
-    let one = from(MEDS, &labels);
+    let one = read_as_of(MEDS, &labels);
     assert_eq!(unknown(&format!("SELECT subject_id FROM {one}")).await, 2);
     assert_eq!(
         unknown(&format!(
@@ -606,7 +611,7 @@ async fn labels_of_nobody_count_once_however_often_they_are_looked_at() {
         2
     );
     // Another data set with other subjects.
-    let two = from(COHORT, &labels);
+    let two = read_as_of(COHORT, &labels);
     assert_eq!(
         unknown(&format!("SELECT subject_id FROM {one} UNION ALL SELECT subject_id FROM {two}"))
             .await,
@@ -617,18 +622,19 @@ async fn labels_of_nobody_count_once_however_often_they_are_looked_at() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_subject_in_two_shards_is_refused_without_a_setting_that_would_not_help() {
     let dir = tempfile::tempdir().unwrap();
-    noted(&dir.path().join("meds/data/0.parquet"), "note");
-    noted(&dir.path().join("meds/data/1.parquet"), "note");
+    write_note(&dir.path().join("meds/data/0.parquet"), "note");
+    write_note(&dir.path().join("meds/data/1.parquet"), "note");
     labels_file(&dir.path().join("labels.parquet"), &[(1, 5, true)]);
-    let from = from(&show(&dir.path().join("meds")), &dir.path().join("labels.parquet"));
-    let ctx = four();
+    let from =
+        read_as_of(&display_path(&dir.path().join("meds")), &dir.path().join("labels.parquet"));
+    let ctx = create_parallel_session();
     let refused = async || {
         let sql = format!("SELECT code FROM {from}");
-        batches(&ctx, &sql).await.unwrap_err().to_string()
+        query_batches(&ctx, &sql).await.unwrap_err().to_string()
     };
     let e = refused().await;
     assert!(e.contains("subject 1") && e.contains("merge the files"), "{e}");
     assert!(!e.contains("shared_subjects"), "{e}");
-    batches(&ctx, "SET serrate.meds_shared_subjects = true").await.unwrap();
+    query_batches(&ctx, "SET serrate.meds_shared_subjects = true").await.unwrap();
     assert_eq!(refused().await, e);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn run(ctx: &SessionContext, sql: &str) -> String {
+async fn run_change(ctx: &SessionContext, sql: &str) -> String {
     rows_or_error(ctx, sql).await
 }
 
@@ -46,11 +46,11 @@ async fn changes_find_their_rows_by_any_subquery() {
             "w; xn; yn; zn",
         ),
     ] {
-        let ctx = four();
+        let ctx = create_parallel_session();
         for sql in setup {
-            batches(&ctx, sql).await.unwrap();
+            query_batches(&ctx, sql).await.unwrap();
         }
-        batches(&ctx, &format!("CREATE TABLE t AS {rows}")).await.unwrap();
+        query_batches(&ctx, &format!("CREATE TABLE t AS {rows}")).await.unwrap();
         rows_or_error(&ctx, change).await;
         assert_eq!(rows_or_error(&ctx, "SELECT s FROM t ORDER BY s").await, left, "{change}");
     }
@@ -98,22 +98,22 @@ async fn changes_compare_and_cast_as_queries_do() {
         ("SELECT 1 AS i", "UPDATE t SET i = i + 1 WHERE NULL", "SELECT i FROM t", "1"),
         ("SELECT 1 AS i", "UPDATE t SET i = 1.6", "SELECT i FROM t", "1"),
     ] {
-        let ctx = four();
-        run(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
-        run(&ctx, change).await;
-        assert_eq!(run(&ctx, query).await, left, "{change}");
+        let ctx = create_parallel_session();
+        run_change(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
+        run_change(&ctx, change).await;
+        assert_eq!(run_change(&ctx, query).await, left, "{change}");
     }
 }
 
 #[tokio::test]
 async fn changes_keep_the_order_and_the_partitions_of_other_rows() {
-    let ctx = four();
-    run(&ctx, "SET datafusion.execution.batch_size = 7").await;
-    run(&ctx, "CREATE TABLE t AS SELECT i, i AS v FROM range(1000) r(i)").await;
-    assert_eq!(run(&ctx, "DELETE FROM t WHERE i % 3 = 0").await, "334");
-    assert_eq!(run(&ctx, "UPDATE t SET v = -v WHERE i % 2 = 1").await, "333");
+    let ctx = create_parallel_session();
+    run_change(&ctx, "SET datafusion.execution.batch_size = 7").await;
+    run_change(&ctx, "CREATE TABLE t AS SELECT i, i AS v FROM range(1000) r(i)").await;
+    assert_eq!(run_change(&ctx, "DELETE FROM t WHERE i % 3 = 0").await, "334");
+    assert_eq!(run_change(&ctx, "UPDATE t SET v = -v WHERE i % 2 = 1").await, "333");
     assert_eq!(
-        run(&ctx, "UPDATE t SET v = 0 WHERE i IN (SELECT i + 1 FROM t WHERE i < 5)").await,
+        run_change(&ctx, "UPDATE t SET v = 0 WHERE i IN (SELECT i + 1 FROM t WHERE i < 5)").await,
         "2"
     );
     let expected: Vec<(i64, i64)> = (0..1000)
@@ -131,7 +131,7 @@ async fn changes_keep_the_order_and_the_partitions_of_other_rows() {
             )
         })
         .collect();
-    let found = batches(&ctx, "SELECT i, v FROM t LIMIT 10000").await.unwrap();
+    let found = query_batches(&ctx, "SELECT i, v FROM t LIMIT 10000").await.unwrap();
     let found: Vec<(i64, i64)> = found
         .iter()
         .flat_map(|batch| {
@@ -144,11 +144,11 @@ async fn changes_keep_the_order_and_the_partitions_of_other_rows() {
 
 #[tokio::test]
 async fn changes_that_fail_change_nothing() {
-    let ctx = four();
-    run(&ctx, "SET datafusion.execution.batch_size = 2").await;
-    run(&ctx, "CREATE TABLE t AS SELECT i, 10 - i AS j FROM range(20) r(i)").await;
-    run(&ctx, "CREATE TABLE n (i INT NOT NULL)").await;
-    run(&ctx, "INSERT INTO n VALUES (1), (2)").await;
+    let ctx = create_parallel_session();
+    run_change(&ctx, "SET datafusion.execution.batch_size = 2").await;
+    run_change(&ctx, "CREATE TABLE t AS SELECT i, 10 - i AS j FROM range(20) r(i)").await;
+    run_change(&ctx, "CREATE TABLE n (i INT NOT NULL)").await;
+    run_change(&ctx, "INSERT INTO n VALUES (1), (2)").await;
     for (change, fault) in [
         ("DELETE FROM t WHERE 1 / j > 0", "Divide by zero"),
         ("UPDATE t SET i = 1 / j", "Divide by zero"),
@@ -161,29 +161,29 @@ async fn changes_that_fail_change_nothing() {
         ("DELETE FROM t USING n WHERE t.i = n.i", "sing"),
         ("UPDATE t SET i = n.i FROM n", "FROM"),
     ] {
-        let e = run(&ctx, change).await;
+        let e = run_change(&ctx, change).await;
         assert!(e.contains(fault), "{change}: {e}");
         assert_eq!(
-            run(&ctx, "SELECT count(*), sum(i), sum(j) FROM t").await,
+            run_change(&ctx, "SELECT count(*), sum(i), sum(j) FROM t").await,
             "20 190 10",
             "{change}"
         );
-        assert_eq!(run(&ctx, "SELECT sum(i) FROM n").await, "3", "{change}");
+        assert_eq!(run_change(&ctx, "SELECT sum(i) FROM n").await, "3", "{change}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn changes_at_the_same_time_are_all_made() {
-    let ctx = four();
-    run(&ctx, "CREATE TABLE t AS SELECT i, 0 AS v FROM range(100) r(i)").await;
+    let ctx = create_parallel_session();
+    run_change(&ctx, "CREATE TABLE t AS SELECT i, 0 AS v FROM range(100) r(i)").await;
     let changes = (0..20).map(|_| {
         let ctx = ctx.clone();
-        tokio::spawn(async move { run(&ctx, "UPDATE t SET v = v + 1 WHERE i < 50").await })
+        tokio::spawn(async move { run_change(&ctx, "UPDATE t SET v = v + 1 WHERE i < 50").await })
     });
     for change in changes.collect::<Vec<_>>() {
         assert_eq!(change.await.unwrap(), "50");
     }
-    assert_eq!(run(&ctx, "SELECT sum(v) FROM t").await, "1000");
+    assert_eq!(run_change(&ctx, "SELECT sum(v) FROM t").await, "1000");
 }
 
 #[tokio::test]
@@ -262,29 +262,36 @@ async fn changes_take_with_queries_and_aliases() {
             "w",
         ),
     ] {
-        let ctx = four();
-        run(&ctx, setup[0]).await;
-        run(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
-        let changed = run(&ctx, change).await;
-        assert_eq!(run(&ctx, "SELECT s FROM t ORDER BY s").await, left, "{change}: {changed}");
+        let ctx = create_parallel_session();
+        run_change(&ctx, setup[0]).await;
+        run_change(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
+        let changed = run_change(&ctx, change).await;
+        assert_eq!(
+            run_change(&ctx, "SELECT s FROM t ORDER BY s").await,
+            left,
+            "{change}: {changed}"
+        );
     }
-    let ctx = four();
-    run(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
+    let ctx = create_parallel_session();
+    run_change(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
     let refused = "DELETE FROM t AS m WHERE EXISTS (SELECT 1 FROM t WHERE t.a > m.a)";
-    let refused = run(&ctx, refused).await;
+    let refused = run_change(&ctx, refused).await;
     assert!(refused.contains("give t an alias of its own in the subquery"), "{refused}");
     assert!(
-        run(&ctx, "EXPLAIN WITH q AS (SELECT 1 AS a) DELETE FROM t WHERE a IN (SELECT a FROM q)")
-            .await
-            .contains("EXPLAIN of DELETE")
+        run_change(
+            &ctx,
+            "EXPLAIN WITH q AS (SELECT 1 AS a) DELETE FROM t WHERE a IN (SELECT a FROM q)"
+        )
+        .await
+        .contains("EXPLAIN of DELETE")
     );
-    assert_eq!(run(&ctx, "SELECT count(*) FROM t").await, "4");
+    assert_eq!(run_change(&ctx, "SELECT count(*) FROM t").await, "4");
 }
 
 #[tokio::test]
 async fn changes_and_values_compute_each_row_alone() {
-    let ctx = four();
-    run(&ctx, "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (NULL)) v(a)").await;
+    let ctx = create_parallel_session();
+    run_change(&ctx, "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (NULL)) v(a)").await;
     for (change, said) in [
         ("UPDATE t SET a = row_number() OVER ()", "UPDATE computes each row alone"),
         ("UPDATE t SET a = 1 + sum(a) OVER (ORDER BY a)", "the window function sum(..)"),
@@ -297,40 +304,40 @@ async fn changes_and_values_compute_each_row_alone() {
         ("INSERT INTO t VALUES (1), (sum(2))", "the aggregate sum(..)"),
         ("SELECT * FROM (VALUES (sum(1))) v(a)", "VALUES computes each row alone"),
     ] {
-        let answer = run(&ctx, change).await;
+        let answer = run_change(&ctx, change).await;
         assert!(answer.contains(said) && answer.contains("subquery"), "{change}: {answer}");
     }
-    assert_eq!(run(&ctx, "SELECT a FROM t ORDER BY a").await, "1; 2; NULL");
+    assert_eq!(run_change(&ctx, "SELECT a FROM t ORDER BY a").await, "1; 2; NULL");
     for change in [
         "INSERT INTO t VALUES ((SELECT sum(a) FROM t))",
         "UPDATE t SET a = a + (SELECT max(a) FROM t) WHERE a < (SELECT max(a) FROM t)",
         "DELETE FROM t WHERE a IN (SELECT min(a) OVER () FROM t)",
         "INSERT INTO t SELECT count(*) FROM t",
     ] {
-        run(&ctx, change).await;
+        run_change(&ctx, change).await;
     }
     // 1, 2, NULL, 3; then 4, 5, NULL, 3; then 4, 5, NULL; then 4, 5, NULL, 3.
-    assert_eq!(run(&ctx, "SELECT a FROM t ORDER BY a").await, "3; 4; 5; NULL");
+    assert_eq!(run_change(&ctx, "SELECT a FROM t ORDER BY a").await, "3; 4; 5; NULL");
 }
 
 #[tokio::test]
 async fn default_values_are_those_of_the_columns() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (sql, expected) in [
         ("CREATE TABLE d (a INT DEFAULT 5, \"B c\" INT, s VARCHAR DEFAULT 'x')", ""),
         ("INSERT INTO d DEFAULT VALUES", "1"),
         ("INSERT INTO d DEFAULT VALUES", "1"),
         ("SELECT * FROM d", "5 NULL x; 5 NULL x"),
     ] {
-        assert_eq!(run(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(run_change(&ctx, sql).await, expected, "{sql}");
     }
-    run(&ctx, "CREATE TABLE e (a INT DEFAULT 5)").await;
-    let e = run(&ctx, "INSERT INTO e DEFAULT VALUES").await;
+    run_change(&ctx, "CREATE TABLE e (a INT DEFAULT 5)").await;
+    let e = run_change(&ctx, "INSERT INTO e DEFAULT VALUES").await;
     assert!(e.contains("write the value of one column: INSERT INTO e (a) VALUES (1)"), "{e}");
-    let e = run(&ctx, "INSERT INTO nowhere DEFAULT VALUES").await;
+    let e = run_change(&ctx, "INSERT INTO nowhere DEFAULT VALUES").await;
     assert!(e.contains("nowhere"), "{e}");
-    run(&ctx, "CREATE TABLE n (a INT NOT NULL)").await;
-    let e = run(&ctx, "INSERT INTO n DEFAULT VALUES").await;
+    run_change(&ctx, "CREATE TABLE n (a INT NOT NULL)").await;
+    let e = run_change(&ctx, "INSERT INTO n DEFAULT VALUES").await;
     assert!(e.contains("null"), "{e}");
 }
 
@@ -354,19 +361,22 @@ async fn rows_without_names_become_structs_by_position() {
         ("SELECT {'y': 5, 'x': 6}::STRUCT(x INT, y INT) AS s", "{x: 6, y: 5}"),
     ];
     expect_rows(&[], &cases).await;
-    let ctx = four();
-    run(&ctx, "CREATE TABLE s (id INT, s STRUCT(x INT, y VARCHAR), l STRUCT(a INT, b INT)[])")
-        .await;
+    let ctx = create_parallel_session();
+    run_change(
+        &ctx,
+        "CREATE TABLE s (id INT, s STRUCT(x INT, y VARCHAR), l STRUCT(a INT, b INT)[])",
+    )
+    .await;
     for insert in [
         "INSERT INTO s VALUES (1, row(8, 9), [row(1, 2)]), (2, NULL, NULL)",
         "INSERT INTO s(s, id) VALUES ((5, 'z'), 3)",
         "INSERT INTO s SELECT 4, row(6, 7), [(3, 4)]",
     ] {
-        let changed = run(&ctx, insert).await;
+        let changed = run_change(&ctx, insert).await;
         assert!(["1", "2"].contains(&changed.as_str()), "{insert}: {changed}");
     }
     assert_eq!(
-        run(&ctx, "SELECT * FROM s ORDER BY id").await,
+        run_change(&ctx, "SELECT * FROM s ORDER BY id").await,
         "1 {x: 8, y: 9} [{a: 1, b: 2}]; 2 NULL NULL; 3 {x: 5, y: z} NULL; 4 {x: 6, y: 7} [{a: 3, b: 4}]"
     );
 }

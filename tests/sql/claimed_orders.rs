@@ -18,9 +18,9 @@ const EQUATIONS: [&str; 5] = [
 async fn a_column_may_equal_an_expression_of_itself() {
     for partitions in [1, 2] {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
-        batches(&ctx, KEYED).await.unwrap();
+        query_batches(&ctx, KEYED).await.unwrap();
         for sql in EQUATIONS {
-            let found = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
             let found: usize = found.iter().map(RecordBatch::num_rows).sum();
             assert_eq!(found, 3, "{sql}");
         }
@@ -62,7 +62,7 @@ const EQUAL_COLUMNS: [(&str, &str); 4] = [
 async fn windows_have_functions_of_equal_columns_as_keys() {
     for partitions in [1, 4] {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
-        batches(&ctx, KEYED).await.unwrap();
+        query_batches(&ctx, KEYED).await.unwrap();
         for (sql, expected) in EQUAL_COLUMNS {
             assert_eq!(rows_or_error(&ctx, sql).await, expected, "{sql}");
         }
@@ -263,10 +263,10 @@ fn small_batches() -> SessionConfig {
 #[tokio::test]
 async fn aggregates_are_ordered_by_structs_and_lists_of_lists() {
     let ctx = serrate::sql::session_with(small_batches());
-    batches(&ctx, STRUCTS).await.unwrap();
+    query_batches(&ctx, STRUCTS).await.unwrap();
     let lists = "CREATE TABLE u AS SELECT * FROM
         (VALUES (1, [[1, NULL]]), (2, [[1]]), (3, [[1, NULL]]), (4, [[0]]), (5, NULL)) v(id, l)";
-    batches(&ctx, lists).await.unwrap();
+    query_batches(&ctx, lists).await.unwrap();
     for (sql, expected) in [
         ("SELECT array_agg(id ORDER BY r, id) FROM t", "[5, 1, 3, 2, 4]"),
         ("SELECT array_agg(id ORDER BY [r], id) FROM t", "[5, 1, 3, 2, 4]"),
@@ -278,7 +278,11 @@ async fn aggregates_are_ordered_by_structs_and_lists_of_lists() {
         ("SELECT array_agg(id ORDER BY l, id) FROM u", "[4, 2, 1, 3, 5]"),
         ("SELECT array_agg(id ORDER BY l NULLS FIRST, id) FROM u", "[5, 4, 2, 1, 3]"),
     ] {
-        assert!(text(&ctx, sql).await.contains(expected), "{sql}\n{}", text(&ctx, sql).await);
+        assert!(
+            query_text(&ctx, sql).await.contains(expected),
+            "{sql}\n{}",
+            query_text(&ctx, sql).await
+        );
     }
 }
 
@@ -333,21 +337,27 @@ async fn stock_ordered_aggregates_still_compare_structs_wrongly() {
 
 #[tokio::test]
 async fn rows_are_sorted_by_functions_of_constant_lists_of_lists() {
-    let ctx = four();
-    batches(&ctx, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 30)").await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 30)")
+        .await
+        .unwrap();
     let at = "array_position([[3], [1], [2]], [v % 4])";
     let sql = format!("SELECT v FROM t WHERE v < 6 ORDER BY {at} NULLS FIRST, v DESC");
-    assert_eq!(ints(&ctx, &sql).await, [4, 3, 5, 1, 2]);
+    assert_eq!(query_ints(&ctx, &sql).await, [4, 3, 5, 1, 2]);
     let twice = "(SELECT v FROM t UNION ALL SELECT v FROM t)";
     let sql = format!("SELECT v FROM {twice} WHERE v < 4 ORDER BY {at} DESC, v");
-    assert_eq!(ints(&ctx, &sql).await, [2, 2, 1, 1, 3, 3]);
+    assert_eq!(query_ints(&ctx, &sql).await, [2, 2, 1, 1, 3, 3]);
     let sql = format!(
         "SELECT v, sum(v) OVER (PARTITION BY {at} IS NULL ORDER BY {at}, v) FROM t WHERE v < 6"
     );
-    assert_eq!(ints(&ctx, &format!("SELECT v FROM ({sql}) ORDER BY v")).await, [1, 2, 3, 4, 5]);
+    assert_eq!(
+        query_ints(&ctx, &format!("SELECT v FROM ({sql}) ORDER BY v")).await,
+        [1, 2, 3, 4, 5]
+    );
     let sums = format!("SELECT s FROM ({sql}) x(v, s) ORDER BY v");
-    assert_eq!(ints(&ctx, &sums).await, [4, 11, 3, 4, 9]);
-    let head = text(&ctx, &format!("SELECT *, rank() OVER (ORDER BY {at}) FROM t LIMIT 0")).await;
+    assert_eq!(query_ints(&ctx, &sums).await, [4, 11, 3, 4, 9]);
+    let head =
+        query_text(&ctx, &format!("SELECT *, rank() OVER (ORDER BY {at}) FROM t LIMIT 0")).await;
     assert!(!head.contains("__"), "{head}");
 }
 
@@ -386,11 +396,11 @@ async fn results_of_windows_are_sorted_where_asked() {
     for batch in [8192, 2] {
         let config = SessionConfig::new().with_target_partitions(1).with_batch_size(batch);
         let ctx = serrate::sql::session_with(config);
-        batches(&ctx, FRAMES).await.unwrap();
+        query_batches(&ctx, FRAMES).await.unwrap();
         for window in WINDOWS {
             let from = format!("SELECT {window} AS c FROM a");
             let kept = format!("CREATE OR REPLACE TABLE kept AS {from}");
-            batches(&ctx, &kept).await.unwrap();
+            query_batches(&ctx, &kept).await.unwrap();
             for order in ["ASC", "DESC", "ASC NULLS FIRST", "DESC NULLS LAST"] {
                 for from in [from.clone(), format!("SELECT DISTINCT c FROM ({from})")] {
                     let sorted = |from: &str| {
@@ -402,8 +412,8 @@ async fn results_of_windows_are_sorted_where_asked() {
                         true => sorted("SELECT DISTINCT c FROM kept"),
                         false => sorted("SELECT c FROM kept"),
                     };
-                    let expected = ints(&ctx, &expected).await;
-                    assert_eq!(ints(&ctx, &sorted(&from)).await, expected, "{from} {order}");
+                    let expected = query_ints(&ctx, &expected).await;
+                    assert_eq!(query_ints(&ctx, &sorted(&from)).await, expected, "{from} {order}");
                 }
             }
         }
@@ -438,9 +448,12 @@ const TRUTHS: &str =
 
 #[tokio::test]
 async fn integers_that_are_true_differ() {
-    assert_eq!(ints(&four(), TRUTHS).await, [-3, 1, 5]);
-    let head =
-        text(&four(), "SELECT CAST(i AS BOOLEAN) FROM (VALUES (5), (0), (NULL)) AS v(i)").await;
+    assert_eq!(query_ints(&create_parallel_session(), TRUTHS).await, [-3, 1, 5]);
+    let head = query_text(
+        &create_parallel_session(),
+        "SELECT CAST(i AS BOOLEAN) FROM (VALUES (5), (0), (NULL)) AS v(i)",
+    )
+    .await;
     assert!(head.contains("true") && head.contains("false"), "{head}");
     let cases = [
         ("SELECT b::DECIMAL(3, 1) FROM (VALUES (true), (false), (NULL)) AS v(b)", "1.0; 0.0; NULL"),
@@ -463,7 +476,7 @@ async fn ranks_of_groups_are_sorted_by_their_keys() {
     for partitions in [1, 4] {
         let config = SessionConfig::new().with_target_partitions(partitions);
         let ctx = serrate::sql::session_with(config);
-        let shown = text(&ctx, RANKED).await;
+        let shown = query_text(&ctx, RANKED).await;
         let at = |k: i64| shown.find(&format!("| {k} |")).unwrap();
         assert!(at(3) < at(4) && at(4) < at(5), "{shown}");
     }
@@ -485,7 +498,7 @@ async fn windows_over_unique_keys_run() {
     for partitions in [1, 4] {
         let config = SessionConfig::new().with_target_partitions(partitions);
         let ctx = serrate::sql::session_with(config);
-        assert_eq!(ints(&ctx, BY_UNIQUE_KEY).await, [1, 1, 1]);
+        assert_eq!(query_ints(&ctx, BY_UNIQUE_KEY).await, [1, 1, 1]);
     }
 }
 
@@ -526,7 +539,7 @@ const UNSORTED: &str = "CREATE TABLE m AS SELECT * FROM (VALUES (5), (3), (9)) t
 async fn merged_partitions_are_sorted_again() {
     for partitions in [1, 2, 4] {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
-        batches(&ctx, UNSORTED).await.unwrap();
+        query_batches(&ctx, UNSORTED).await.unwrap();
         for (sql, expected) in MERGED_PARTITIONS {
             assert_eq!(rows_or_error(&ctx, sql).await, expected, "{partitions} {sql}");
         }
@@ -556,7 +569,7 @@ fn two_partitions() -> SessionConfig {
 #[tokio::test]
 async fn windows_below_a_limit_see_all_rows() {
     let ctx = serrate::sql::session_with(two_partitions());
-    batches(&ctx, TWO_BATCHES).await.unwrap();
+    query_batches(&ctx, TWO_BATCHES).await.unwrap();
     for (sql, expected) in [
         (WINDOWS_OF_ALL, "15 1 8; 16 1 8; 17 1 8"),
         (
@@ -579,13 +592,13 @@ async fn stock_limits_still_move_below_windows() {
 
 #[tokio::test]
 async fn rows_are_sorted_by_comparisons_of_functions() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let tables = [
         "CREATE TABLE a AS SELECT value AS id, value::VARCHAR AS s, [value, 2] AS x FROM range(0, 12)",
         "CREATE TABLE t AS SELECT * FROM a UNION ALL SELECT * FROM a",
     ];
     for table in tables {
-        batches(&ctx, table).await.unwrap();
+        query_batches(&ctx, table).await.unwrap();
     }
     for (key, expected) in [
         ("length(s) > 1 DESC, id", [10, 10, 11, 11]),
@@ -595,16 +608,17 @@ async fn rows_are_sorted_by_comparisons_of_functions() {
         ("CASE WHEN abs(id) > 6 THEN id END > 8, id", [7, 7, 8, 8]),
     ] {
         let sql = format!("SELECT id FROM t ORDER BY {key} LIMIT 4");
-        assert_eq!(ints(&ctx, &sql).await, expected, "{key}");
+        assert_eq!(query_ints(&ctx, &sql).await, expected, "{key}");
         let sql = format!("SELECT id FROM (SELECT id FROM t ORDER BY {key}) LIMIT 4");
-        assert_eq!(ints(&ctx, &sql).await, expected, "{key}");
+        assert_eq!(query_ints(&ctx, &sql).await, expected, "{key}");
         let sql = format!(
             "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY {key}) AS n FROM t) WHERE n < 5 ORDER BY n"
         );
-        assert_eq!(ints(&ctx, &sql).await, expected, "{key}");
+        assert_eq!(query_ints(&ctx, &sql).await, expected, "{key}");
     }
     let head =
-        text(&ctx, "SELECT *, row_number() OVER (ORDER BY length(s) > 1) FROM a LIMIT 0").await;
+        query_text(&ctx, "SELECT *, row_number() OVER (ORDER BY length(s) > 1) FROM a LIMIT 0")
+            .await;
     assert!(!head.contains("__serrate_key"), "{head}");
 }
 
@@ -646,9 +660,9 @@ async fn distinct_values_have_the_order_of_the_call() {
     for partitions in [1, 2] {
         let config = SessionConfig::new().with_target_partitions(partitions);
         let ctx = serrate::sql::session_with(config);
-        batches(&ctx, LETTERS).await.unwrap();
+        query_batches(&ctx, LETTERS).await.unwrap();
         for (sql, expected) in REVERSED {
-            let found = text(&ctx, sql).await;
+            let found = query_text(&ctx, sql).await;
             assert!(found.contains(expected), "{sql}\n{found}");
         }
     }
@@ -672,7 +686,7 @@ const PERCENTILES: [&str; 2] = [
      (SELECT k, percentile_cont(0.5) WITHIN GROUP (ORDER BY x) AS q FROM b GROUP BY k) WHERE q >= 0",
 ];
 
-fn skipping() -> SessionConfig {
+fn configure_skipping() -> SessionConfig {
     SessionConfig::new()
         .with_target_partitions(2)
         .with_batch_size(8)
@@ -682,15 +696,15 @@ fn skipping() -> SessionConfig {
 
 #[tokio::test]
 async fn percentiles_of_many_groups() {
-    let ctx = serrate::sql::session_with(skipping());
-    batches(&ctx, PERCENTILES[0]).await.unwrap();
-    assert_eq!(one(&ctx, PERCENTILES[1]).await, 1000);
+    let ctx = serrate::sql::session_with(configure_skipping());
+    query_batches(&ctx, PERCENTILES[0]).await.unwrap();
+    assert_eq!(query_int(&ctx, PERCENTILES[1]).await, 1000);
 }
 
 /// When this fails, `functions::aggregate::quantile` can go if its weights are exact, too.
 #[tokio::test]
 async fn stock_percentiles_of_many_groups_still_panic() {
-    let ctx = SessionContext::new_with_config(skipping());
+    let ctx = SessionContext::new_with_config(configure_skipping());
     stock_batches(&ctx, PERCENTILES[0]).await.unwrap();
     let frame = ctx.sql(PERCENTILES[1]).await.unwrap();
     let found = tokio::spawn(frame.collect()).await;
@@ -704,15 +718,15 @@ const LEADS: [&str; 2] = [
 
 #[tokio::test]
 async fn leads_ignore_null() {
-    let ctx = four();
-    batches(&ctx, LEADS[0]).await.unwrap();
-    assert_eq!(ints(&ctx, LEADS[1]).await, [2, 3, 5, -3, 0, 0, 0]);
+    let ctx = create_parallel_session();
+    query_batches(&ctx, LEADS[0]).await.unwrap();
+    assert_eq!(query_ints(&ctx, LEADS[1]).await, [2, 3, 5, -3, 0, 0, 0]);
     let one_ahead =
         "SELECT coalesce(lead(x) IGNORE NULLS OVER (ORDER BY id), 0) FROM w ORDER BY id";
-    assert_eq!(ints(&ctx, one_ahead).await, [8, 2, 3, 5, -3, -3, 0]);
+    assert_eq!(query_ints(&ctx, one_ahead).await, [8, 2, 3, 5, -3, -3, 0]);
     let reversed = "SELECT coalesce(lag(x, 2) IGNORE NULLS OVER (ORDER BY id DESC), 0) FROM
         (SELECT * FROM w ORDER BY id LIMIT 10) ORDER BY id";
-    assert_eq!(ints(&ctx, reversed).await, [2, 3, 5, -3, 0, 0, 0]);
+    assert_eq!(query_ints(&ctx, reversed).await, [2, 3, 5, -3, 0, 0, 0]);
 }
 
 /// When this fails, `functions::lead` can go.
@@ -726,11 +740,14 @@ async fn stock_leads_over_null_are_still_wrong() {
 /// A limit applies to the order of a subquery, of a query of WITH and of a view.
 #[tokio::test]
 async fn sorted_subqueries_are_limited_in_their_order() {
-    let ctx = four();
-    batches(&ctx, "CREATE TABLE s AS SELECT * FROM (VALUES (3, 'c'), (1, 'a'), (2, 'b')) t(id, v)")
-        .await
-        .unwrap();
-    batches(&ctx, "CREATE VIEW v AS SELECT * FROM s ORDER BY id").await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(
+        &ctx,
+        "CREATE TABLE s AS SELECT * FROM (VALUES (3, 'c'), (1, 'a'), (2, 'b')) t(id, v)",
+    )
+    .await
+    .unwrap();
+    query_batches(&ctx, "CREATE VIEW v AS SELECT * FROM s ORDER BY id").await.unwrap();
     for (sql, expected) in [
         ("SELECT id FROM (SELECT * FROM s ORDER BY id) LIMIT 1", 1),
         ("WITH q AS (SELECT * FROM s ORDER BY id) SELECT id FROM q LIMIT 1", 1),
@@ -738,26 +755,26 @@ async fn sorted_subqueries_are_limited_in_their_order() {
         ("SELECT id FROM (SELECT * FROM s ORDER BY id) LIMIT 1 OFFSET 1", 2),
         ("SELECT id FROM (SELECT * FROM s ORDER BY id DESC) WHERE id < 3 LIMIT 1", 2),
     ] {
-        assert_eq!(ints(&ctx, sql).await, [expected], "{sql}");
+        assert_eq!(query_ints(&ctx, sql).await, [expected], "{sql}");
     }
 }
 
 /// An aggregate that statistics answer is constant below an outer join, not above it.
 #[tokio::test]
 async fn aggregates_of_statistics_are_sorted_above_outer_joins() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
-    let path = show(&dir.path().join("w.parquet"));
-    batches(&ctx, "CREATE TABLE w AS SELECT value AS x FROM range(0, 9)").await.unwrap();
-    batches(&ctx, &format!("COPY w TO '{path}'")).await.unwrap();
+    let path = display_path(&dir.path().join("w.parquet"));
+    query_batches(&ctx, "CREATE TABLE w AS SELECT value AS x FROM range(0, 9)").await.unwrap();
+    query_batches(&ctx, &format!("COPY w TO '{path}'")).await.unwrap();
     for (from, aggregate) in [("w".to_owned(), "count(*) - 5"), (format!("'{path}'"), "max(x)")] {
         let (c, x) = if aggregate == "max(x)" { (8, 8) } else { (4, 4) };
         let join =
             format!("{from} AS w LEFT JOIN (SELECT {aggregate} AS c FROM {from}) a ON a.c = w.x");
         let first = format!("SELECT x FROM {join} ORDER BY c, x LIMIT 1");
-        assert_eq!(ints(&ctx, &first).await, [x], "{first}");
+        assert_eq!(query_ints(&ctx, &first).await, [x], "{first}");
         let all = format!("SELECT coalesce(c, -1) FROM {join} ORDER BY c DESC NULLS LAST");
-        assert_eq!(ints(&ctx, &all).await, [c, -1, -1, -1, -1, -1, -1, -1, -1], "{all}");
+        assert_eq!(query_ints(&ctx, &all).await, [c, -1, -1, -1, -1, -1, -1, -1, -1], "{all}");
     }
 }
 
@@ -781,12 +798,13 @@ fn write_sorted_groups(path: &Path, x: ArrayRef) {
 #[tokio::test]
 async fn orders_of_row_groups_are_not_those_of_the_file() {
     let dir = tempfile::tempdir().unwrap();
-    write_sorted_groups(&dir.path().join("a.parquet"), flat([1, 2, 3, 0, 2, 4]));
+    write_sorted_groups(&dir.path().join("a.parquet"), make_ints([1, 2, 3, 0, 2, 4]));
     let nulls = |values: [Option<i64>; 3]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
     std::fs::create_dir(dir.path().join("n")).unwrap();
     write_sorted_groups(&dir.path().join("n/1.parquet"), nulls([Some(1), None, None]));
     write_sorted_groups(&dir.path().join("n/2.parquet"), nulls([Some(2), Some(3), None]));
-    let (file, folder) = (show(&dir.path().join("a.parquet")), show(&dir.path().join("n")));
+    let (file, folder) =
+        (display_path(&dir.path().join("a.parquet")), display_path(&dir.path().join("n")));
     expect_rows(
         &[],
         &[
@@ -806,9 +824,9 @@ async fn orders_of_row_groups_are_not_those_of_the_file() {
 async fn stock_orders_of_row_groups_are_still_taken_for_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.parquet");
-    write_sorted_groups(&path, flat([1, 2, 3, 0, 2, 4]));
+    write_sorted_groups(&path, make_ints([1, 2, 3, 0, 2, 4]));
     let config = SessionConfig::new().with_target_partitions(1);
     let ctx = SessionContext::new_with_config(config);
-    ctx.register_parquet("t", &show(&path), Default::default()).await.unwrap();
+    ctx.register_parquet("t", &display_path(&path), Default::default()).await.unwrap();
     assert_eq!(stock_ints(&ctx, "SELECT x FROM t ORDER BY x").await, [1, 2, 3, 0, 2, 4]);
 }

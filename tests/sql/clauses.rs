@@ -9,7 +9,7 @@ use datafusion::execution::FunctionRegistry;
 
 use super::*;
 
-async fn tables(ctx: &SessionContext) {
+async fn create_tables(ctx: &SessionContext) {
     for statement in [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, [1, 2, 3], 'a'), (2, [4], 'b')) AS t(id, x, s)",
         "CREATE TABLE u (a INT, b INT)",
@@ -18,19 +18,20 @@ async fn tables(ctx: &SessionContext) {
     }
 }
 
-async fn run(ctx: &SessionContext, statement: &str) -> Result<Vec<RecordBatch>> {
+async fn run_statement(ctx: &SessionContext, statement: &str) -> Result<Vec<RecordBatch>> {
     serrate::sql::sql(ctx, statement).await?.collect().await
 }
 
-async fn shown(ctx: &SessionContext, statement: &str) -> String {
-    let batches = run(ctx, statement).await.unwrap_or_else(|e| panic!("{statement}\n{e}"));
+async fn show_rows(ctx: &SessionContext, statement: &str) -> String {
+    let batches =
+        run_statement(ctx, statement).await.unwrap_or_else(|e| panic!("{statement}\n{e}"));
     let table = pretty_format_batches(&batches).unwrap().to_string();
     let rows = table.lines().skip(3).filter(|line| line.starts_with('|'));
     rows.map(|row| row.trim_matches(['|', ' ']).to_owned()).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns statements in a dialect, each with what its error must name.
-fn refused() -> Vec<(Dialect, &'static str, &'static str)> {
+fn list_refused() -> Vec<(Dialect, &'static str, &'static str)> {
     use Dialect::{
         BigQuery, ClickHouse, DuckDB, Generic, Hive, MsSQL, MySQL, PostgreSQL, Snowflake,
     };
@@ -255,11 +256,11 @@ fn refused() -> Vec<(Dialect, &'static str, &'static str)> {
 #[tokio::test]
 async fn what_would_be_passed_over_is_refused_by_name() {
     let mut silent = Vec::new();
-    for (dialect, statement, named) in refused() {
+    for (dialect, statement, named) in list_refused() {
         let ctx = serrate::sql::session();
-        tables(&ctx).await;
+        create_tables(&ctx).await;
         ctx.state_ref().write().config_mut().options_mut().sql_parser.dialect = dialect;
-        match run(&ctx, statement).await {
+        match run_statement(&ctx, statement).await {
             Ok(_) => silent.push(format!("{statement}: no error")),
             Err(e) => {
                 let message = e.strip_backtrace();
@@ -278,7 +279,7 @@ async fn what_would_be_passed_over_is_refused_by_name() {
 #[tokio::test]
 async fn tables_that_say_nothing_more_are_planned() {
     let ctx = serrate::sql::session();
-    tables(&ctx).await;
+    create_tables(&ctx).await;
     for statement in [
         "SELECT count(*) FILTER (WHERE id > 1), sum(DISTINCT id), array_agg(id ORDER BY id) FROM t",
         "SELECT first_value(id) IGNORE NULLS OVER (ORDER BY id) FROM t",
@@ -292,7 +293,7 @@ async fn tables_that_say_nothing_more_are_planned() {
         "WITH q(a, b, c) AS (FROM t) SELECT a FROM q AS r(k, l, m) NATURAL JOIN q",
         "DROP TABLE u",
     ] {
-        run(&ctx, statement).await.unwrap_or_else(|e| panic!("{statement}\n{e}"));
+        run_statement(&ctx, statement).await.unwrap_or_else(|e| panic!("{statement}\n{e}"));
     }
 }
 
@@ -323,7 +324,7 @@ async fn filter_beside_a_reduction_takes_the_values_of_a_mask() {
             let long = format!(
                 "SELECT id, {name}(ragged_filter({list}, {mask}){more}) AS v FROM {values} ORDER BY id"
             );
-            assert_eq!(shown(&ctx, &short).await, shown(&ctx, &long).await, "{short}");
+            assert_eq!(show_rows(&ctx, &short).await, show_rows(&ctx, &long).await, "{short}");
         }
     }
     assert!(tried > 12, "{tried} reductions");
@@ -358,7 +359,7 @@ async fn filter_beside_a_reduction_takes_the_values_of_a_mask() {
             "SELECT sum(ragged_sum(ragged_filter(x, x > 1))) FROM (VALUES ([1, 2]), ([3])) AS t(x)",
         ),
     ] {
-        assert_eq!(shown(&ctx, short).await, shown(&ctx, long).await, "{short}");
+        assert_eq!(show_rows(&ctx, short).await, show_rows(&ctx, long).await, "{short}");
     }
 }
 
@@ -388,11 +389,11 @@ async fn distinct_aggregates_are_what_they_say() {
         }
         let said = format!("SELECT {name}(DISTINCT {args}) AS v, count(*) AS n FROM {rows}");
         let meant = format!("SELECT {name}({args}) AS v FROM (SELECT DISTINCT a, b FROM {rows})");
-        let Ok(answer) = run(&ctx, &said).await else {
+        let Ok(answer) = run_statement(&ctx, &said).await else {
             refused.insert(name);
             continue;
         };
-        let meant = run(&ctx, &meant).await.unwrap_or_else(|e| panic!("{meant}\n{e}"));
+        let meant = run_statement(&ctx, &meant).await.unwrap_or_else(|e| panic!("{meant}\n{e}"));
         let (answer, meant) = (answer[0].column(0), meant[0].column(0));
         let order = |array: &ArrayRef| match array.as_list_opt::<i32>() {
             Some(list) => datafusion::arrow::compute::sort(&list.value(0), None).unwrap(),
@@ -433,7 +434,7 @@ fn pretty_format_columns(array: &ArrayRef) -> String {
 #[tokio::test]
 async fn named_windows_are_known_wherever_a_select_has_expressions() {
     let ctx = serrate::sql::session();
-    tables(&ctx).await;
+    create_tables(&ctx).await;
     for (short, long) in [
         (
             "SELECT id FROM t WINDOW w AS (ORDER BY id DESC) ORDER BY row_number() OVER w",
@@ -456,7 +457,7 @@ async fn named_windows_are_known_wherever_a_select_has_expressions() {
             "SELECT first_value(id) OVER (ORDER BY id DESC) AS v, 1 AS i FROM t",
         ),
     ] {
-        assert_eq!(shown(&ctx, short).await, shown(&ctx, long).await, "{short}");
+        assert_eq!(show_rows(&ctx, short).await, show_rows(&ctx, long).await, "{short}");
     }
 }
 
@@ -554,9 +555,10 @@ async fn a_comparison_with_null_tests_within_a_call_is_the_same_as_beside_one() 
     for rest in
         ["b IS NULL", "b IS NOT NULL", "b IN (c)", "b BETWEEN a AND c", "b IS DISTINCT FROM c"]
     {
-        let within = shown(&ctx, &format!("SELECT coalesce(a = {rest}, false) FROM {rows}")).await;
+        let within =
+            show_rows(&ctx, &format!("SELECT coalesce(a = {rest}, false) FROM {rows}")).await;
         let beside =
-            shown(&ctx, &format!("SELECT coalesce((a = {rest}), false) FROM {rows}")).await;
+            show_rows(&ctx, &format!("SELECT coalesce((a = {rest}), false) FROM {rows}")).await;
         assert_eq!(within, beside, "{rest}");
     }
 }
@@ -565,7 +567,7 @@ async fn a_comparison_with_null_tests_within_a_call_is_the_same_as_beside_one() 
 #[tokio::test]
 async fn errors_of_a_statement_are_not_called_internal() {
     let ctx = serrate::sql::session();
-    tables(&ctx).await;
+    create_tables(&ctx).await;
     let mut wrong = Vec::new();
     let values = [
         "1",
@@ -608,7 +610,7 @@ async fn errors_of_a_statement_are_not_called_internal() {
     statements.push("SELECT count(DISTINCT id, s) FROM t".into());
     statements.push("SELECT no_such_function(1)".into());
     for statement in statements {
-        if let Err(e) = run(&ctx, &statement).await {
+        if let Err(e) = run_statement(&ctx, &statement).await {
             let message = e.strip_backtrace();
             if message.contains("Internal error") || message.contains("likely caused by a bug") {
                 wrong.push(format!("{statement}: {message}"));

@@ -14,7 +14,7 @@ async fn run(ctx: &SessionContext, sql: &str) -> String {
     pretty_format_batches(&batches).unwrap().to_string()
 }
 
-async fn refused(ctx: &SessionContext, sql: &str) -> String {
+async fn expect_refusal(ctx: &SessionContext, sql: &str) -> String {
     match serrate::sql::sql(ctx, sql).await {
         Err(e) => e.strip_backtrace(),
         Ok(frame) => frame.collect().await.unwrap_err().strip_backtrace(),
@@ -22,7 +22,7 @@ async fn refused(ctx: &SessionContext, sql: &str) -> String {
 }
 
 async fn with_codes() -> SessionContext {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let create = "CREATE TABLE t AS SELECT id, w, n, \
         arrow_cast(code, 'List(List(Dictionary(UInt32, Utf8)))') AS code \
         FROM (VALUES \
@@ -30,7 +30,7 @@ async fn with_codes() -> SessionContext {
           (2, 'x', 7, NULL), \
           (3, 'lab//a', 3, [[NULL, 'lab//a']]) \
         ) AS v(id, w, n, code)";
-    batches(&ctx, create).await.unwrap();
+    query_batches(&ctx, create).await.unwrap();
     ctx
 }
 
@@ -64,12 +64,13 @@ async fn predicates_on_lists_are_masks() {
     ];
     for (written, meant) in cases {
         let found = run(&ctx, &format!("SELECT id, {written} AS m FROM t ORDER BY id")).await;
-        let expected = text(&ctx, &format!("SELECT id, {meant} AS m FROM t ORDER BY id")).await;
+        let expected =
+            query_text(&ctx, &format!("SELECT id, {meant} AS m FROM t ORDER BY id")).await;
         assert_eq!(found, expected, "{written}");
         assert!(found.contains("true") || found.contains("LAB//a"), "{written}: {found}");
     }
     let found = run(&ctx, "SELECT id FROM t WHERE ragged_any(code LIKE 'LAB%') ORDER BY id").await;
-    assert_eq!(found, text(&ctx, "SELECT id FROM t WHERE id = 1").await);
+    assert_eq!(found, query_text(&ctx, "SELECT id FROM t WHERE id = 1").await);
     // The positions in which an expression may appear: subqueries, aggregates, CASE, joins, views,
     // prepared statements.
     for sql in [
@@ -79,12 +80,16 @@ async fn predicates_on_lists_are_masks() {
         "SELECT a.id FROM t a JOIN t b ON a.id = b.id AND ragged_any(a.code ILIKE '%//a')",
     ] {
         let found = run(&ctx, &format!("SELECT * FROM ({sql}) AS q(id) ORDER BY id")).await;
-        assert_eq!(found, text(&ctx, "SELECT id FROM t WHERE id <> 2 ORDER BY id").await, "{sql}");
+        assert_eq!(
+            found,
+            query_text(&ctx, "SELECT id FROM t WHERE id <> 2 ORDER BY id").await,
+            "{sql}"
+        );
     }
     run(&ctx, "CREATE VIEW v AS SELECT id, code LIKE 'LAB%' AS m FROM t").await;
     assert_eq!(
         run(&ctx, "SELECT id, ragged_any(m) FROM v ORDER BY id").await,
-        text(&ctx, "SELECT id, ragged_any(ragged_like(code, 'LAB%')) AS \"ragged_any(m)\" FROM t ORDER BY id").await
+        query_text(&ctx, "SELECT id, ragged_any(ragged_like(code, 'LAB%')) AS \"ragged_any(m)\" FROM t ORDER BY id").await
     );
     let views = "SELECT definition FROM information_schema.views WHERE table_name = 'v'";
     let definition = run(&ctx, views).await;
@@ -105,10 +110,10 @@ async fn predicates_on_lists_are_masks() {
         "SELECT id FROM t WHERE code IN ('a')",
         "SELECT id FROM t WHERE starts_with(code, 'a') AND id = 1",
     ] {
-        let e = refused(&ctx, sql).await;
+        let e = expect_refusal(&ctx, sql).await;
         assert!(e.contains("is a list of booleans; use ragged_any("), "{e}");
     }
-    let e = refused(&ctx, "SELECT n FROM t WHERE ragged_any(code LIKE 1)").await;
+    let e = expect_refusal(&ctx, "SELECT n FROM t WHERE ragged_any(code LIKE 1)").await;
     assert!(e.contains("ragged_like: argument 2 must be a string"), "{e}");
 }
 
@@ -173,7 +178,7 @@ async fn predicates_on_single_values_are_datafusions() {
 
 #[tokio::test]
 async fn masks_of_real_codes_count_what_joins_count() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for predicate in
         ["LIKE 'LAB//%'", "ILIKE '%kg%'", "~ '[0-9]{5}-[0-9]'", "= 'MEDS_BIRTH'", "< 'LAB'"]
     {
@@ -197,16 +202,16 @@ async fn a_vocabulary_is_read_again_when_it_changed() {
     let write = |codes: &[&str]| {
         Vocabulary::from_codes(codes).unwrap().write(&path, |_| None, true).unwrap();
     };
-    let ctx = four();
+    let ctx = create_parallel_session();
     let sql = format!(
         "SELECT ragged_encode(code, '{}') AS x FROM (VALUES (['b', 'c'])) AS t(code)",
-        show(&path)
+        display_path(&path)
     );
     write(&["a", "b"]);
-    assert!(text(&ctx, &sql).await.contains("[2, 0]"));
+    assert!(query_text(&ctx, &sql).await.contains("[2, 0]"));
     let planned = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
     write(&["b", "c"]);
-    assert!(text(&ctx, &sql).await.contains("[1, 2]"));
+    assert!(query_text(&ctx, &sql).await.contains("[1, 2]"));
     // If one planned it and the other ran it, a column would have the wrong name.
     let run = datafusion::physical_plan::collect(planned, ctx.task_ctx()).await;
     let e = run.unwrap_err().strip_backtrace();
@@ -217,12 +222,12 @@ async fn a_vocabulary_is_read_again_when_it_changed() {
 
 #[tokio::test]
 async fn tokens_of_a_cohort_are_those_of_the_folder() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     // The tensorized cohort and the folder it was built from have the same vocabulary.
     let sql = "SELECT bool_and(ragged_all(ragged_or(ragged_eq(ragged_decode(code_id, \
         'tests/data/synthea-meds-torch-data'), code), code_id == 0))) AS same \
         FROM meds('tests/data/synthea-meds-torch-data')";
-    assert!(text(&ctx, sql).await.contains("true"));
+    assert!(query_text(&ctx, sql).await.contains("true"));
     let e =
         error(&ctx, "SELECT densify(code, [2, 2]) FROM meds('tests/data/synthea-meds-torch-data')")
             .await;
@@ -233,7 +238,7 @@ async fn tokens_of_a_cohort_are_those_of_the_folder() {
 async fn the_documented_query_of_codes_is_answered() {
     let page = include_str!("../../docs/sql.md");
     let query = page.split("```sql\n").find(|part| part.contains("descendants(")).unwrap();
-    let answer = run(&four(), query.split("```").next().unwrap()).await;
+    let answer = run(&create_parallel_session(), query.split("```").next().unwrap()).await;
     // Every patient has a birth event; each row has 256 tokens.
     assert_eq!(answer.lines().count(), 28 + 4, "{answer}");
 }
@@ -256,7 +261,7 @@ async fn a_table_is_looked_into_by_several_calls() {
         ],
     )
     .await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     let sql = "CREATE TABLE m AS SELECT * FROM (VALUES (1, 'a')) v(k, s)";
     serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
     let sql = "SELECT ragged_lookup([1], 'm', 'k', 's'), ragged_lookup([2], 'm', 'k', 's')";

@@ -81,9 +81,9 @@ const STATEMENTS: [(&str, &str); 34] = [
     ),
 ];
 
-async fn ids(ctx: &SessionContext, sql: &str) -> String {
+async fn query_ids(ctx: &SessionContext, sql: &str) -> String {
     let sql = format!("SELECT string_agg(CAST(v AS VARCHAR), ' ' ORDER BY v) FROM ({sql}) q(v)");
-    let batches = batches(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let batches = query_batches(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let column = datafusion::arrow::compute::cast(
         batches[0].column(0),
         &datafusion::arrow::datatypes::DataType::Utf8,
@@ -92,10 +92,10 @@ async fn ids(ctx: &SessionContext, sql: &str) -> String {
 }
 
 /// Returns sessions that differ in how rows are cut and in what is pushed into scans.
-fn sessions() -> Vec<SessionContext> {
+fn create_sessions() -> Vec<SessionContext> {
     let config = SessionConfig::new;
     vec![
-        four(),
+        create_parallel_session(),
         serrate::sql::session_with(config().with_target_partitions(1).with_batch_size(1)),
         serrate::sql::session_with(
             config().set_bool("datafusion.execution.parquet.reorder_filters", true),
@@ -105,26 +105,26 @@ fn sessions() -> Vec<SessionContext> {
 
 #[tokio::test]
 async fn conditions_that_can_fail_see_the_rows_that_others_leave() {
-    for ctx in sessions() {
+    for ctx in create_sessions() {
         let dir = tempfile::tempdir().unwrap();
         for (name, query) in TABLES {
-            batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
-            let file = show(&dir.path().join(format!("{name}.parquet")));
-            batches(&ctx, &format!("COPY ({query}) TO '{file}'")).await.unwrap();
+            query_batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+            let file = display_path(&dir.path().join(format!("{name}.parquet")));
+            query_batches(&ctx, &format!("COPY ({query}) TO '{file}'")).await.unwrap();
         }
         for (sql, expected) in STATEMENTS {
-            let [a, b] = ["a", "b"].map(|n| show(&dir.path().join(format!("{n}.parquet"))));
+            let [a, b] = ["a", "b"].map(|n| display_path(&dir.path().join(format!("{n}.parquet"))));
             let files = sql.replace("{a}", &format!("'{a}'")).replace("{b}", &format!("'{b}'"));
-            assert_eq!(ids(&ctx, &sql.replace(['{', '}'], "")).await, expected, "{sql}");
-            assert_eq!(ids(&ctx, &files).await, expected, "{files}");
+            assert_eq!(query_ids(&ctx, &sql.replace(['{', '}'], "")).await, expected, "{sql}");
+            assert_eq!(query_ids(&ctx, &files).await, expected, "{files}");
         }
     }
 }
 
 #[tokio::test]
 async fn truth_values_fail_where_they_are_asked_for_alone() {
-    let ctx = four();
-    batches(&ctx, &format!("CREATE TABLE a AS {}", TABLES[0].1)).await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, &format!("CREATE TABLE a AS {}", TABLES[0].1)).await.unwrap();
     for (e, expected) in [
         ("x <> 0 AND 2 / x > 1", "true false false true"),
         ("x = 0 OR 2 / x > 1", "true true false true"),
@@ -139,16 +139,16 @@ async fn truth_values_fail_where_they_are_asked_for_alone() {
             "SELECT string_agg(coalesce(CAST(v AS VARCHAR), 'NULL'), ' ' ORDER BY id) AS v
              FROM (SELECT id, {e} AS v FROM a)"
         );
-        let text = text(&ctx, &sql).await;
+        let text = query_text(&ctx, &sql).await;
         assert!(text.contains(&format!(" {expected} ")), "{e}\n{text}");
     }
 }
 
 #[tokio::test]
 async fn a_condition_that_fails_for_a_row_of_the_result_fails() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (name, query) in TABLES {
-        batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+        query_batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
     }
     for sql in [
         "SELECT id FROM a WHERE 1 / x > 0",
@@ -162,9 +162,9 @@ async fn a_condition_that_fails_for_a_row_of_the_result_fails() {
 
 #[tokio::test]
 async fn conditions_without_columns_stay_above_an_aggregate_without_keys() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (name, query) in TABLES {
-        batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+        query_batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
     }
     for sql in [
         "SELECT count(*) FROM a HAVING random() > 2",
@@ -176,7 +176,7 @@ async fn conditions_without_columns_stay_above_an_aggregate_without_keys() {
         "SELECT * FROM (SELECT x, 1 AS n FROM a GROUP BY GROUPING SETS ((x), ())) WHERE n = 2",
         "SELECT * FROM (SELECT x, 1 AS n FROM a GROUP BY CUBE (x)) WHERE n = 2",
     ] {
-        let batches = batches(&ctx, sql).await.unwrap();
+        let batches = query_batches(&ctx, sql).await.unwrap();
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 0, "{sql}");
     }
 }
@@ -184,16 +184,16 @@ async fn conditions_without_columns_stay_above_an_aggregate_without_keys() {
 /// A volatile condition is evaluated for each pair of rows, not for each row of one side.
 #[tokio::test]
 async fn volatile_conditions_stay_above_joins() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (name, query) in TABLES {
-        batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+        query_batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
     }
     for sql in [
         "SELECT a.id FROM a JOIN b ON a.id = b.id WHERE random() < 0.5",
         "SELECT a.id FROM a JOIN b ON a.id = b.id WHERE a.x < random()",
         "SELECT a.id FROM a JOIN b ON a.id = b.id AND a.x < random()",
     ] {
-        let plan = text(&ctx, &format!("EXPLAIN {sql}")).await;
+        let plan = query_text(&ctx, &format!("EXPLAIN {sql}")).await;
         let line = |what: &str| plan.lines().position(|line| line.contains(what)).unwrap();
         assert!(line("evaluated_here") <= line("Join: "), "{plan}");
     }
@@ -202,9 +202,9 @@ async fn volatile_conditions_stay_above_joins() {
 /// Conditions that cannot fail are still pushed down.
 #[tokio::test]
 async fn conditions_that_cannot_fail_still_move() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (name, query) in TABLES {
-        batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+        query_batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
     }
     for condition in [
         "a.x = 1",
@@ -222,7 +222,7 @@ async fn conditions_that_cannot_fail_still_move() {
     ] {
         let sql =
             format!("EXPLAIN SELECT a.id FROM a LEFT JOIN b ON a.id = b.id WHERE {condition}");
-        let plan = text(&ctx, &sql).await;
+        let plan = query_text(&ctx, &sql).await;
         assert!(!plan.contains("evaluated_here"), "{plan}");
         let (join, filter) = (plan.find("Join"), plan.find("Filter: "));
         assert!(filter > join, "{plan}");
@@ -254,13 +254,13 @@ async fn stock_conditions_still_move() {
 #[tokio::test]
 async fn expressions_that_fail_do_so_over_files_as_in_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (name, query) in TABLES {
-        batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
-        let file = show(&dir.path().join(format!("{name}.parquet")));
-        batches(&ctx, &format!("COPY ({query}) TO '{file}'")).await.unwrap();
+        query_batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+        let file = display_path(&dir.path().join(format!("{name}.parquet")));
+        query_batches(&ctx, &format!("COPY ({query}) TO '{file}'")).await.unwrap();
     }
-    let [a, b] = ["a", "b"].map(|n| show(&dir.path().join(format!("{n}.parquet"))));
+    let [a, b] = ["a", "b"].map(|n| display_path(&dir.path().join(format!("{n}.parquet"))));
     for sql in [
         "SELECT id, c FROM (SELECT id, ragged_cumsum(l) AS c FROM {a}) WHERE id IN (SELECT id FROM {b})",
         "SELECT q.id, c FROM {b} b JOIN (SELECT id, 1 / x AS c FROM {a}) q ON q.id = b.id",
@@ -268,8 +268,8 @@ async fn expressions_that_fail_do_so_over_files_as_in_memory() {
         "SELECT id, CAST(s AS INT) AS c FROM {a} ORDER BY id LIMIT 1",
     ] {
         let files = sql.replace("{a}", &format!("'{a}'")).replace("{b}", &format!("'{b}'"));
-        let memory = batches(&ctx, &sql.replace(['{', '}'], "")).await;
-        let files = batches(&ctx, &files).await;
+        let memory = query_batches(&ctx, &sql.replace(['{', '}'], "")).await;
+        let files = query_batches(&ctx, &files).await;
         assert_eq!(memory.is_err(), files.is_err(), "{sql}\n{memory:?}\n{files:?}");
     }
 }
@@ -277,7 +277,7 @@ async fn expressions_that_fail_do_so_over_files_as_in_memory() {
 /// Elements of an IN list that depend on the row, some of them NULL.
 #[tokio::test]
 async fn lists_of_computed_values_are_compared_row_by_row() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let t = "(VALUES (1, true), (2, false), (3, NULL)) t(id, p)";
     for (condition, expected) in [
         ("5 IN (CASE WHEN NOT p THEN 5 END, 6)", 2),
@@ -288,9 +288,9 @@ async fn lists_of_computed_values_are_compared_row_by_row() {
         ("id IN (CASE WHEN p THEN 1 ELSE 2 END, CASE WHEN p THEN 3 ELSE 3 END)", 6),
     ] {
         let sql = format!("SELECT coalesce(sum(id), 0) FROM {t} WHERE {condition}");
-        assert_eq!(one(&ctx, &sql).await, expected, "{condition}");
+        assert_eq!(query_int(&ctx, &sql).await, expected, "{condition}");
         let sql = format!("SELECT coalesce(sum(CASE WHEN {condition} THEN id END), 0) FROM {t}");
-        assert_eq!(one(&ctx, &sql).await, expected, "{condition}");
+        assert_eq!(query_int(&ctx, &sql).await, expected, "{condition}");
     }
 }
 
@@ -304,7 +304,7 @@ async fn stock_lists_with_case_are_still_wrong() {
 /// AND, OR and CASE in lambdas.
 #[tokio::test]
 async fn lambdas_evaluate_operands_where_they_are_asked_for() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (sql, expected) in [
         ("list_filter(l, v -> v <> 0 AND 10 / v > 1)", "[5]"),
         ("list_filter([0, 5, 20], v -> v <> 0 AND 10 / v > 1)", "[5]"),
@@ -350,7 +350,7 @@ async fn constants_fail_where_they_are_asked_for_alone() {
         ],
     )
     .await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in [
         "SELECT CAST('a' AS BIGINT)",
         "SELECT CASE WHEN TRUE THEN CAST('a' AS BIGINT) ELSE 1 END",

@@ -5,8 +5,8 @@ use super::*;
 #[tokio::test]
 async fn an_escape_character_is_escaped_itself() {
     let dir = tempfile::tempdir().unwrap();
-    let path = show(&dir.path().join("o.csv"));
-    let ctx = four();
+    let path = display_path(&dir.path().join("o.csv"));
+    let ctx = create_parallel_session();
     let copy = format!(
         r#"COPY (SELECT 'a"b\c' AS x, 'a,b' AS "y\", 1 AS n, '\' AS z) TO '{path}' (ESCAPE '\')"#
     );
@@ -18,7 +18,7 @@ async fn an_escape_character_is_escaped_itself() {
     // DataFusion's writer would write the escape character as it is.
     let copy = format!(
         r"COPY (SELECT 'a\' AS x, 1 AS p) TO '{}/o/' STORED AS CSV PARTITIONED BY (p) OPTIONS (format.escape '\')",
-        show(dir.path())
+        display_path(dir.path())
     );
     let e = rows_or_error(&ctx, &copy).await;
     assert!(e.contains(r"escape '\'"), "{e}");
@@ -27,9 +27,9 @@ async fn an_escape_character_is_escaped_itself() {
 #[tokio::test]
 async fn row_groups_have_rows() {
     let dir = tempfile::tempdir().unwrap();
-    let path = show(&dir.path().join("o.parquet"));
+    let path = display_path(&dir.path().join("o.parquet"));
     let copy = format!("COPY (SELECT 1 AS x) TO '{path}' (ROW_GROUP_SIZE 0)");
-    let e = rows_or_error(&four(), &copy).await;
+    let e = rows_or_error(&create_parallel_session(), &copy).await;
     assert!(e.contains("row_group_size") && e.contains("not 0"), "{e}");
     assert!(!Path::new(&path).exists());
 }
@@ -37,8 +37,8 @@ async fn row_groups_have_rows() {
 #[tokio::test]
 async fn overwrite_changes_nothing_if_nothing_exists() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let folder = show(dir.path());
+    let ctx = create_parallel_session();
+    let folder = display_path(dir.path());
     for format in ["parquet", "csv", "json", "arrow"] {
         for (name, partitions) in [("a", ""), ("b", ", PARTITION_BY (k)"), ("c.bak", "")] {
             let copy = format!(
@@ -65,7 +65,7 @@ async fn devices_are_not_targets() {
         "COPY (SELECT 1 AS x) TO '/dev/stdout' (FORMAT csv)",
         "COPY (SELECT 1 AS x) TO '/dev/fd/1' (FORMAT parquet)",
     ] {
-        let e = rows_or_error(&four(), copy).await;
+        let e = rows_or_error(&create_parallel_session(), copy).await;
         assert!(e.contains("COPY writes files, not /dev/") && e.contains("-f csv"), "{e}");
     }
 }
@@ -73,8 +73,8 @@ async fn devices_are_not_targets() {
 #[tokio::test]
 async fn folders_are_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let folder = show(dir.path());
+    let ctx = create_parallel_session();
+    let folder = display_path(dir.path());
     for format in ["PARQUET", "CSV", "JSON", "ARROW"] {
         let out = format!("{folder}/{format}");
         let copy = format!("COPY (SELECT 1 AS x) TO '{out}/' STORED AS {format}");

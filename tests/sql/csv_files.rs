@@ -5,11 +5,11 @@ use super::*;
 fn write_text(path: &Path, text: &str) -> String {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
-    show(path)
+    display_path(path)
 }
 
 /// Sessions that read whole files, and parts of files in small batches.
-fn sessions() -> Vec<SessionContext> {
+fn create_sessions() -> Vec<SessionContext> {
     let parts = SessionConfig::new()
         .with_target_partitions(3)
         .with_batch_size(2)
@@ -20,10 +20,10 @@ fn sessions() -> Vec<SessionContext> {
     ]
 }
 
-async fn expect(cases: &[(&str, &str)], dir: &Path) {
-    for ctx in sessions() {
+async fn expect_texts(cases: &[(&str, &str)], dir: &Path) {
+    for ctx in create_sessions() {
         for (sql, expected) in cases {
-            let sql = sql.replace("{}", &show(dir));
+            let sql = sql.replace("{}", &display_path(dir));
             assert_eq!(rows_or_error(&ctx, &sql).await, *expected, "{sql}");
         }
     }
@@ -36,7 +36,7 @@ async fn columns_of_each_file_are_found_by_its_header() {
     write_text(&dir.path().join("d/b.csv"), "y,x\n3,4\n");
     write_text(&dir.path().join("d/c.csv"), "\"z\nz\",x\n5,6\n");
     write_text(&dir.path().join("d/e.csv"), "");
-    expect(
+    expect_texts(
         &[
             ("SELECT x, y FROM '{}/d/' ORDER BY x", "1 2; 4 3; 6 NULL"),
             ("SELECT * FROM '{}/d/' ORDER BY x", "1 2 NULL; 4 3 NULL; 6 NULL 5"),
@@ -53,7 +53,7 @@ async fn columns_of_each_file_are_found_by_its_header() {
 async fn declared_columns_are_those_of_the_header_if_it_has_their_names() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_text(&dir.path().join("a.csv"), "x,y\n1,2\n");
-    for ctx in sessions() {
+    for ctx in create_sessions() {
         for (columns, expected) in [
             ("y INT, x INT", "2 1"),
             ("x INT", "1"),
@@ -63,18 +63,18 @@ async fn declared_columns_are_those_of_the_header_if_it_has_their_names() {
             ("a INT, b INT", "1 2"),
             ("x INT, b INT", "1 2"),
         ] {
-            batches(&ctx, "DROP TABLE IF EXISTS t").await.unwrap();
+            query_batches(&ctx, "DROP TABLE IF EXISTS t").await.unwrap();
             let create = format!(
                 "CREATE EXTERNAL TABLE t ({columns}) STORED AS CSV LOCATION '{path}' OPTIONS (has_header true)"
             );
-            batches(&ctx, &create).await.unwrap();
+            query_batches(&ctx, &create).await.unwrap();
             assert_eq!(rows_or_error(&ctx, "SELECT * FROM t").await, expected, "{columns}");
         }
-        batches(&ctx, "DROP TABLE t").await.unwrap();
+        query_batches(&ctx, "DROP TABLE t").await.unwrap();
         let create = format!(
             "CREATE EXTERNAL TABLE t (y INT, b INT) STORED AS CSV LOCATION '{path}' OPTIONS (has_header true)"
         );
-        batches(&ctx, &create).await.unwrap();
+        query_batches(&ctx, &create).await.unwrap();
         let e = error(&ctx, "SELECT * FROM t").await;
         assert!(e.contains("a.csv") && e.contains("'x', 'y'") && e.contains("'y', 'b'"), "{e}");
     }
@@ -85,14 +85,14 @@ async fn files_without_a_common_column_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     write_text(&dir.path().join("a.csv"), "1,2\n3,4\n");
     write_text(&dir.path().join("b.csv"), "5,6\n7,8\n");
-    for ctx in sessions() {
-        let folder = show(dir.path());
+    for ctx in create_sessions() {
+        let folder = display_path(dir.path());
         let e = rows_or_error(&ctx, &format!("SELECT * FROM '{folder}/'")).await;
         assert!(e.contains("b.csv") && e.contains("'5', '6'") && e.contains("has_header"), "{e}");
         let create = format!(
             "CREATE EXTERNAL TABLE t (x INT, y INT) STORED AS CSV LOCATION '{folder}/' OPTIONS (has_header false)"
         );
-        batches(&ctx, &create).await.unwrap();
+        query_batches(&ctx, &create).await.unwrap();
         assert_eq!(rows_or_error(&ctx, "SELECT sum(x), sum(y) FROM t").await, "16 20");
     }
 }
@@ -103,7 +103,8 @@ async fn columns_after_the_first_thousand_records_are_found() {
     let many = "1,2\n".repeat(1100);
     write_text(&dir.path().join("d/a.csv"), &format!("x,y\n{many}"));
     write_text(&dir.path().join("d/b.csv"), "x,z\n3,4\n");
-    expect(&[("SELECT sum(x), sum(y), sum(z) FROM '{}/d/'", "1103 2200 4")], dir.path()).await;
+    expect_texts(&[("SELECT sum(x), sum(y), sum(z) FROM '{}/d/'", "1103 2200 4")], dir.path())
+        .await;
 }
 
 #[tokio::test]
@@ -112,7 +113,7 @@ async fn a_column_that_begins_empty_keeps_later_values() {
     let empty = "1,\n".repeat(1100);
     write_text(&dir.path().join("a.csv"), &format!("n,x\n{empty}2,seven\n"));
     write_text(&dir.path().join("b.csv"), "n,x\n1,\n");
-    expect(
+    expect_texts(
         &[
             ("SELECT count(x), max(x), sum(n) FROM '{}/a.csv'", "1 seven 1102"),
             ("SELECT x, n FROM '{}/b.csv'", "NULL 1"),
@@ -134,16 +135,16 @@ async fn dates_and_times_lose_nothing() {
         let many = format!("{first}\n").repeat(1100);
         let path = write_text(&dir.path().join("a.csv"), &format!("x\n{many}{later}\n"));
         let short = write_text(&dir.path().join("b.csv"), &format!("x\n{first}\n{later}\n"));
-        for ctx in sessions() {
+        for ctx in create_sessions() {
             let e = rows_or_error(&ctx, &format!("SELECT DISTINCT x FROM '{path}'")).await;
             let day = later.get(..10).unwrap();
             assert!(e.contains("a.csv") && e.contains("'x'") && e.contains(day), "{e}");
             let create =
                 format!("CREATE EXTERNAL TABLE t (x {column}) STORED AS CSV LOCATION '{short}'");
-            batches(&ctx, &create).await.unwrap();
+            query_batches(&ctx, &create).await.unwrap();
             let e = rows_or_error(&ctx, "SELECT x FROM t").await;
             assert!(e.contains("b.csv") && e.contains(day), "{e}");
-            batches(&ctx, "DROP TABLE t").await.unwrap();
+            query_batches(&ctx, "DROP TABLE t").await.unwrap();
         }
     }
     // Midnight and long years are dates.
@@ -151,17 +152,17 @@ async fn dates_and_times_lose_nothing() {
         &dir.path().join("c.csv"),
         "x,n\n2020-01-02,1\n2020-01-02 00:00:00,2\n,3\n20200103,4\n+12020-01-04,5\n",
     );
-    for ctx in sessions() {
+    for ctx in create_sessions() {
         let create =
             format!("CREATE EXTERNAL TABLE t (x DATE, n INT) STORED AS CSV LOCATION '{path}'");
-        batches(&ctx, &create).await.unwrap();
+        query_batches(&ctx, &create).await.unwrap();
         let rows = rows_or_error(&ctx, "SELECT x FROM t ORDER BY n").await;
         assert_eq!(rows, "2020-01-02; 2020-01-02; NULL; 2020-01-03; +12020-01-04");
     }
 }
 
 /// Sessions that divide files of any size into 1, 2, 5 and 8 ranges.
-fn dividing() -> Vec<SessionContext> {
+fn create_dividing_sessions() -> Vec<SessionContext> {
     let session = |partitions| {
         let config = SessionConfig::new()
             .with_target_partitions(partitions)
@@ -190,8 +191,8 @@ async fn line_breaks_in_quotes_do_not_end_records() {
         let path = write_text(&dir.path().join(format!("{name}.csv")), &text);
         let b = if name == "header" { "\"b\n\"" } else { "b" };
         let all = format!("SELECT a, {b} FROM '{path}' ORDER BY a, {b}");
-        let whole = rows_or_error(&dividing()[0], &all).await;
-        for ctx in dividing() {
+        let whole = rows_or_error(&create_dividing_sessions()[0], &all).await;
+        for ctx in create_dividing_sessions() {
             let sql = format!("SELECT count(*), sum(a) FROM '{path}'");
             assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{name}");
             assert_eq!(rows_or_error(&ctx, &all).await, whole, "{name}");
@@ -199,7 +200,7 @@ async fn line_breaks_in_quotes_do_not_end_records() {
     }
     let escaped: String = (0..40).map(|i| format!("{i};'x\\'\n7;8'\n#'\n")).collect();
     let path = write_text(&dir.path().join("e.csv"), &format!("a;b\n{escaped}"));
-    for ctx in dividing() {
+    for ctx in create_dividing_sessions() {
         let sql = format!(
             "SELECT count(*), sum(a) FROM read_csv('{path}', delim => ';', quote => '''', escape => '\\', comment => '#')"
         );
@@ -210,11 +211,11 @@ async fn line_breaks_in_quotes_do_not_end_records() {
 #[tokio::test]
 async fn a_written_file_of_long_texts_is_read_whole() {
     let dir = tempfile::tempdir().unwrap();
-    let path = show(&dir.path().join("o.csv"));
+    let path = display_path(&dir.path().join("o.csv"));
     let copy = format!(
         "COPY (SELECT value AS a, repeat('y', 2000) || chr(10) || '7,8' AS b FROM range(6000)) TO '{path}'"
     );
-    assert_eq!(rows_or_error(&four(), &copy).await, "6000");
+    assert_eq!(rows_or_error(&create_parallel_session(), &copy).await, "6000");
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(8));
     let sql = format!("SELECT count(*), sum(a) FROM '{path}'");
     assert_eq!(rows_or_error(&ctx, &sql).await, "6000 17997000");
@@ -222,14 +223,14 @@ async fn a_written_file_of_long_texts_is_read_whole() {
 
 #[tokio::test]
 async fn later_files_of_an_inferred_table_are_read_by_name() {
-    for ctx in sessions() {
+    for ctx in create_sessions() {
         let dir = tempfile::tempdir().unwrap();
         write_text(&dir.path().join("0.csv"), "a,b\n1,2\n");
         let create = format!(
             "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}/' OPTIONS (has_header true)",
-            show(dir.path())
+            display_path(dir.path())
         );
-        batches(&ctx, &create).await.unwrap();
+        query_batches(&ctx, &create).await.unwrap();
         write_text(&dir.path().join("2.csv"), "d,a\n6,5\n");
         assert_eq!(rows_or_error(&ctx, "SELECT * FROM t ORDER BY a").await, "1 2; 5 NULL");
         write_text(&dir.path().join("1.csv"), "c,e\n3,4\n");
@@ -238,7 +239,8 @@ async fn later_files_of_an_inferred_table_are_read_by_name() {
         write_text(&dir.path().join("1.csv"), "b,b\n3,4\n");
         let e = error(&ctx, "SELECT * FROM t").await;
         assert!(e.contains("1.csv") && e.contains("'b'") && e.contains("several"), "{e}");
-        let e = rows_or_error(&ctx, &format!("SELECT * FROM '{}/'", show(dir.path()))).await;
+        let e =
+            rows_or_error(&ctx, &format!("SELECT * FROM '{}/'", display_path(dir.path()))).await;
         assert!(e.contains("1.csv") && e.contains("'b'") && e.contains("several"), "{e}");
     }
 }
@@ -247,11 +249,11 @@ async fn later_files_of_an_inferred_table_are_read_by_name() {
 async fn names_of_declared_columns_ignore_case() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_text(&dir.path().join("u.csv"), "B,A,C\n1,2,3\n");
-    for ctx in sessions() {
+    for ctx in create_sessions() {
         let create = format!(
             "CREATE EXTERNAL TABLE t (a INT, b INT) STORED AS CSV LOCATION '{path}' OPTIONS (has_header true)"
         );
-        batches(&ctx, &create).await.unwrap();
+        query_batches(&ctx, &create).await.unwrap();
         assert_eq!(rows_or_error(&ctx, "SELECT a, b FROM t").await, "2 1");
         assert_eq!(rows_or_error(&ctx, "SELECT b FROM t").await, "1");
     }
@@ -267,7 +269,7 @@ async fn types_follow_from_the_records_of_each_file() {
     write_text(&dir.path().join("d/a.csv"), "x\n2020-01-01\n");
     write_text(&dir.path().join("d/b.csv"), "x\n2020-01-01T00:00:00.5\n");
     write_text(&dir.path().join("l/a.csv"), &format!("x\n{}1.5\n", "1\n".repeat(1100)));
-    expect(
+    expect_texts(
         &[
             ("SELECT sum(x) FROM '{}/k/'", "1101.5"),
             ("SELECT max(x) FROM '{}/t/'", "a"),
@@ -277,7 +279,11 @@ async fn types_follow_from_the_records_of_each_file() {
     )
     .await;
     // A value that does not have the type of the first thousand records is an error with the name of the file.
-    let e = rows_or_error(&four(), &format!("SELECT sum(x) FROM '{}/l/'", show(dir.path()))).await;
+    let e = rows_or_error(
+        &create_parallel_session(),
+        &format!("SELECT sum(x) FROM '{}/l/'", display_path(dir.path())),
+    )
+    .await;
     assert!(e.contains("a.csv") && e.contains("1.5"), "{e}");
 }
 
@@ -292,7 +298,7 @@ async fn digits_that_a_type_cannot_hold_are_refused() {
     ] {
         let many = format!("{first}\n").repeat(1100);
         let path = write_text(&dir.path().join("a.csv"), &format!("x\n{many}{last}\n"));
-        for ctx in sessions() {
+        for ctx in create_sessions() {
             let e = rows_or_error(&ctx, &format!("SELECT DISTINCT x FROM '{path}'")).await;
             assert!(e.contains("a.csv") && e.contains("'x'") && e.contains(last), "{e}");
         }
@@ -301,11 +307,11 @@ async fn digits_that_a_type_cannot_hold_are_refused() {
         [("DECIMAL(5, 2)", "1.239"), ("TIMESTAMP(6)", "2020-01-01T00:00:00.1234567")]
     {
         let path = write_text(&dir.path().join("a.csv"), &format!("x\n{value}\n"));
-        for ctx in sessions() {
+        for ctx in create_sessions() {
             let create = format!(
                 "CREATE OR REPLACE EXTERNAL TABLE t (x {column}) STORED AS CSV LOCATION '{path}'"
             );
-            batches(&ctx, &create).await.unwrap();
+            query_batches(&ctx, &create).await.unwrap();
             let e = rows_or_error(&ctx, "SELECT x FROM t").await;
             assert!(e.contains("a.csv") && e.contains("'x'") && e.contains(value), "{e}");
         }
@@ -316,13 +322,13 @@ async fn digits_that_a_type_cannot_hold_are_refused() {
 async fn options_without_a_meaning_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_text(&dir.path().join("a.csv"), "x\n1\n");
-    let ctx = four();
+    let ctx = create_parallel_session();
     let create = format!(
         "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS ('format.null_regex' '(')"
     );
     assert!(error(&ctx, &create).await.contains("null_regex"));
     for target in ["y.csv", "z/"] {
-        let target = show(&dir.path().join(target));
+        let target = display_path(&dir.path().join(target));
         let copy = format!(
             "COPY (SELECT 1 AS x) TO '{target}' STORED AS CSV OPTIONS (format.null_regex '^NA$')"
         );
@@ -380,7 +386,7 @@ async fn null_regex_alone_says_which_values_are_null() {
         ),
     ] {
         let path = write_text(&dir.path().join("a.csv"), text);
-        for ctx in sessions() {
+        for ctx in create_sessions() {
             let create = format!(
                 "CREATE EXTERNAL TABLE t {columns} STORED AS CSV LOCATION '{path}' OPTIONS (null_regex '{pattern}')"
             );
@@ -389,7 +395,7 @@ async fn null_regex_alone_says_which_values_are_null() {
         }
     }
     let path = write_text(&dir.path().join("a.csv"), "a,b\n,x\n");
-    for ctx in sessions() {
+    for ctx in create_sessions() {
         let create = format!(
             "CREATE EXTERNAL TABLE t (a INT, b VARCHAR) STORED AS CSV LOCATION '{path}' OPTIONS (null_regex '^NA$')"
         );
@@ -405,7 +411,7 @@ async fn null_value_is_the_text_of_null() {
     let path = write_text(&dir.path().join("a.csv"), "a,b\n1,x\nN.A,\n3,N.A\n4,N-A\n");
     let rows = "SELECT a, b FROM t ORDER BY a";
     let expected = "1 x; 3 NULL; 4 N-A; NULL ";
-    for ctx in sessions() {
+    for ctx in create_sessions() {
         for columns in ["", "(a INT, b VARCHAR)"] {
             let create = format!(
                 "CREATE OR REPLACE EXTERNAL TABLE t {columns} STORED AS CSV LOCATION '{path}' OPTIONS (null_value 'N.A')"
@@ -422,7 +428,7 @@ async fn null_value_is_the_text_of_null() {
         assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
         assert_eq!(rows_or_error(&ctx, rows).await, "1 NULL; 3 N.A; 4 N-A; N.A ");
         // The same option reads what COPY writes.
-        let out = show(&dir.path().join("out.csv"));
+        let out = display_path(&dir.path().join("out.csv"));
         let copy = format!(
             "COPY (SELECT * FROM (VALUES (1, NULL), (NULL, ''), (3, 'z')) v(a, b)) TO '{out}' OPTIONS (format.null_value 'NULL', overwrite true)"
         );
@@ -440,7 +446,7 @@ async fn a_quote_within_a_header_is_text() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..2000).map(|i| format!("{i},{i}\n")).collect();
     let path = write_text(&dir.path().join("a.csv"), &format!("len_\",b\n{rows}"));
-    for ctx in sessions() {
+    for ctx in create_sessions() {
         let sql = format!("SELECT sum(b), sum(\"len_\"\"\") FROM '{path}'");
         assert_eq!(rows_or_error(&ctx, &sql).await, "1999000 1999000");
     }
@@ -457,7 +463,7 @@ async fn stock_csv_files_are_still_read_by_position() {
     let dir = tempfile::tempdir().unwrap();
     write_text(&dir.path().join("a.csv"), "x,y\n1,20\n");
     write_text(&dir.path().join("b.csv"), "y,x\n30,4\n");
-    let ctx = stock_table(&show(dir.path())).await;
+    let ctx = stock_table(&display_path(dir.path())).await;
     // The first listed file, which may be either, determines the places of columns.
     assert_ne!(stock_one(&ctx, "SELECT max(x) FROM t").await, 4);
 }

@@ -493,7 +493,7 @@ async fn each_column_is_listed_once() {
 #[tokio::test]
 async fn columns_of_files_are_listed_without_the_path() {
     let dir = tempfile::tempdir().unwrap();
-    let path = show(&dir.path().join("x.parquet"));
+    let path = display_path(&dir.path().join("x.parquet"));
     let ctx = serrate::sql::session();
     let copy = format!("COPY (SELECT 1 AS code, 2 AS n) TO '{path}'");
     assert_eq!(rows_or_error(&ctx, &copy).await, "1");

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn batch() -> RecordBatch {
+fn make_batch() -> RecordBatch {
     let lists = || {
         Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>([
             Some(vec![Some(1), None, Some(3)]),
@@ -57,8 +57,8 @@ fn batch() -> RecordBatch {
     .unwrap()
 }
 
-fn arrow(stream: bool, codec: Option<CompressionType>) -> Vec<u8> {
-    let batch = batch();
+fn write_arrow(stream: bool, codec: Option<CompressionType>) -> Vec<u8> {
+    let batch = make_batch();
     let options = IpcWriteOptions::default().try_with_compression(codec).unwrap();
     if stream {
         let mut out =
@@ -71,9 +71,9 @@ fn arrow(stream: bool, codec: Option<CompressionType>) -> Vec<u8> {
     out.into_inner().unwrap()
 }
 
-fn parquet(dir: &TempDir) -> Vec<u8> {
+fn write_parquet(dir: &TempDir) -> Vec<u8> {
     // Lists of one length each, as this crate's tables have them.
-    let batch = batch().project(&[0, 1, 3, 4, 5]).unwrap();
+    let batch = make_batch().project(&[0, 1, 3, 4, 5]).unwrap();
     let path = dir.path().join("good.parquet");
     let mut out = ParquetTableWriter::create(&path, &batch.schema(), &Default::default()).unwrap();
     out.write_batch(&batch).unwrap();
@@ -82,7 +82,7 @@ fn parquet(dir: &TempDir) -> Vec<u8> {
 }
 
 /// Returns changed bytes and truncations: all of them with `SERRATE_DAMAGE_ALL` set, else a sample.
-fn damages(good: &[u8]) -> Vec<(String, Vec<u8>)> {
+fn list_damages(good: &[u8]) -> Vec<(String, Vec<u8>)> {
     let step = if std::env::var_os("SERRATE_DAMAGE_ALL").is_some() { 1 } else { 29 };
     let mut all = Vec::new();
     for at in (0..good.len()).step_by(step) {
@@ -97,7 +97,7 @@ fn damages(good: &[u8]) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Reads each file by SQL and by the reader of `convert`.
-async fn check(
+async fn check_damages(
     name: &str,
     good: Vec<u8>,
     read: impl Fn(&std::path::Path) -> serrate::Result<usize>,
@@ -105,7 +105,7 @@ async fn check(
     let dir = TempDir::new().unwrap();
     let ctx = serrate::sql::session();
     let ending = name.rsplit('.').next().unwrap();
-    for (i, (what, bytes)) in damages(&good).into_iter().enumerate() {
+    for (i, (what, bytes)) in list_damages(&good).into_iter().enumerate() {
         // A new name, so that no cache has the file.
         let file = format!("{i}.{ending}");
         let path = dir.path().join(&file);
@@ -146,21 +146,23 @@ fn read_arrow(path: &std::path::Path) -> serrate::Result<usize> {
 
 #[tokio::test]
 async fn arrow_files() {
-    check("plain.arrow", arrow(false, None), read_arrow).await;
-    check("lz4.arrow", arrow(false, Some(CompressionType::LZ4_FRAME)), read_arrow).await;
-    check("zstd.arrow", arrow(false, Some(CompressionType::ZSTD)), read_arrow).await;
+    check_damages("plain.arrow", write_arrow(false, None), read_arrow).await;
+    check_damages("lz4.arrow", write_arrow(false, Some(CompressionType::LZ4_FRAME)), read_arrow)
+        .await;
+    check_damages("zstd.arrow", write_arrow(false, Some(CompressionType::ZSTD)), read_arrow).await;
 }
 
 #[tokio::test]
 async fn arrow_streams() {
-    check("stream.arrow", arrow(true, None), read_arrow).await;
-    check("zstd-stream.arrow", arrow(true, Some(CompressionType::ZSTD)), read_arrow).await;
+    check_damages("stream.arrow", write_arrow(true, None), read_arrow).await;
+    check_damages("zstd-stream.arrow", write_arrow(true, Some(CompressionType::ZSTD)), read_arrow)
+        .await;
 }
 
 #[tokio::test]
 async fn parquet_files() {
     let dir = TempDir::new().unwrap();
-    check("file.parquet", parquet(&dir), |path| {
+    check_damages("file.parquet", write_parquet(&dir), |path| {
         let mut reader = ParquetTableReader::open(path, &ParquetReadOptions::default())?;
         let mut rows = 0;
         while let Some(batch) = reader.next_batch() {

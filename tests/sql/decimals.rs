@@ -5,7 +5,7 @@ use super::*;
 const ROWS: &str = "(VALUES (1, 1.26::DECIMAL(12, 2), 'NaN'::DOUBLE), (2, 1.30, 'inf'::DOUBLE),
     (3, 1.34, 1e30), (4, -0.5, -1e300), (5, NULL, 1.0), (6, 2.00, 2.0)) v(id, n, f)";
 
-async fn ids(ctx: &SessionContext, condition: &str) -> Vec<i64> {
+async fn query_ids(ctx: &SessionContext, condition: &str) -> Vec<i64> {
     let sql = format!("SELECT id FROM {ROWS} WHERE {condition} ORDER BY id");
     let frame = serrate::sql::sql(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
@@ -14,7 +14,7 @@ async fn ids(ctx: &SessionContext, condition: &str) -> Vec<i64> {
 
 #[tokio::test]
 async fn floats_compare_with_decimals_as_doubles() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (condition, right) in [
         ("f > n", vec![1, 2, 3]),
         ("n > f", vec![4]),
@@ -32,13 +32,13 @@ async fn floats_compare_with_decimals_as_doubles() {
             let sql = format!("CREATE OR REPLACE TABLE t AS SELECT * FROM {ROWS}");
             serrate::sql::sql(&ctx, &sql).await.unwrap().collect().await.unwrap();
         }
-        assert_eq!(ids(&ctx, condition).await, right, "{condition}");
+        assert_eq!(query_ids(&ctx, condition).await, right, "{condition}");
     }
 }
 
 #[tokio::test]
 async fn a_negative_scale_is_an_error() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in [
         "SELECT 150::DECIMAL(5, -2)",
         "SELECT CAST(x AS NUMERIC(5, -2)) FROM (VALUES (1)) v(x)",
@@ -60,7 +60,7 @@ async fn a_negative_scale_is_an_error() {
 
 #[tokio::test]
 async fn rounded_decimals_keep_their_type() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.parquet");
     let sql = format!("COPY (SELECT * FROM {ROWS}) TO '{}'", file.display());
@@ -135,7 +135,7 @@ async fn stock_round_changes_type() {
 
 #[tokio::test]
 async fn floats_are_looked_for_among_decimals_of_queries() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (sql, expected) in [
         (
             "SELECT count(*) FROM (VALUES ('nan'::DOUBLE), (1.5), (1e300)) t(x) WHERE x IN (SELECT 1.5::DECIMAL(3, 1))",
@@ -351,7 +351,7 @@ async fn decimals_in_lists_keep_their_digits() {
 /// Results of up to 38 digits are exact, and others are errors.
 #[tokio::test]
 async fn decimals_do_not_exceed_their_precision() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let sql = "CREATE TABLE t AS SELECT * FROM (VALUES (60000000::DECIMAL(38, 30), 1.5::DECIMAL(38, 10), 1),
         (60000000, 1100000000, 1), (1, 2, 2)) v(x, y, k)";
     serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
@@ -406,7 +406,7 @@ async fn stock_decimals_still_exceed_their_precision() {
 /// A scalar next to a list takes the type of the list only if this loses nothing.
 #[tokio::test]
 async fn scalars_beside_lists_lose_nothing() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let from = "FROM (VALUES (2.5::DECIMAL(3, 1), 2.25::DECIMAL(5, 2), 2.0::DECIMAL(3, 1), TIMESTAMP '2020-01-01 12:00:00')) t(y, z, w, ts)";
     for refused in [
         "ragged_fill_null([1, NULL], y)",

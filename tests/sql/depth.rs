@@ -115,20 +115,20 @@ async fn compare_long_chains() {
         let batches = serrate::sql::sql(&ctx, &query).await.unwrap().collect().await.unwrap();
         pretty_format_batches(&batches).unwrap().to_string()
     };
-    let found = one(format!("SELECT a FROM {rows} WHERE {}", any(300))).await;
+    let found = query_int(format!("SELECT a FROM {rows} WHERE {}", any(300))).await;
     assert!(found.contains("| 5 ") && !found.contains("500"), "{found}");
-    let found = one(format!("SELECT a FROM {rows} WHERE {}", none(300))).await;
+    let found = query_int(format!("SELECT a FROM {rows} WHERE {}", none(300))).await;
     assert!(found.contains("| 500 ") && !found.contains("| 5 "), "{found}");
-    let found = one(format!("SELECT {} AS v FROM {rows} WHERE a = 5", text(200))).await;
+    let found = query_int(format!("SELECT {} AS v FROM {rows} WHERE a = 5", query_text(200))).await;
     let expected: String = (0..200).map(|i| format!("{}x", i % 10)).collect();
     assert!(found.contains(&expected), "{found}");
     let sum = vec!["a"; 200].join(" + ");
-    assert!(one(format!("SELECT {sum} AS v FROM {rows} WHERE a = 5")).await.contains("1000"));
+    assert!(query_int(format!("SELECT {sum} AS v FROM {rows} WHERE a = 5")).await.contains("1000"));
     let masks = (0..100).map(|i| format!("l = {i}")).collect::<Vec<_>>().join(" OR ");
-    let found = one(format!("SELECT ragged_all({masks}) AS v FROM {rows} WHERE a = 5")).await;
+    let found = query_int(format!("SELECT ragged_all({masks}) AS v FROM {rows} WHERE a = 5")).await;
     assert!(found.contains("true"), "{found}");
     let lists = vec!["l"; 40].join(" + ");
-    let found = one(format!("SELECT {lists} FROM {rows} WHERE a = 5")).await;
+    let found = query_int(format!("SELECT {lists} FROM {rows} WHERE a = 5")).await;
     assert!(found.contains("[40, 200]") && found.contains(&lists), "{found}");
 }
 
@@ -173,7 +173,7 @@ fn many_joins_are_executed() {
         let joins: String =
             (1..=140).map(|i| format!(" LEFT JOIN {rows} t{i}(k, v) ON t0.k = t{i}.k")).collect();
         let query = format!("SELECT sum(t0.v + t140.v) FROM {rows} t0(k, v){joins}");
-        assert_eq!(one(&ctx, &query).await, 60);
+        assert_eq!(query_int(&ctx, &query).await, 60);
     });
 }
 
@@ -342,9 +342,10 @@ async fn unions_of_unions_are_what_they_were() {
     assert_eq!(rows, 4);
     let all = "(SELECT 1 AS a UNION ALL SELECT 2) UNION ALL ((SELECT 3 UNION ALL SELECT 4) UNION ALL SELECT 5)";
     assert_eq!(
-        one(&ctx, &format!("SELECT array_to_string(array_agg(a), '')::int FROM ({all})")).await,
+        query_int(&ctx, &format!("SELECT array_to_string(array_agg(a), '')::int FROM ({all})"))
+            .await,
         12_345
     );
     let below = "SELECT count(*) FROM (VALUES (1), (9)) AS t(a) WHERE a IN (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3)";
-    assert_eq!(one(&ctx, below).await, 1);
+    assert_eq!(query_int(&ctx, below).await, 1);
 }

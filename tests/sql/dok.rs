@@ -12,7 +12,7 @@ async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     serrate::sql::sql(ctx, sql).await?.collect().await
 }
 
-async fn fails(ctx: &SessionContext, sql: &str) -> String {
+async fn expect_failure(ctx: &SessionContext, sql: &str) -> String {
     match run(ctx, sql).await {
         Ok(rows) => panic!("{sql}\n{}", pretty_format_batches(&rows).unwrap()),
         Err(e) => e.strip_backtrace(),
@@ -20,7 +20,7 @@ async fn fails(ctx: &SessionContext, sql: &str) -> String {
 }
 
 /// Returns the number of rows that a statement reports.
-async fn count(ctx: &SessionContext, sql: &str) -> u64 {
+async fn query_count(ctx: &SessionContext, sql: &str) -> u64 {
     let rows = run(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     rows[0].column(0).as_primitive::<datafusion::arrow::datatypes::UInt64Type>().value(0)
 }
@@ -34,7 +34,7 @@ struct Folder {
 impl Folder {
     async fn new(options: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let ctx = four();
+        let ctx = create_parallel_session();
         let sql = format!(
             "CREATE EXTERNAL TABLE m (i BIGINT, j BIGINT, v DOUBLE) STORED AS DOK LOCATION '{}' OPTIONS (shape '10, 20'{options})",
             dir.path().join("m.safetensors").display()
@@ -76,32 +76,38 @@ async fn statements_change_the_file() {
     let f = Folder::new("").await;
     assert!(f.entries().await.is_empty());
     assert_eq!(
-        count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5), (9, 19, 2.5)").await,
+        query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5), (9, 19, 2.5)").await,
         3
     );
     assert_eq!(f.entries().await, [((1, 2), 0.5), ((3, 4), 1.5), ((9, 19), 2.5)].into());
     // Assigning zero removes the entry.
-    count(&f.ctx, "INSERT INTO m (v, j, i) VALUES (7, 2, 1), (0, 4, 3), (8, 0, 0), (9, 0, 0)")
-        .await;
+    query_count(
+        &f.ctx,
+        "INSERT INTO m (v, j, i) VALUES (7, 2, 1), (0, 4, 3), (8, 0, 0), (9, 0, 0)",
+    )
+    .await;
     assert_eq!(f.entries().await, [((0, 0), 9.0), ((1, 2), 7.0), ((9, 19), 2.5)].into());
-    assert_eq!(count(&f.ctx, "UPDATE m SET v = v * 10 + i WHERE j = 2 OR j = 3").await, 1);
+    assert_eq!(query_count(&f.ctx, "UPDATE m SET v = v * 10 + i WHERE j = 2 OR j = 3").await, 1);
     assert_eq!(f.entries().await, [((0, 0), 9.0), ((1, 2), 71.0), ((9, 19), 2.5)].into());
     // Entries move to other keys; a statement without a condition changes all of them.
-    assert_eq!(count(&f.ctx, "UPDATE m AS x SET i = 9 - x.i, v = x.v - 9").await, 3);
+    assert_eq!(query_count(&f.ctx, "UPDATE m AS x SET i = 9 - x.i, v = x.v - 9").await, 3);
     assert_eq!(f.entries().await, [((8, 2), 62.0), ((0, 19), -6.5)].into());
-    assert_eq!(count(&f.ctx, "DELETE FROM m WHERE v < 0 AND i = 0").await, 1);
+    assert_eq!(query_count(&f.ctx, "DELETE FROM m WHERE v < 0 AND i = 0").await, 1);
     assert_eq!(f.entries().await, [((8, 2), 62.0)].into());
-    assert_eq!(count(&f.ctx, "INSERT INTO m SELECT i - 1, j, v FROM m").await, 1);
+    assert_eq!(query_count(&f.ctx, "INSERT INTO m SELECT i - 1, j, v FROM m").await, 1);
     assert_eq!(f.entries().await, [((7, 2), 62.0), ((8, 2), 62.0)].into());
-    assert_eq!(count(&f.ctx, "INSERT OVERWRITE m VALUES (5, 5, 5)").await, 1);
+    assert_eq!(query_count(&f.ctx, "INSERT OVERWRITE m VALUES (5, 5, 5)").await, 1);
     assert_eq!(f.entries().await, [((5, 5), 5.0)].into());
-    assert_eq!(count(&f.ctx, "TRUNCATE TABLE m").await, 1);
+    assert_eq!(query_count(&f.ctx, "TRUNCATE TABLE m").await, 1);
     assert!(f.entries().await.is_empty());
-    count(&f.ctx, "INSERT INTO m SELECT x % 10, x % 20, x FROM generate_series(1, 1000) AS t(x)")
-        .await;
+    query_count(
+        &f.ctx,
+        "INSERT INTO m SELECT x % 10, x % 20, x FROM generate_series(1, 1000) AS t(x)",
+    )
+    .await;
     assert_eq!(f.entries().await.len(), 20);
     assert_eq!(f.entries().await[&(7, 17)], 997.0);
-    assert_eq!(count(&f.ctx, "DELETE FROM m").await, 20);
+    assert_eq!(query_count(&f.ctx, "DELETE FROM m").await, 20);
     assert!(f.entries().await.is_empty());
     // The file is still a tensor of its shape.
     let file = serrate::io::dok::read(f.path("m.safetensors")).unwrap();
@@ -111,7 +117,7 @@ async fn statements_change_the_file() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_fails_changes_nothing() {
     let f = Folder::new("").await;
-    count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
+    query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
     let before = f.bytes();
     for (sql, said) in [
         ("INSERT INTO m VALUES (0, 0, 1), (10, 0, 1)", "row 1 (counted from 0): \"i\" is 10"),
@@ -133,7 +139,7 @@ async fn a_statement_that_fails_changes_nothing() {
         ("DELETE FROM m WHERE 1 / (i - 3) = 0", "zero"),
         ("DELETE FROM m WHERE w = 1", "w"),
     ] {
-        let e = fails(&f.ctx, sql).await;
+        let e = expect_failure(&f.ctx, sql).await;
         assert!(e.to_lowercase().contains(&said.to_lowercase()), "{sql}: {e}");
         assert_eq!(f.bytes(), before, "{sql}");
     }
@@ -144,7 +150,7 @@ async fn a_statement_that_fails_changes_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_that_are_never_true_change_nothing() {
     let f = Folder::new("").await;
-    count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
+    query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
     run(&f.ctx, "CREATE TABLE t AS SELECT i, j, v FROM m").await.unwrap();
     let before = f.bytes();
     for table in ["m", "t"] {
@@ -160,19 +166,26 @@ async fn conditions_that_are_never_true_change_nothing() {
             "now() < TIMESTAMP '2000-01-01'",
         ] {
             let sql = format!("DELETE FROM {table} WHERE {condition}");
-            assert_eq!(count(&f.ctx, &sql).await, 0, "{sql}");
+            assert_eq!(query_count(&f.ctx, &sql).await, 0, "{sql}");
             let sql = format!("UPDATE {table} SET v = 9 WHERE {condition}");
-            assert_eq!(count(&f.ctx, &sql).await, 0, "{sql}");
-            assert_eq!(one(&f.ctx, &format!("SELECT count(*) FROM {table} WHERE v < 9")).await, 2);
+            assert_eq!(query_count(&f.ctx, &sql).await, 0, "{sql}");
+            assert_eq!(
+                query_int(&f.ctx, &format!("SELECT count(*) FROM {table} WHERE v < 9")).await,
+                2
+            );
         }
         let common = "v * v + 1 > 1 AND v * v + 1 < 2";
         assert_eq!(
-            count(&f.ctx, &format!("UPDATE {table} SET v = v * v + v * v WHERE {common}")).await,
+            query_count(&f.ctx, &format!("UPDATE {table} SET v = v * v + v * v WHERE {common}"))
+                .await,
             1
         );
-        assert_eq!(one(&f.ctx, &format!("SELECT count(*) FROM {table} WHERE v = 0.5")).await, 1);
-        assert_eq!(count(&f.ctx, &format!("DELETE FROM {table} WHERE {common}")).await, 1);
-        assert_eq!(one(&f.ctx, &format!("SELECT count(*) FROM {table}")).await, 1);
+        assert_eq!(
+            query_int(&f.ctx, &format!("SELECT count(*) FROM {table} WHERE v = 0.5")).await,
+            1
+        );
+        assert_eq!(query_count(&f.ctx, &format!("DELETE FROM {table} WHERE {common}")).await, 1);
+        assert_eq!(query_int(&f.ctx, &format!("SELECT count(*) FROM {table}")).await, 1);
     }
     assert_ne!(f.bytes(), before);
 }
@@ -190,7 +203,7 @@ async fn changes_find_their_rows_by_subqueries() {
         ("UPDATE m AS x SET v = (SELECT sum(m.v) FROM m WHERE m.i <= x.i)", "1 2 0.5; 3 4 2.0"),
     ] {
         let f = Folder::new("").await;
-        count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
+        query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
         run(&f.ctx, "CREATE TABLE u AS SELECT 1 AS i").await.unwrap();
         assert_eq!(
             rows_or_error(&f.ctx, change).await,
@@ -208,7 +221,7 @@ async fn changes_find_their_rows_by_subqueries() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_by_join_or_limit_are_refused() {
     let f = Folder::new("").await;
-    count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
+    query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
     run(&f.ctx, "CREATE TABLE u AS SELECT 1 AS i").await.unwrap();
     let before = f.bytes();
     for (change, clause) in [
@@ -218,7 +231,7 @@ async fn changes_by_join_or_limit_are_refused() {
         ("UPDATE m SET v = u.i FROM u WHERE u.i = 1", "FROM"),
         ("UPDATE m SET v = 9 LIMIT 1", "imit"),
     ] {
-        let e = fails(&f.ctx, change).await;
+        let e = expect_failure(&f.ctx, change).await;
         assert!(e.contains(clause), "{change}: {e}");
         assert_eq!(f.bytes(), before, "{change}");
     }
@@ -227,24 +240,24 @@ async fn changes_by_join_or_limit_are_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn duplicates_are_what_the_table_says() {
     let strict = Folder::new(", duplicates 'error'").await;
-    count(&strict.ctx, "INSERT INTO m VALUES (1, 2, 0.5)").await;
+    query_count(&strict.ctx, "INSERT INTO m VALUES (1, 2, 0.5)").await;
     let before = strict.bytes();
-    let e = fails(&strict.ctx, "INSERT INTO m VALUES (0, 0, 1), (1, 2, 1)").await;
+    let e = expect_failure(&strict.ctx, "INSERT INTO m VALUES (0, 0, 1), (1, 2, 1)").await;
     assert!(e.contains("row 1 (counted from 0): an entry with i 1, j 2 is already present"), "{e}");
-    let e = fails(&strict.ctx, "INSERT INTO m VALUES (0, 0, 1), (0, 0, 2)").await;
+    let e = expect_failure(&strict.ctx, "INSERT INTO m VALUES (0, 0, 1), (0, 0, 2)").await;
     assert!(e.contains("row 1 (counted from 0): an entry with i 0, j 0 is already present"), "{e}");
     assert_eq!(strict.bytes(), before);
 
     let sums = Folder::new(", duplicates 'sum'").await;
-    count(&sums.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (1, 2, 1), (3, 3, 7)").await;
-    count(&sums.ctx, "INSERT INTO m VALUES (1, 2, 10), (3, 3, -7)").await;
+    query_count(&sums.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (1, 2, 1), (3, 3, 7)").await;
+    query_count(&sums.ctx, "INSERT INTO m VALUES (1, 2, 10), (3, 3, -7)").await;
     assert_eq!(sums.entries().await, [((1, 2), 11.5)].into());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scan_sees_the_entries_of_when_it_was_planned() {
     let f = Folder::new("").await;
-    count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
+    query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
     let planned = [
         "SELECT count(*) FROM m",
         "SELECT count(*) FROM m WHERE i = 1 AND j = 2",
@@ -255,12 +268,12 @@ async fn a_scan_sees_the_entries_of_when_it_was_planned() {
     for sql in planned {
         plans.push(f.ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap());
     }
-    count(
+    query_count(
         &f.ctx,
         "INSERT OVERWRITE m SELECT x AS i, x AS j, x AS v FROM generate_series(0, 9) AS t(x)",
     )
     .await;
-    count(&f.ctx, "UPDATE m SET v = 7").await;
+    query_count(&f.ctx, "UPDATE m SET v = 7").await;
     let mut seen = Vec::new();
     for plan in plans {
         let rows = datafusion::physical_plan::collect(plan, f.ctx.task_ctx()).await.unwrap();
@@ -278,9 +291,9 @@ async fn a_scan_sees_the_entries_of_when_it_was_planned() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn statements_at_the_same_time_follow_each_other() {
     let f = Folder::new(", duplicates 'sum'").await;
-    count(&f.ctx, "INSERT INTO m VALUES (0, 0, 1)").await;
+    query_count(&f.ctx, "INSERT INTO m VALUES (0, 0, 1)").await;
     // Another session and another table see the same file.
-    let other = four();
+    let other = create_parallel_session();
     let sql = format!(
         "CREATE EXTERNAL TABLE n STORED AS DOK LOCATION '{}' OPTIONS (duplicates 'sum')",
         f.path("m.safetensors").display()
@@ -291,9 +304,9 @@ async fn statements_at_the_same_time_follow_each_other() {
         let (ctx, table) = if n % 2 == 0 { (f.ctx.clone(), "m") } else { (other.clone(), "n") };
         tasks.spawn(async move {
             match n % 3 {
-                0 => count(&ctx, &format!("INSERT INTO {table} VALUES (0, 0, 1)")).await,
-                1 => count(&ctx, &format!("UPDATE {table} SET v = v + 1 WHERE i = 0")).await,
-                _ => count(&ctx, &format!("INSERT INTO {table} VALUES (1, {n}, 1)")).await,
+                0 => query_count(&ctx, &format!("INSERT INTO {table} VALUES (0, 0, 1)")).await,
+                1 => query_count(&ctx, &format!("UPDATE {table} SET v = v + 1 WHERE i = 0")).await,
+                _ => query_count(&ctx, &format!("INSERT INTO {table} VALUES (1, {n}, 1)")).await,
             }
         });
     }
@@ -302,14 +315,14 @@ async fn statements_at_the_same_time_follow_each_other() {
     }
     let entries = f.entries().await;
     assert_eq!((entries[&(0, 0)], entries.len()), (9.0, 5));
-    assert_eq!(one(&other, "SELECT count(*) FROM n").await, 5);
+    assert_eq!(query_int(&other, "SELECT count(*) FROM n").await, 5);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_keys_are_looked_up_and_all_else_is_scanned() {
     let f = Folder::new("").await;
     let all = "INSERT INTO m SELECT x / 20, x % 20, x + 1 FROM generate_series(0, 199) AS t(x) WHERE x % 3 <> 1";
-    count(&f.ctx, all).await;
+    query_count(&f.ctx, all).await;
     let entries = f.entries().await;
     type Condition = fn(i64, i64, f64) -> bool;
     let cases: [(&str, Condition, &str); 19] = [
@@ -355,7 +368,7 @@ async fn few_keys_are_looked_up_and_all_else_is_scanned() {
     ];
     for (condition, holds, shown) in cases {
         let sql = format!("SELECT i * 100 + j FROM m WHERE {condition}");
-        let mut seen = ints(&f.ctx, &sql).await;
+        let mut seen = query_ints(&f.ctx, &sql).await;
         seen.sort_unstable();
         let expected: Vec<i64> = entries
             .iter()
@@ -363,48 +376,48 @@ async fn few_keys_are_looked_up_and_all_else_is_scanned() {
             .map(|((i, j), _)| i * 100 + j)
             .collect();
         assert_eq!(seen, expected, "{condition}");
-        let n = one(&f.ctx, &format!("SELECT count(*) FROM m WHERE {condition}")).await;
+        let n = query_int(&f.ctx, &format!("SELECT count(*) FROM m WHERE {condition}")).await;
         assert_eq!(n, expected.len() as i64, "{condition}");
-        let plan = text(&f.ctx, &format!("EXPLAIN {sql}")).await;
+        let plan = query_text(&f.ctx, &format!("EXPLAIN {sql}")).await;
         assert!(plan.contains(shown), "{condition}: {plan}");
         if shown == "scan" {
             assert!(!plan.contains("look-up"), "{condition}: {plan}");
         }
     }
-    assert_eq!(ints(&f.ctx, "SELECT j FROM m WHERE i > 4 LIMIT 3").await.len(), 3);
-    let plan = text(&f.ctx, "EXPLAIN SELECT count(*) FROM m").await;
+    assert_eq!(query_ints(&f.ctx, "SELECT j FROM m WHERE i > 4 LIMIT 3").await.len(), 3);
+    let plan = query_text(&f.ctx, "EXPLAIN SELECT count(*) FROM m").await;
     assert!(plan.contains("PlaceholderRowExec"), "{plan}");
     let joined = "SELECT count(*) FROM m JOIN (VALUES (0, 0), (0, 2), (5, 5)) AS t(a, b) ON m.i = t.a AND m.j = t.b";
     let expected = [(0, 0), (0, 2), (5, 5)].iter().filter(|k| entries.contains_key(k)).count();
-    assert_eq!(one(&f.ctx, joined).await, expected as i64);
+    assert_eq!(query_int(&f.ctx, joined).await, expected as i64);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queries_are_saved_as_tensors() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let file = |name: &str| dir.path().join(name).display().to_string();
     let rows = "(VALUES (1, 2, 5), (3, 0, 7), (1, 2, 6), (0, 0, 0)) AS t(i, j, v)";
     let a = file("a.safetensors");
     let saved =
         format!("COPY (SELECT i, j, sum(v) AS v FROM {rows} GROUP BY i, j) TO '{a}' STORED AS DOK");
-    assert_eq!(count(&ctx, &saved).await, 3);
+    assert_eq!(query_count(&ctx, &saved).await, 3);
     let tensor = serrate::io::dok::read(&a).unwrap();
     assert_eq!((tensor.shape(), tensor.nnz().unwrap()), (vec![4, 3], 2));
     assert_eq!(tensor.at(&[1, 2]).unwrap().to_f64().unwrap(), 11.0);
     assert_eq!(tensor.dtype(), serrate::dense::DType::I64);
     // The file stores the names of its keys, which become columns of the table.
     run(&ctx, &format!("CREATE EXTERNAL TABLE a STORED AS DOK LOCATION '{a}'")).await.unwrap();
-    assert_eq!(one(&ctx, "SELECT v FROM a WHERE i = 3 AND j = 0").await, 7);
+    assert_eq!(query_int(&ctx, "SELECT v FROM a WHERE i = 3 AND j = 0").await, 7);
     run(
         &ctx,
         &format!("CREATE EXTERNAL TABLE b (x INT, y INT, z BIGINT) STORED AS DOK LOCATION '{a}'"),
     )
     .await
     .unwrap();
-    assert_eq!(one(&ctx, "SELECT z FROM b WHERE x = 3 AND y = 0").await, 7);
+    assert_eq!(query_int(&ctx, "SELECT z FROM b WHERE x = 3 AND y = 0").await, 7);
 
-    let e = fails(&ctx, &saved).await;
+    let e = expect_failure(&ctx, &saved).await;
     assert!(e.contains("overwrite"), "{e}");
     let twice = |rest: &str| {
         format!(
@@ -412,7 +425,7 @@ async fn queries_are_saved_as_tensors() {
             file("b.safetensors")
         )
     };
-    let e = fails(&ctx, &twice("")).await;
+    let e = expect_failure(&ctx, &twice("")).await;
     assert!(e.contains("row 2 (counted from 0): an entry with i 1, j 2 is already present"), "{e}");
     for (rest, said) in [
         (
@@ -425,12 +438,12 @@ async fn queries_are_saved_as_tensors() {
         ("OPTIONS (keys 'i, k')", "names column 'k', which the query does not have"),
         ("OPTIONS (keys 'i')", "2 other columns"),
     ] {
-        let e = fails(&ctx, &twice(rest)).await;
+        let e = expect_failure(&ctx, &twice(rest)).await;
         assert!(e.contains(said), "{rest}: {e}");
     }
     assert!(!std::path::Path::new(&file("b.safetensors")).exists());
     for (rest, value) in [("'last'", 6.0), ("'sum', overwrite true", 11.0)] {
-        count(&ctx, &twice(&format!("OPTIONS (shape '100, 100', duplicates {rest})"))).await;
+        query_count(&ctx, &twice(&format!("OPTIONS (shape '100, 100', duplicates {rest})"))).await;
         let tensor = serrate::io::dok::read(file("b.safetensors")).unwrap();
         assert_eq!((tensor.shape(), tensor.nnz().unwrap()), (vec![100, 100], 2));
         assert_eq!(tensor.at(&[1, 2]).unwrap().to_f64().unwrap(), value);
@@ -445,9 +458,11 @@ async fn queries_are_saved_as_tensors() {
             "row 0 (counted from 0): \"i\" is -1; give a coordinate of 0 or more",
         ),
     ] {
-        let e =
-            fails(&ctx, &format!("COPY ({query}) TO '{}' STORED AS DOK", file("c.safetensors")))
-                .await;
+        let e = expect_failure(
+            &ctx,
+            &format!("COPY ({query}) TO '{}' STORED AS DOK", file("c.safetensors")),
+        )
+        .await;
         assert!(e.contains(said), "{query}: {e}");
         assert!(!std::path::Path::new(&file("c.safetensors")).exists());
     }
@@ -456,7 +471,7 @@ async fn queries_are_saved_as_tensors() {
         "COPY (SELECT i, j, v FROM {rows} ORDER BY v DESC) TO '{}' STORED AS DOK OPTIONS (duplicates 'last')",
         file("d.safetensors")
     );
-    count(&ctx, &sql).await;
+    query_count(&ctx, &sql).await;
     let tensor = serrate::io::dok::read(file("d.safetensors")).unwrap();
     assert_eq!(tensor.at(&[1, 2]).unwrap().to_f64().unwrap(), 5.0);
 }
@@ -464,18 +479,18 @@ async fn queries_are_saved_as_tensors() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dictionaries_have_keys_of_any_type() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let file = dir.path().join("w.safetensors").display().to_string();
     let copy = format!(
         "COPY (SELECT subject_id, x AS w, code FROM (VALUES (7, 'A', 0.5), (7, 'B', 1.5), (9, 'A', 0.0)) AS t(subject_id, code, x)) TO '{file}' STORED AS DOK OPTIONS (keys 'subject_id, code')"
     );
-    assert_eq!(count(&ctx, &copy).await, 3);
+    assert_eq!(query_count(&ctx, &copy).await, 3);
     run(&ctx, &format!("CREATE EXTERNAL TABLE w STORED AS DOK LOCATION '{file}'")).await.unwrap();
-    let shown = text(&ctx, "SELECT * FROM w ORDER BY subject_id, code").await;
+    let shown = query_text(&ctx, "SELECT * FROM w ORDER BY subject_id, code").await;
     assert!(shown.contains("| subject_id | code | w   |"), "{shown}");
     // In a dictionary, zero is a value.
     let get = "SELECT dok_get('w', s, c) AS a, dok_get('w', s, c, -1) AS b, dok_contains('w', s, c) AS c FROM (VALUES (9, 'A'), (9, 'B'), (7, 'B'), (NULL, 'B')) AS t(s, c)";
-    let shown = text(&ctx, get).await;
+    let shown = query_text(&ctx, get).await;
     for line in [
         "| 0.0 | 0.0  | true  |",
         "|     | -1.0 | false |",
@@ -484,10 +499,10 @@ async fn dictionaries_have_keys_of_any_type() {
     ] {
         assert!(shown.contains(line), "{shown}");
     }
-    count(&ctx, "INSERT INTO w VALUES (9, 'B', 4), (7, 'A', 5)").await;
-    count(&ctx, "UPDATE w SET w = w + 1 WHERE code = 'B'").await;
-    count(&ctx, "DELETE FROM w WHERE subject_id = 9 AND code = 'A'").await;
-    let shown = text(&ctx, "SELECT * FROM w ORDER BY subject_id, code").await;
+    query_count(&ctx, "INSERT INTO w VALUES (9, 'B', 4), (7, 'A', 5)").await;
+    query_count(&ctx, "UPDATE w SET w = w + 1 WHERE code = 'B'").await;
+    query_count(&ctx, "DELETE FROM w WHERE subject_id = 9 AND code = 'A'").await;
+    let shown = query_text(&ctx, "SELECT * FROM w ORDER BY subject_id, code").await;
     for line in [
         "| 7          | A    | 5.0 |",
         "| 7          | B    | 2.5 |",
@@ -495,37 +510,37 @@ async fn dictionaries_have_keys_of_any_type() {
     ] {
         assert!(shown.contains(line), "{shown}");
     }
-    assert_eq!(one(&ctx, "SELECT count(*) FROM w").await, 3);
-    let plan = text(
+    assert_eq!(query_int(&ctx, "SELECT count(*) FROM w").await, 3);
+    let plan = query_text(
         &ctx,
         "EXPLAIN SELECT w FROM w WHERE subject_id = 7 AND code IN ('A', 'B', 'C', 'D', 'E')",
     )
     .await;
     assert!(plan.contains("look-up of 5 key"), "{plan}");
     assert_eq!(
-        one(
+        query_int(
             &ctx,
             "SELECT count(*) FROM w WHERE subject_id = 7 AND code IN ('A', 'B', 'C', 'D', 'E')"
         )
         .await,
         2
     );
-    let e = fails(&ctx, "INSERT INTO w VALUES (NULL, 'B', 4)").await;
+    let e = expect_failure(&ctx, "INSERT INTO w VALUES (NULL, 'B', 4)").await;
     assert!(e.contains("\"subject_id\" is NULL"), "{e}");
-    assert_eq!(count(&ctx, "TRUNCATE TABLE w").await, 3);
-    assert_eq!(one(&ctx, "SELECT count(*) FROM w").await, 0);
+    assert_eq!(query_count(&ctx, "TRUNCATE TABLE w").await, 3);
+    assert_eq!(query_int(&ctx, "SELECT count(*) FROM w").await, 0);
     // Creates a file from declared columns.
     let file = dir.path().join("n.safetensors").display().to_string();
     run(&ctx, &format!("CREATE EXTERNAL TABLE n (day DATE, code VARCHAR, name VARCHAR) STORED AS DOK LOCATION '{file}' OPTIONS (keys 'day, code', duplicates 'error')")).await.unwrap();
-    count(&ctx, "INSERT INTO n VALUES (DATE '2020-01-01', 'A', 'first')").await;
-    let e = fails(
+    query_count(&ctx, "INSERT INTO n VALUES (DATE '2020-01-01', 'A', 'first')").await;
+    let e = expect_failure(
         &ctx,
         "INSERT INTO n VALUES (DATE '2020-01-02', 'A', 'x'), (DATE '2020-01-01', 'A', 'y')",
     )
     .await;
     let said = "row 1 (counted from 0): an entry with day 2020-01-01, code A is already present";
     assert!(e.contains(said), "{e}");
-    let shown = text(&ctx, "SELECT dok_get('n', DATE '2020-01-01', 'A') AS a, dok_get('n', DATE '2020-01-01', 'B', 'none') AS b").await;
+    let shown = query_text(&ctx, "SELECT dok_get('n', DATE '2020-01-01', 'A') AS a, dok_get('n', DATE '2020-01-01', 'B', 'none') AS b").await;
     assert!(shown.contains("| first | none |"), "{shown}");
 }
 
@@ -567,7 +582,7 @@ async fn tables_that_make_no_sense_are_refused() {
         (format!("STORED AS DOK LOCATION '{}'", f.dir.path().display()), "one local file"),
         (format!("STORED AS DOKK LOCATION '{m}'"), "the format DOKK is unknown"),
     ] {
-        let e = fails(&f.ctx, &format!("CREATE EXTERNAL TABLE x {sql}")).await;
+        let e = expect_failure(&f.ctx, &format!("CREATE EXTERNAL TABLE x {sql}")).await;
         assert!(e.contains(said), "{sql}: {e}");
         assert!(!std::path::Path::new(&no).exists(), "{sql}");
     }
@@ -576,7 +591,7 @@ async fn tables_that_make_no_sense_are_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn look_ups_are_those_of_the_tensor() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let file = dir.path().join("t.safetensors").display().to_string();
     let key = |n: &str, m: i64| format!("(x * {n}) % {m}");
     let copy = format!(
@@ -585,7 +600,7 @@ async fn look_ups_are_those_of_the_tensor() {
         key("104729", 997),
         key("15485863", 991)
     );
-    count(&ctx, &copy).await;
+    query_count(&ctx, &copy).await;
     run(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS DOK LOCATION '{file}'")).await.unwrap();
     let sql = format!(
         "SELECT i, j, k, dok_get('t', i, j, k) AS v, dok_get('t', i, j, k, -1.0) AS w, dok_contains('t', i, j, k) AS c FROM (SELECT {} AS i, {} + x % 2 AS j, {} AS k FROM generate_series(50000, 150000) AS t(x))",
@@ -617,9 +632,10 @@ async fn look_ups_are_those_of_the_tensor() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_are_bound_when_a_query_is_planned() {
     let f = Folder::new("").await;
-    count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5)").await;
+    query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5)").await;
     let plan =
-        text(&f.ctx, "EXPLAIN SELECT dok_get('m', x, 2) FROM generate_series(0, 9) AS t(x)").await;
+        query_text(&f.ctx, "EXPLAIN SELECT dok_get('m', x, 2) FROM generate_series(0, 9) AS t(x)")
+            .await;
     assert!(plan.contains("m.safetensors") && plan.contains("version"), "{plan}");
     // Only the name of a function and literals are serialized, so another session understands them.
     let frame =
@@ -627,11 +643,11 @@ async fn names_are_bound_when_a_query_is_planned() {
     let spec = format!("{}", frame.into_optimized_plan().unwrap().display_indent());
     let from = spec.find('{').unwrap_or_else(|| panic!("{spec}"));
     let to = spec.rfind('}').unwrap();
-    let other = four();
+    let other = create_parallel_session();
     let sql = format!("SELECT dok_get('{}', 1, 2) = 0.5 AS same", &spec[from..=to]);
-    assert!(text(&other, &sql).await.contains("true"), "{sql}");
+    assert!(query_text(&other, &sql).await.contains("true"), "{sql}");
     // Such a literal refers to one version of the file.
-    count(&f.ctx, "UPDATE m SET v = 7").await;
+    query_count(&f.ctx, "UPDATE m SET v = 7").await;
     let mut rest = f.ctx.clone();
     for table in ["a", "b", "c", "d", "e"] {
         // Other files evict the old version from the cache.
@@ -639,18 +655,20 @@ async fn names_are_bound_when_a_query_is_planned() {
         run(&rest, &format!("CREATE EXTERNAL TABLE {table} (i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{path}' OPTIONS (shape '3')")).await.unwrap();
         rest = rest.clone();
     }
-    let e = fails(&other, &sql).await;
+    let e = expect_failure(&other, &sql).await;
     assert!(e.contains("changed after the query was planned"), "{e}");
     // A name is resolved in the session and in its schema.
-    assert!(fails(&other, "SELECT dok_get('m', 1, 2)").await.contains("neither a table \"m\""));
+    assert!(
+        expect_failure(&other, "SELECT dok_get('m', 1, 2)").await.contains("neither a table \"m\"")
+    );
     run(&f.ctx, "CREATE SCHEMA s").await.unwrap();
     let path = f.path("m.safetensors").display().to_string();
     run(&f.ctx, &format!("CREATE EXTERNAL TABLE s.n STORED AS DOK LOCATION '{path}'"))
         .await
         .unwrap();
-    assert!(text(&f.ctx, "SELECT dok_get('s.n', 1, 2) AS v").await.contains("7.0"));
+    assert!(query_text(&f.ctx, "SELECT dok_get('s.n', 1, 2) AS v").await.contains("7.0"));
     // A view looks the table up when it is read; a table that is created again is another one.
     run(&f.ctx, "CREATE VIEW w AS SELECT dok_get('s.n', 1, 2) AS v").await.unwrap();
-    count(&f.ctx, "UPDATE m SET v = 8").await;
-    assert!(text(&f.ctx, "SELECT v FROM w").await.contains("8.0"));
+    query_count(&f.ctx, "UPDATE m SET v = 8").await;
+    assert!(query_text(&f.ctx, "SELECT v FROM w").await.contains("8.0"));
 }

@@ -7,7 +7,7 @@ use super::*;
 
 /// Returns a folder of 40 Parquet files of one row with the columns `a`, `b` and `f`. The first file has
 /// the greatest `b`; the eleventh has the least `a`, and NaN in `f` next to a number.
-fn files() -> tempfile::TempDir {
+fn write_files() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for number in 0..40 {
         let (a, b, f) = if number == 10 { (-7, 1, [f64::NAN, 2.0]) } else { (5, 9, [9.0, 8.0]) };
@@ -23,29 +23,29 @@ fn files() -> tempfile::TempDir {
     dir
 }
 
-fn config() -> SessionConfig {
+fn make_config() -> SessionConfig {
     SessionConfig::new()
         .with_target_partitions(2)
         .with_batch_size(1)
         .set_bool("datafusion.optimizer.repartition_file_scans", false)
 }
 
-fn table(dir: &tempfile::TempDir) -> String {
+fn create_table(dir: &tempfile::TempDir) -> String {
     let at = dir.path().display();
     format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{at}/'")
 }
 
 #[tokio::test]
 async fn extremes_of_several_expressions_see_all_rows() {
-    let dir = files();
-    let ctx = serrate::sql::session_with(config());
-    batches(&ctx, &table(&dir)).await.unwrap();
-    assert_eq!(one(&ctx, "SELECT min(a * 2) FROM t").await, -14);
-    assert_eq!(one(&ctx, "SELECT min(a * 2), max(b) FROM t").await, -14);
-    assert_eq!(one(&ctx, "SELECT min(a), max(b) FROM t").await, -7);
+    let dir = write_files();
+    let ctx = serrate::sql::session_with(make_config());
+    query_batches(&ctx, &create_table(&dir)).await.unwrap();
+    assert_eq!(query_int(&ctx, "SELECT min(a * 2) FROM t").await, -14);
+    assert_eq!(query_int(&ctx, "SELECT min(a * 2), max(b) FROM t").await, -14);
+    assert_eq!(query_int(&ctx, "SELECT min(a), max(b) FROM t").await, -7);
     let nan = "SELECT count(*) FROM (SELECT max(f) AS f FROM t) WHERE isnan(f)";
-    assert_eq!(one(&ctx, nan).await, 1);
-    assert_eq!(one(&ctx, "SELECT CAST(min(f) AS BIGINT) FROM t").await, 2);
+    assert_eq!(query_int(&ctx, nan).await, 1);
+    assert_eq!(query_int(&ctx, "SELECT CAST(min(f) AS BIGINT) FROM t").await, 2);
 }
 
 /// Returns a folder of two Parquet files with row groups of two rows. The first file has only NULL in `b`, and
@@ -59,17 +59,18 @@ async fn files_with_nulls(ctx: &SessionContext) -> tempfile::TempDir {
     for (number, rows) in rows.into_iter().enumerate() {
         let at = dir.path().join(format!("{number}.parquet"));
         let query = format!("SELECT a::INT AS a, b::INT AS b FROM (VALUES {rows}) v(a, b)");
-        let copy = format!("COPY ({query}) TO '{}' OPTIONS (max_row_group_size 2)", show(&at));
-        text(ctx, &copy).await;
+        let copy =
+            format!("COPY ({query}) TO '{}' OPTIONS (max_row_group_size 2)", display_path(&at));
+        query_text(ctx, &copy).await;
     }
     dir
 }
 
 #[tokio::test]
 async fn extremes_of_columns_with_null_see_all_rows() {
-    let ctx = serrate::sql::session_with(config());
+    let ctx = serrate::sql::session_with(make_config());
     let dir = files_with_nulls(&ctx).await;
-    batches(&ctx, &table(&dir)).await.unwrap();
+    query_batches(&ctx, &create_table(&dir)).await.unwrap();
     for (query, expected) in [
         ("SELECT min(b), max(b) FROM t", [1, 60]),
         ("SELECT min(a), max(b) FROM t", [-7, 60]),
@@ -78,7 +79,7 @@ async fn extremes_of_columns_with_null_see_all_rows() {
     ] {
         for column in [0, 1] {
             let sql = format!("SELECT CAST(c{column} AS BIGINT) FROM ({query}) AS q(c0, c1)");
-            assert_eq!(one(&ctx, &sql).await, expected[column], "{query}");
+            assert_eq!(query_int(&ctx, &sql).await, expected[column], "{query}");
         }
     }
 }
@@ -87,8 +88,8 @@ async fn extremes_of_columns_with_null_see_all_rows() {
 #[tokio::test]
 async fn stock_dynamic_filters_of_extremes_still_forget_null() {
     let dir = files_with_nulls(&serrate::sql::session()).await;
-    let ctx = SessionContext::new_with_config(config());
-    stock_batches(&ctx, &table(&dir)).await.unwrap();
+    let ctx = SessionContext::new_with_config(make_config());
+    stock_batches(&ctx, &create_table(&dir)).await.unwrap();
     let sql = "SELECT CAST(min(b) AS BIGINT) FROM t HAVING max(b) > 0";
     assert_ne!(stock_one(&ctx, sql).await, 1);
 }
@@ -96,9 +97,9 @@ async fn stock_dynamic_filters_of_extremes_still_forget_null() {
 /// When this fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not look at arguments.
 #[tokio::test]
 async fn stock_dynamic_filters_of_extremes_still_drop_rows() {
-    let dir = files();
-    let ctx = SessionContext::new_with_config(config());
-    stock_batches(&ctx, &table(&dir)).await.unwrap();
+    let dir = write_files();
+    let ctx = SessionContext::new_with_config(make_config());
+    stock_batches(&ctx, &create_table(&dir)).await.unwrap();
     let query = "SELECT min(a * 2) AS lo, max(b) FROM t";
     let plan = stock_text(&ctx, &format!("EXPLAIN ANALYZE {query}")).await;
     assert_eq!(stock_one(&ctx, query).await, 10, "{plan}");
@@ -117,19 +118,19 @@ fn one_partition() -> SessionConfig {
     SessionConfig::new().with_target_partitions(1)
 }
 
-async fn rows(ctx: &SessionContext, query: &str) -> usize {
-    batches(ctx, query).await.unwrap().iter().map(RecordBatch::num_rows).sum()
+async fn count_rows(ctx: &SessionContext, query: &str) -> usize {
+    query_batches(ctx, query).await.unwrap().iter().map(RecordBatch::num_rows).sum()
 }
 
 #[tokio::test]
 async fn joins_of_lists_keep_their_rows() {
     let [table, query] = JOIN_OF_LISTS;
     let ctx = serrate::sql::session_with(one_partition());
-    batches(&ctx, table).await.unwrap();
-    assert_eq!(rows(&ctx, query).await, 10);
-    batches(&ctx, "CREATE TABLE ll AS SELECT [[1], [2, 3]] AS x FROM l").await.unwrap();
+    query_batches(&ctx, table).await.unwrap();
+    assert_eq!(count_rows(&ctx, query).await, 10);
+    query_batches(&ctx, "CREATE TABLE ll AS SELECT [[1], [2, 3]] AS x FROM l").await.unwrap();
     let equal = "SELECT ll.x FROM ll JOIN (SELECT [[1], [2, 3]] AS x FROM l) AS r ON ll.x = r.x ORDER BY ll.x";
-    assert_eq!(rows(&ctx, equal).await, 64);
+    assert_eq!(count_rows(&ctx, equal).await, 64);
 }
 
 /// When this fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not look at joins.
@@ -149,14 +150,14 @@ async fn join_below_partitioned_join(
     ctx: &SessionContext,
     dir: &tempfile::TempDir,
 ) -> &'static str {
-    let writer = serrate::sql::session_with(config());
+    let writer = serrate::sql::session_with(make_config());
     for (name, format, query) in [
         ("g", "CSV", "SELECT 1 AS k FROM range(2)"),
         ("d", "PARQUET", "SELECT value % 7 AS k FROM range(2000)"),
         ("b", "PARQUET", "SELECT value AS k FROM range(5)"),
     ] {
-        let at = show(&dir.path().join(format!("{name}.{}", format.to_lowercase())));
-        text(&writer, &format!("COPY ({query}) TO '{at}'")).await;
+        let at = display_path(&dir.path().join(format!("{name}.{}", format.to_lowercase())));
+        query_text(&writer, &format!("COPY ({query}) TO '{at}'")).await;
         let create = format!("CREATE EXTERNAL TABLE {name} STORED AS {format} LOCATION '{at}'");
         stock_batches(ctx, &create).await.unwrap();
     }
@@ -179,10 +180,10 @@ async fn joins_below_partitioned_joins_end() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session_with(config_of_partitioned_joins());
     let query = join_below_partitioned_join(&ctx, &dir).await;
-    let plan = text(&ctx, &format!("EXPLAIN {query}")).await;
+    let plan = query_text(&ctx, &format!("EXPLAIN {query}")).await;
     assert!(plan.contains("mode=Partitioned, join_type=Left"), "{plan}");
     assert!(plan.contains("mode=CollectLeft, join_type=Inner"), "{plan}");
-    let found = tokio::time::timeout(LONG * 12, text(&ctx, query)).await;
+    let found = tokio::time::timeout(LONG * 12, query_text(&ctx, query)).await;
     assert!(found.unwrap().contains("| 1 | 1 |"));
 }
 

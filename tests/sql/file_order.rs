@@ -34,9 +34,9 @@ async fn sorted_files_with_null_are_not_one_sorted_stream() {
             serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
         let create = format!(
             "CREATE EXTERNAL TABLE t STORED AS PARQUET WITH ORDER (x) LOCATION '{}/'",
-            show(dir.path())
+            display_path(dir.path())
         );
-        batches(&ctx, &create).await.unwrap();
+        query_batches(&ctx, &create).await.unwrap();
         for (sql, expected) in CLAIMED {
             assert_eq!(rows_or_error(&ctx, sql).await, expected, "{partitions} {sql}");
         }
@@ -50,7 +50,7 @@ async fn stock_sorted_files_with_null_are_still_one_stream() {
     let stock = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
     let create = format!(
         "CREATE EXTERNAL TABLE t STORED AS PARQUET WITH ORDER (x) LOCATION '{}/'",
-        show(dir.path())
+        display_path(dir.path())
     );
     stock_batches(&stock, &create).await.unwrap();
     assert_eq!(rows_or_error(&stock, "SELECT x FROM t ORDER BY x LIMIT 2").await, "1; NULL");
@@ -59,9 +59,9 @@ async fn stock_sorted_files_with_null_are_still_one_stream() {
 /// Writes `8`, `9`, `10` and `11` of a format, which have the ids from 0 to 29 in this order.
 async fn write_numbered(ctx: &SessionContext, dir: &Path, extension: &str) {
     for (name, from, to) in [(8, 0, 7), (9, 7, 7), (10, 7, 20), (11, 20, 30)] {
-        let path = show(&dir.join(format!("{name}.{extension}")));
+        let path = display_path(&dir.join(format!("{name}.{extension}")));
         let rows = format!("SELECT value AS id, value % 5 AS g FROM range({from}, {to})");
-        batches(ctx, &format!("COPY ({rows}) TO '{path}'")).await.unwrap();
+        query_batches(ctx, &format!("COPY ({rows}) TO '{path}'")).await.unwrap();
     }
 }
 
@@ -74,28 +74,28 @@ fn session_of(partitions: usize, batch: usize) -> SessionContext {
 async fn files_are_read_in_the_order_of_their_numbers() {
     for extension in ["nrt", "parquet", "csv", "arrow"] {
         let dir = tempfile::tempdir().unwrap();
-        let at = show(dir.path());
-        write_numbered(&four(), dir.path(), extension).await;
+        let at = display_path(dir.path());
+        write_numbered(&create_parallel_session(), dir.path(), extension).await;
         for partitions in [1, 2, 3] {
             let ctx = session_of(partitions, 8192);
             for from in [format!("'{at}/'"), format!("'{at}/*.{extension}'")] {
                 let sql = format!("SELECT id FROM {from} WHERE id > 0 LIMIT 9");
-                assert_eq!(ints(&ctx, &sql).await, [1, 2, 3, 4, 5, 6, 7, 8, 9], "{sql}");
+                assert_eq!(query_ints(&ctx, &sql).await, [1, 2, 3, 4, 5, 6, 7, 8, 9], "{sql}");
             }
         }
         let ctx = session_of(1, 8192);
         let all: Vec<i64> = (0..30).collect();
-        assert_eq!(ints(&ctx, &format!("SELECT id FROM '{at}/'")).await, all);
+        assert_eq!(query_ints(&ctx, &format!("SELECT id FROM '{at}/'")).await, all);
         let sql = format!("SELECT unnest(array_agg(id)) FROM '{at}/'");
-        assert_eq!(ints(&ctx, &sql).await, all);
+        assert_eq!(query_ints(&ctx, &sql).await, all);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nested_rows_keep_the_order_of_files() {
     let dir = tempfile::tempdir().unwrap();
-    let at = show(dir.path());
-    write_numbered(&four(), dir.path(), "parquet").await;
+    let at = display_path(dir.path());
+    write_numbered(&create_parallel_session(), dir.path(), "parquet").await;
     let files = format!("SELECT g AS k, id AS x FROM '{at}/'");
     let range = "SELECT x % 5 AS k, x FROM range(30) t(x)";
     for (partitions, batch) in [(1, 8192), (3, 1), (4, 7)] {
@@ -117,8 +117,8 @@ async fn nested_rows_keep_the_order_of_files() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn created_tables_keep_the_order_of_their_query() {
     let dir = tempfile::tempdir().unwrap();
-    let at = show(dir.path());
-    write_numbered(&four(), dir.path(), "parquet").await;
+    let at = display_path(dir.path());
+    write_numbered(&create_parallel_session(), dir.path(), "parquet").await;
     let of_files = [
         format!("SELECT id AS x, g AS k FROM '{at}/'"),
         format!("SELECT id AS x, g AS k FROM '{at}/' WHERE id >= 0"),
@@ -148,7 +148,11 @@ async fn created_tables_keep_the_order_of_their_query() {
                     expected,
                     "{partitions} {batch} {query}"
                 );
-                assert_eq!(ints(&ctx, "SELECT x FROM m LIMIT 4").await, [0, 1, 2, 3], "{query}");
+                assert_eq!(
+                    query_ints(&ctx, "SELECT x FROM m LIMIT 4").await,
+                    [0, 1, 2, 3],
+                    "{query}"
+                );
             }
         }
     }
@@ -158,15 +162,15 @@ async fn created_tables_keep_the_order_of_their_query() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn rows_are_numbered_and_returned_in_the_order_of_files() {
     let dir = tempfile::tempdir().unwrap();
-    let at = show(dir.path());
-    write_numbered(&four(), dir.path(), "parquet").await;
+    let at = display_path(dir.path());
+    write_numbered(&create_parallel_session(), dir.path(), "parquet").await;
     let all: Vec<i64> = (0..30).collect();
     for (partitions, batch) in [(1, 8192), (3, 1), (4, 7)] {
         let ctx = session_of(partitions, batch);
         let numbered = format!(
             "SELECT sum(abs(n - 1 - id)) FROM (SELECT row_number() OVER () AS n, id FROM '{at}/')"
         );
-        assert_eq!(ints(&ctx, &numbered).await, [0], "{partitions} {batch}");
+        assert_eq!(query_ints(&ctx, &numbered).await, [0], "{partitions} {batch}");
         for sql in [
             format!("SELECT id FROM '{at}/'"),
             format!("SELECT id * 1 AS id FROM '{at}/' WHERE g >= 0"),

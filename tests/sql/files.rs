@@ -5,7 +5,7 @@ use serrate::io::json::{JsonForm, JsonWriteOptions, write_json, write_ndjson};
 use super::*;
 
 /// Returns the files of a folder, including hidden ones.
-fn files(dir: &Path) -> Vec<String> {
+fn list_files(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(dir)
         .unwrap()
         .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
@@ -17,13 +17,13 @@ fn files(dir: &Path) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn json_is_read_as_a_list_and_line_by_line() {
     let dir = tempfile::tempdir().unwrap();
-    let table = numbered(1, 3);
+    let table = make_numbered_table(1, 3);
     let records = JsonWriteOptions { form: JsonForm::Records, ..Default::default() };
     write_json(dir.path().join("list.json"), &table, &records).unwrap();
     for name in ["lines.json", "x.ndjson", "x.jsonl"] {
         write_ndjson(dir.path().join(name), &table, &records).unwrap();
     }
-    let ctx = four();
+    let ctx = create_parallel_session();
     let expected = [
         "+----+----------------+",
         "| id | code           |",
@@ -34,26 +34,26 @@ async fn json_is_read_as_a_list_and_line_by_line() {
         "+----+----------------+",
     ];
     for name in ["list.json", "lines.json", "x.ndjson", "x.jsonl"] {
-        let from = format!("'{}/{name}'", show(dir.path()));
-        let whole = text(&ctx, &format!("SELECT id, code FROM {from} ORDER BY id")).await;
+        let from = format!("'{}/{name}'", display_path(dir.path()));
+        let whole = query_text(&ctx, &format!("SELECT id, code FROM {from} ORDER BY id")).await;
         assert_eq!(whole, expected.join("\n"), "{name}");
-        assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {from}")).await, 3, "{name}");
+        assert_eq!(query_int(&ctx, &format!("SELECT count(*) FROM {from}")).await, 3, "{name}");
     }
     for (name, format) in [("list.json", "JSON"), ("x.ndjson", "NDJSON"), ("x.jsonl", "JSONL")] {
         let create = format!(
             "CREATE OR REPLACE EXTERNAL TABLE t STORED AS {format} LOCATION '{}/{name}'",
-            show(dir.path())
+            display_path(dir.path())
         );
-        batches(&ctx, &create).await.unwrap();
-        assert_eq!(one(&ctx, "SELECT sum(id) FROM t").await, 6, "{name}");
+        query_batches(&ctx, &create).await.unwrap();
+        assert_eq!(query_int(&ctx, "SELECT sum(id) FROM t").await, 6, "{name}");
     }
-    let e = error(&ctx, &format!("SELECT * FROM '{}/*.json'", show(dir.path()))).await;
+    let e = error(&ctx, &format!("SELECT * FROM '{}/*.json'", display_path(dir.path()))).await;
     assert!(e.contains("list.json") && e.contains("lines.json"), "{e}");
     // Whitespace, a byte order mark, and a file without records.
     std::fs::write(dir.path().join("odd.json"), "\u{feff} \n\t[{\"a\": 1}\n, {\"a\": 2} ]\n")
         .unwrap();
-    let odd = format!("SELECT sum(a) FROM '{}/odd.json'", show(dir.path()));
-    assert_eq!(one(&ctx, &odd).await, 3);
+    let odd = format!("SELECT sum(a) FROM '{}/odd.json'", display_path(dir.path()));
+    assert_eq!(query_int(&ctx, &odd).await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -65,116 +65,137 @@ async fn a_long_list_of_records_is_not_cut() {
         std::fs::write(dir.path().join(name), format!("[{}]", records.join(",\n"))).unwrap();
     }
     assert!(std::fs::metadata(dir.path().join("a.json")).unwrap().len() > 1 << 20);
-    let ctx = four();
-    batches(&ctx, "SET datafusion.optimizer.repartition_file_min_size = 1000").await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, "SET datafusion.optimizer.repartition_file_min_size = 1000").await.unwrap();
     for (from, times) in [("a.json", 1), ("*.json", 2)] {
         let sql = format!(
             "SELECT sum(x[1]) FROM '{}/{from}' WHERE i >= 0 AND x[2] = 1",
-            show(dir.path())
+            display_path(dir.path())
         );
-        assert_eq!(one(&ctx, &sql).await, times * n * (n - 1) / 2);
-        let sql = format!("SELECT i FROM '{}/{from}' LIMIT 3 OFFSET 20000", show(dir.path()));
-        assert_eq!(ints(&ctx, &sql).await, [20_000, 20_001, 20_002]);
+        assert_eq!(query_int(&ctx, &sql).await, times * n * (n - 1) / 2);
+        let sql =
+            format!("SELECT i FROM '{}/{from}' LIMIT 3 OFFSET 20000", display_path(dir.path()));
+        assert_eq!(query_ints(&ctx, &sql).await, [20_000, 20_001, 20_002]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_copy_that_fails_leaves_no_file_in_any_format() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let late = "SELECT i, 1 / (60000 - i) AS q FROM generate_series(1, 100000) AS t(i)";
     for extension in ["csv", "json", "ndjson", "jsonl", "arrow", "parquet"] {
         let path = dir.path().join(format!("new folder #1/x.{extension}"));
-        let copy = format!("COPY ({late}) TO '{}'", show(&path));
+        let copy = format!("COPY ({late}) TO '{}'", display_path(&path));
         error(&ctx, &copy).await;
         assert!(!path.exists(), "{extension}");
         let folder = path.parent().unwrap();
-        assert!(!folder.exists() || files(folder).is_empty(), "{extension}: {:?}", files(folder));
-        let copy = format!("COPY (SELECT 7 AS a) TO '{}'", show(&path));
-        assert_eq!(one(&ctx, &copy).await, 1);
-        assert_eq!(files(folder), [format!("x.{extension}")]);
-        assert_eq!(one(&ctx, &format!("SELECT a FROM '{}'", show(&path))).await, 7, "{extension}");
+        assert!(
+            !folder.exists() || list_files(folder).is_empty(),
+            "{extension}: {:?}",
+            list_files(folder)
+        );
+        let copy = format!("COPY (SELECT 7 AS a) TO '{}'", display_path(&path));
+        assert_eq!(query_int(&ctx, &copy).await, 1);
+        assert_eq!(list_files(folder), [format!("x.{extension}")]);
+        assert_eq!(
+            query_int(&ctx, &format!("SELECT a FROM '{}'", display_path(&path))).await,
+            7,
+            "{extension}"
+        );
         // The same holds without our parser.
         let e = stock_error(&ctx, &copy).await;
         assert!(e.contains("overwrite true"), "{extension}: {e}");
-        let again = format!("COPY (SELECT 8 AS a) TO '{}' OPTIONS (overwrite true)", show(&path));
-        batches(&ctx, &again).await.unwrap();
-        assert_eq!(one(&ctx, &format!("SELECT a FROM '{}'", show(&path))).await, 8, "{extension}");
+        let again =
+            format!("COPY (SELECT 8 AS a) TO '{}' OPTIONS (overwrite true)", display_path(&path));
+        query_batches(&ctx, &again).await.unwrap();
+        assert_eq!(
+            query_int(&ctx, &format!("SELECT a FROM '{}'", display_path(&path))).await,
+            8,
+            "{extension}"
+        );
         std::fs::remove_file(&path).unwrap();
     }
     // Folders of files, and options of their formats, are handled by DataFusion.
-    let sql = format!("COPY (SELECT 1 AS a) TO '{}/out/' STORED AS CSV", show(dir.path()));
-    batches(&ctx, &sql).await.unwrap();
-    assert_eq!(files(&dir.path().join("out")).len(), 1);
+    let sql = format!("COPY (SELECT 1 AS a) TO '{}/out/' STORED AS CSV", display_path(dir.path()));
+    query_batches(&ctx, &sql).await.unwrap();
+    assert_eq!(list_files(&dir.path().join("out")).len(), 1);
     let sql = format!(
         "COPY (SELECT 1 AS a, 2 AS b) TO '{}/x.csv' OPTIONS (has_header false, overwrite true)",
-        show(dir.path())
+        display_path(dir.path())
     );
-    batches(&ctx, &sql).await.unwrap();
+    query_batches(&ctx, &sql).await.unwrap();
     assert_eq!(std::fs::read_to_string(dir.path().join("x.csv")).unwrap(), "1,2\n");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_is_dropped_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     // The file is created after the first batch, so that copies are dropped before, while and after.
-    batches(&ctx, "SET datafusion.execution.objectstore_writer_buffer_size = 1000").await.unwrap();
+    query_batches(&ctx, "SET datafusion.execution.objectstore_writer_buffer_size = 1000")
+        .await
+        .unwrap();
     let endless = "SELECT a.i AS i FROM generate_series(1, 100000) AS a(i), generate_series(1, 100000) AS b(i)";
     for millis in (0..60).step_by(3).chain([300]) {
         for extension in ["csv", "json", "arrow"] {
-            let copy = format!("COPY ({endless}) TO '{}/x.{extension}'", show(dir.path()));
-            let run = batches(&ctx, &copy);
+            let copy = format!("COPY ({endless}) TO '{}/x.{extension}'", display_path(dir.path()));
+            let run = query_batches(&ctx, &copy);
             let cut = tokio::time::timeout(std::time::Duration::from_millis(millis), run).await;
             assert!(cut.is_err(), "{extension}");
         }
     }
     for _ in 0..600 {
-        if files(dir.path()).is_empty() {
+        if list_files(dir.path()).is_empty() {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    panic!("{:?}", files(dir.path()));
+    panic!("{:?}", list_files(dir.path()));
 }
 
 #[tokio::test]
 async fn files_without_a_byte_are_refused_by_name_where_there_is_a_header() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     for extension in ["nrt", "parquet", "arrow"] {
         let empty = dir.path().join(format!("empty.{extension}"));
         std::fs::write(&empty, "").unwrap();
         let whole = dir.path().join(format!("whole.{extension}"));
-        batches(&ctx, &format!("COPY (SELECT 1 AS a) TO '{}'", show(&whole))).await.unwrap();
-        for from in [show(&empty), format!("{}/*.{extension}", show(dir.path()))] {
+        query_batches(&ctx, &format!("COPY (SELECT 1 AS a) TO '{}'", display_path(&whole)))
+            .await
+            .unwrap();
+        for from in [display_path(&empty), format!("{}/*.{extension}", display_path(dir.path()))] {
             let e = error(&ctx, &format!("SELECT count(*) FROM '{from}'")).await;
-            assert!(e.contains(&show(&empty)) && e.contains("0 bytes"), "{e}");
+            assert!(e.contains(&display_path(&empty)) && e.contains("0 bytes"), "{e}");
         }
-        for location in [show(&empty), format!("{}/", show(dir.path()))] {
+        for location in [display_path(&empty), format!("{}/", display_path(dir.path()))] {
             let sql =
                 format!("CREATE EXTERNAL TABLE t STORED AS {extension} LOCATION '{location}'");
             let e = error(&ctx, &sql).await;
-            assert!(e.contains(&show(&empty)), "{e}");
+            assert!(e.contains(&display_path(&empty)), "{e}");
         }
         std::fs::remove_file(empty).unwrap();
-        assert_eq!(one(&ctx, &format!("SELECT a FROM '{}'", show(&whole))).await, 1);
+        assert_eq!(query_int(&ctx, &format!("SELECT a FROM '{}'", display_path(&whole))).await, 1);
         std::fs::remove_file(whole).unwrap();
     }
 }
 
 #[tokio::test]
 async fn folders_of_several_formats_are_refused() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for folder in ["tests/data/synthea-meds", "tests/data/synthea-meds-torch-data"] {
-        let e = batches(&ctx, &format!("SELECT count(*) FROM '{folder}'"))
+        let e = query_batches(&ctx, &format!("SELECT count(*) FROM '{folder}'"))
             .await
             .unwrap_err()
             .to_string();
         assert!(e.contains("files of several formats") && e.contains("meds('"), "{e}");
     }
     // One format in subfolders, and one of several formats by a glob.
-    assert_eq!(one(&ctx, "SELECT count(*) FROM 'tests/data/synthea-meds/data'").await, 24_866);
+    assert_eq!(
+        query_int(&ctx, "SELECT count(*) FROM 'tests/data/synthea-meds/data'").await,
+        24_866
+    );
     let glob = "SELECT count(*) FROM 'tests/data/synthea-meds/metadata/*.parquet'";
-    assert!(batches(&ctx, glob).await.is_ok());
+    assert!(query_batches(&ctx, glob).await.is_ok());
 }

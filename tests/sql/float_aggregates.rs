@@ -30,7 +30,7 @@ const OF_XY: [&str; 12] = [
 
 /// Returns all aggregates followed by a clause; those of one column with DISTINCT, which those of
 /// two refuse.
-fn calls(distinct: &str, of_x: &str, of_y: &str, behind: &str) -> Vec<String> {
+fn list_calls(distinct: &str, of_x: &str, of_y: &str, behind: &str) -> Vec<String> {
     let one = OF_X.iter().map(|name| format!("{name}({distinct}{of_x}){behind}"));
     let two = OF_XY.iter().map(|name| format!("{name}({distinct}{of_y}, {of_x}){behind}"));
     match distinct {
@@ -39,12 +39,12 @@ fn calls(distinct: &str, of_x: &str, of_y: &str, behind: &str) -> Vec<String> {
     }
 }
 
-fn select(calls: &[String]) -> String {
+fn format_select(calls: &[String]) -> String {
     let named = calls.iter().enumerate().map(|(i, call)| format!("{call} AS c{i}"));
     named.collect::<Vec<_>>().join(", ")
 }
 
-fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+fn make_batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     let fields: Vec<_> =
         columns.iter().map(|(name, c)| Field::new(*name, c.data_type().clone(), true)).collect();
     let arrays = columns.into_iter().map(|(_, c)| c).collect();
@@ -53,7 +53,7 @@ fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 
 /// Returns floats of all magnitudes: values that cancel, extremes, NaN, infinities, both zeros; the
 /// group decides which.
-fn float(rng: &mut ChaCha8Rng, group: i64) -> f64 {
+fn draw_float(rng: &mut ChaCha8Rng, group: i64) -> f64 {
     let wide = |rng: &mut ChaCha8Rng| f64::from_bits(rng.random());
     match (group, rng.random_range(0..12)) {
         (0, _) => rng.random_range(-1e3..1e3),
@@ -71,11 +71,11 @@ fn float(rng: &mut ChaCha8Rng, group: i64) -> f64 {
     }
 }
 
-fn rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
+fn draw_rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
     let g: Vec<i64> = (0..n).map(|_| rng.random_range(0..9)).collect();
     let mut column = |share: u32| -> Vec<Option<f64>> {
         let value =
-            |g: &i64| (*g != 8 && rng.random_range(0..100) >= share).then(|| float(rng, *g));
+            |g: &i64| (*g != 8 && rng.random_range(0..100) >= share).then(|| draw_float(rng, *g));
         g.iter().map(value).collect()
     };
     let (x, y) = (column(5), column(10));
@@ -83,9 +83,9 @@ fn rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
     let i = x.iter().enumerate().map(|(at, v)| v.map(|_| close(at as u64)));
     let i: Int64Array = i.collect();
     let u: UInt64Array = i.iter().map(|v| v.map(|v| v as u64 * 2 + 1)).collect();
-    table(vec![
-        ("id", flat(0..n as i64)),
-        ("g", flat(g)),
+    make_batch(vec![
+        ("id", make_ints(0..n as i64)),
+        ("g", make_ints(g)),
         ("x", Arc::new(Float64Array::from(x))),
         ("y", Arc::new(Float64Array::from(y))),
         ("i", Arc::new(i)),
@@ -94,7 +94,7 @@ fn rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
 }
 
 /// Returns the rows in another order, in batches of some length, in partitions.
-fn cut(all: &RecordBatch, partitions: usize, most: usize, rng: &mut ChaCha8Rng) -> MemTable {
+fn cut_table(all: &RecordBatch, partitions: usize, most: usize, rng: &mut ChaCha8Rng) -> MemTable {
     let n = all.num_rows();
     let mut order: Vec<u64> = (0..n as u64).collect();
     for i in (1..n).rev() {
@@ -111,17 +111,17 @@ fn cut(all: &RecordBatch, partitions: usize, most: usize, rng: &mut ChaCha8Rng) 
     MemTable::try_new(all.schema(), parts).unwrap()
 }
 
-fn queries() -> Vec<String> {
-    let all = select(&calls("", "x", "y", ""));
-    let distinct = select(&calls("DISTINCT ", "x", "y", ""));
-    let filtered = select(&calls("", "x", "y", " FILTER (WHERE x < 100 OR y > 0)"));
+fn list_queries() -> Vec<String> {
+    let all = format_select(&list_calls("", "x", "y", ""));
+    let distinct = format_select(&list_calls("DISTINCT ", "x", "y", ""));
+    let filtered = format_select(&list_calls("", "x", "y", " FILTER (WHERE x < 100 OR y > 0)"));
     let frame = " OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 3 PRECEDING AND 1 FOLLOWING)";
-    let sliding = select(&calls("", "x", "y", frame));
-    let growing = select(&calls("", "x", "y", " OVER (PARTITION BY g ORDER BY id)"));
-    let whole = select(&calls("", "x", "y", " OVER (PARTITION BY g)"));
+    let sliding = format_select(&list_calls("", "x", "y", frame));
+    let growing = format_select(&list_calls("", "x", "y", " OVER (PARTITION BY g ORDER BY id)"));
+    let whole = format_select(&list_calls("", "x", "y", " OVER (PARTITION BY g)"));
     let narrow = |t: &str| {
         let (x, y) = (format!("arrow_cast(x, '{t}')"), format!("arrow_cast(y, '{t}')"));
-        select(&calls("", &x, &y, ""))
+        format_select(&list_calls("", &x, &y, ""))
     };
     vec![
         format!("SELECT {all} FROM t"),
@@ -152,31 +152,31 @@ fn queries() -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_cut_does_not_show() {
     let rng = &mut ChaCha8Rng::seed_from_u64(21);
-    let all = rows(rng, 160);
-    let queries = queries();
+    let all = draw_rows(rng, 160);
+    let queries = list_queries();
     let mut expected: Vec<Option<String>> = vec![None; queries.len()];
     let folder = tempfile::tempdir().unwrap();
-    let files = show(&folder.path().join("files"));
+    let files = display_path(&folder.path().join("files"));
     for (trial, (partitions, size)) in
         [(1, 8192), (2, 7), (4, 1), (4, 8192), (1, 1), (2, 8192)].into_iter().enumerate()
     {
         let config = SessionConfig::new().with_target_partitions(partitions).with_batch_size(size);
         let ctx = session_with(config);
         let most = [160, 40, 1][trial % 3];
-        ctx.register_table("t", Arc::new(cut(&all, partitions, most, rng))).unwrap();
+        ctx.register_table("t", Arc::new(cut_table(&all, partitions, most, rng))).unwrap();
         if trial == 3 {
             for part in 0..3 {
                 let copy = format!(
                     "COPY (SELECT * FROM t WHERE id % 3 = {part} ORDER BY x) TO '{files}/{part}.parquet' OPTIONS (max_row_group_size 20)"
                 );
-                batches(&ctx, &copy).await.unwrap();
+                query_batches(&ctx, &copy).await.unwrap();
             }
             ctx.deregister_table("t").unwrap();
             let table = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{files}/'");
-            batches(&ctx, &table).await.unwrap();
+            query_batches(&ctx, &table).await.unwrap();
         }
         for (sql, expected) in queries.iter().zip(&mut expected) {
-            let found = text(&ctx, sql).await;
+            let found = query_text(&ctx, sql).await;
             let expected = expected.get_or_insert_with(|| found.clone());
             assert_eq!(*expected, found, "{sql}\n{partitions} partitions, batches of {size}");
         }
@@ -187,14 +187,14 @@ async fn the_cut_does_not_show() {
 #[tokio::test]
 async fn frames_have_the_rows_that_are_in_them() {
     let rng = &mut ChaCha8Rng::seed_from_u64(22);
-    let ctx = four();
-    ctx.register_table("t", Arc::new(cut(&rows(rng, 90), 2, 30, rng))).unwrap();
+    let ctx = create_parallel_session();
+    ctx.register_table("t", Arc::new(cut_table(&draw_rows(rng, 90), 2, 30, rng))).unwrap();
     for distinct in ["", "DISTINCT "] {
-        let mut calls = calls(distinct, "x", "y", "");
+        let mut calls = list_calls(distinct, "x", "y", "");
         calls.extend([format!("avg({distinct}i)"), format!("avg({distinct}u)")]);
         let over = "ORDER BY id ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING";
         let windows: Vec<_> = calls.iter().map(|c| format!("{c} OVER ({over})")).collect();
-        let windows = format!("SELECT id, {} FROM t ORDER BY id", select(&windows));
+        let windows = format!("SELECT id, {} FROM t ORDER BY id", format_select(&windows));
         let of_b = |call: &String| {
             let of = |name: &str, call: &str| {
                 call.replace(&format!("({name})"), &format!("(b.{name})"))
@@ -207,14 +207,18 @@ async fn frames_have_the_rows_that_are_in_them() {
         let joined: Vec<_> = calls.iter().map(of_b).collect();
         let joined = format!(
             "SELECT a.id, {} FROM t a LEFT JOIN t b ON b.id BETWEEN a.id - 3 AND a.id - 1 GROUP BY a.id ORDER BY a.id",
-            select(&joined)
+            format_select(&joined)
         );
-        assert_eq!(text(&ctx, &windows).await, text(&ctx, &joined).await, "{windows}\n{joined}");
+        assert_eq!(
+            query_text(&ctx, &windows).await,
+            query_text(&ctx, &joined).await,
+            "{windows}\n{joined}"
+        );
     }
 }
 
 /// Parses bits as `float_aggregates/make.py` writes them.
-fn double(text: &str) -> f64 {
+fn parse_double(text: &str) -> f64 {
     f64::from_bits(u64::from_str_radix(text, 16).unwrap())
 }
 
@@ -227,23 +231,23 @@ async fn aggregates_are_what_rational_arithmetic_gives() {
     for (at, line) in cases.lines().enumerate() {
         let [name, x, y, expected] = line.split('|').collect::<Vec<_>>().try_into().unwrap();
         let column = |text: &str| -> ArrayRef {
-            Arc::new(Float64Array::from_iter_values(text.split(' ').map(double)))
+            Arc::new(Float64Array::from_iter_values(text.split(' ').map(parse_double)))
         };
-        let all = table(vec![("x", column(x)), ("y", column(y))]);
-        let ctx = four();
+        let all = make_batch(vec![("x", column(x)), ("y", column(y))]);
+        let ctx = create_parallel_session();
         let rng = &mut ChaCha8Rng::seed_from_u64(at as u64);
-        ctx.register_table("t", Arc::new(cut(&all, 1 + at % 3, 4, rng))).unwrap();
+        ctx.register_table("t", Arc::new(cut_table(&all, 1 + at % 3, 4, rng))).unwrap();
         let expected: Vec<(&str, &str)> =
             expected.split(';').map(|e| e.split_once('=').unwrap()).collect();
         let calls: Vec<String> = expected.iter().map(|(call, _)| (*call).into()).collect();
         for group in ["", " GROUP BY x > 0 OR x <= 0"] {
-            let sql = format!("SELECT {} FROM t{group}", select(&calls));
-            let found = batches(&ctx, &sql).await.unwrap();
+            let sql = format!("SELECT {} FROM t{group}", format_select(&calls));
+            let found = query_batches(&ctx, &sql).await.unwrap();
             let found = concat_batches(&found[0].schema(), &found).unwrap();
             for ((call, value), column) in expected.iter().zip(found.columns()) {
                 let found = column.as_primitive::<Float64Type>();
                 let found = found.is_valid(0).then(|| found.value(0));
-                let expected = (*value != "-").then(|| double(value));
+                let expected = (*value != "-").then(|| parse_double(value));
                 let rounded_once = !["stddev", "corr", "slope", "intercept", "r2"]
                     .iter()
                     .any(|inexact| call.contains(inexact));
@@ -273,7 +277,7 @@ fn to_columns(found: &[RecordBatch]) -> Vec<Vec<Option<f64>>> {
 #[tokio::test]
 async fn accurate_answers_of_stock_aggregates_stay() {
     let rng = &mut ChaCha8Rng::seed_from_u64(23);
-    let (ours, stock) = (four(), SessionContext::new());
+    let (ours, stock) = (create_parallel_session(), SessionContext::new());
     let mut columns_of: Vec<(i64, Option<f64>, Option<f64>)> = Vec::new();
     // Groups of a few rows, of one row, of a constant column, and of NULL only.
     for g in 0..20 {
@@ -286,15 +290,15 @@ async fn accurate_answers_of_stock_aggregates_stay() {
     columns_of.extend([(20, Some(1.5), Some(2.5)), (21, Some(1.5), None), (22, None, None)]);
     columns_of.extend((0..3).map(|i| (23, Some(2.0), Some(f64::from(i)))));
     columns_of.extend((0..3).map(|i| (24, Some(f64::from(i)), Some(2.0))));
-    let all = table(vec![
-        ("g", flat(columns_of.iter().map(|r| r.0))),
+    let all = make_batch(vec![
+        ("g", make_ints(columns_of.iter().map(|r| r.0))),
         ("x", Arc::new(columns_of.iter().map(|r| r.1).collect::<Float64Array>())),
         ("y", Arc::new(columns_of.iter().map(|r| r.2).collect::<Float64Array>())),
     ]);
     for ctx in [&ours, &stock] {
         ctx.register_batch("t", all.clone()).unwrap();
     }
-    let calls = select(&calls("", "x", "y", ""));
+    let calls = format_select(&list_calls("", "x", "y", ""));
     let more = "sum(arrow_cast(x, 'Float32')) AS s, avg(g) AS a, sum(g) AS i, avg(arrow_cast(g, 'UInt8')) AS u, mean(arrow_cast(x, 'Decimal128(9, 3)')) AS d, sum(DISTINCT x) AS ds, avg(DISTINCT x) AS da, var_pop(DISTINCT x) AS dv";
     for sql in [
         format!("SELECT g, {calls}, {more} FROM t GROUP BY g ORDER BY g"),
@@ -303,7 +307,7 @@ async fn accurate_answers_of_stock_aggregates_stay() {
         format!("SELECT {calls}, {more} FROM t WHERE g = 22"),
         format!("SELECT {calls}, {more} FROM t WHERE g = 20"),
     ] {
-        let own = to_columns(&batches(&ours, &sql).await.unwrap());
+        let own = to_columns(&query_batches(&ours, &sql).await.unwrap());
         let other = to_columns(&stock_batches(&stock, &sql).await.unwrap());
         for (c, (own, other)) in own.iter().zip(&other).enumerate() {
             for (row, (a, b)) in own.iter().zip(other).enumerate() {
@@ -326,7 +330,7 @@ async fn accurate_answers_of_stock_aggregates_stay() {
 /// Rows of one column `x` in `VALUES`, and the expected aggregates.
 #[tokio::test]
 async fn special_numbers() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (values, call, expected) in [
         ("(1e16), (1.0), (-1e16)", "sum(x)", "1.0"),
         ("(1e308), (1e308), (-1e308)", "sum(x)", "1e308"),
@@ -365,7 +369,7 @@ async fn special_numbers() {
                 let sql = format!(
                     "SELECT {call} AS c FROM (SELECT column1::DOUBLE AS x FROM (VALUES {from})){group}"
                 );
-                let found = text(&ctx, &sql).await;
+                let found = query_text(&ctx, &sql).await;
                 let found = found.lines().nth(3).unwrap().trim_matches(['|', ' ']);
                 let same = match (found.parse::<f64>(), expected.parse::<f64>()) {
                     (Ok(a), Ok(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
@@ -379,17 +383,17 @@ async fn special_numbers() {
 
 #[tokio::test]
 async fn means_of_integers_are_exact() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let sql = "SELECT avg(i) AS a, avg(u) AS b, avg(DISTINCT i) AS c, avg(s) AS d FROM (SELECT i, arrow_cast(i, 'UInt64') AS u, arrow_cast(i % 100, 'Int8') AS s FROM (VALUES (9007199254740993), (9007199254740993), (9007199254740995)) t(i))";
     // (2 * 9007199254740993 + 9007199254740995) / 3 = 9007199254740993 2/3, the mean of both is
     // ..994.
     let row =
         "| 9007199254740994.0 | 9007199254740994.0 | 9007199254740994.0 | 93.66666666666667 |";
-    assert_eq!(text(&ctx, sql).await.lines().nth(3).unwrap(), row);
+    assert_eq!(query_text(&ctx, sql).await.lines().nth(3).unwrap(), row);
     let ends = "SELECT avg(i) AS a FROM (VALUES (9223372036854775807), (9223372036854775807), (-9223372036854775807), (-9223372036854775805)) t(i)";
-    assert_eq!(text(&ctx, ends).await.lines().nth(3).unwrap(), "| 0.5 |");
+    assert_eq!(query_text(&ctx, ends).await.lines().nth(3).unwrap(), "| 0.5 |");
     let large = "SELECT avg(u) AS a FROM (VALUES (arrow_cast('18446744073709551615', 'UInt64')), (arrow_cast('18446744073709551613', 'UInt64')), (1::BIGINT UNSIGNED)) t(u)";
-    let found = text(&ctx, large).await;
+    let found = query_text(&ctx, large).await;
     assert_eq!(found.lines().nth(3).unwrap(), "| 1.2297829382473034e19 |", "{found}");
     // NULL without a type has DataFusion's answer, except for `sum` and `avg`, which DataFusion refuses.
     for typeless in ["stddev(NULL)", "corr(NULL, NULL)"] {
@@ -398,7 +402,7 @@ async fn means_of_integers_are_exact() {
             found.ok().map(|found| pretty_format_batches(&found).unwrap().to_string())
         };
         let stock = shown(stock_batches(&SessionContext::new(), &sql).await);
-        assert_eq!(shown(batches(&ctx, &sql).await), stock, "{sql}");
+        assert_eq!(shown(query_batches(&ctx, &sql).await), stock, "{sql}");
     }
     for refused in ["avg('a')", "avg(true)", "sum('a')"] {
         let sql = format!("SELECT {refused} AS c");
@@ -411,14 +415,16 @@ async fn means_of_integers_are_exact() {
 /// number.
 #[tokio::test]
 async fn what_is_added_is_rounded_as_written() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let from = "FROM (VALUES (1e16::DOUBLE), (-1e16::DOUBLE), (0.3::DOUBLE)) t(x)";
-    let alone = text(&ctx, &format!("SELECT sum(x + 0.1) AS a {from}")).await;
-    let both =
-        text(&ctx, &format!("SELECT a FROM (SELECT sum(x + 0.1) AS a, sum(x + 0.2) AS b {from})"))
-            .await;
+    let alone = query_text(&ctx, &format!("SELECT sum(x + 0.1) AS a {from}")).await;
+    let both = query_text(
+        &ctx,
+        &format!("SELECT a FROM (SELECT sum(x + 0.1) AS a, sum(x + 0.2) AS b {from})"),
+    )
+    .await;
     let both_kept =
-        text(&ctx, &format!("SELECT sum(x + 0.1) AS a, sum(x + 0.2) AS b {from}")).await;
+        query_text(&ctx, &format!("SELECT sum(x + 0.1) AS a, sum(x + 0.2) AS b {from}")).await;
     assert_eq!(alone, both);
     let first = |t: &str| t.lines().nth(3).unwrap().split('|').nth(1).unwrap().trim().to_string();
     assert_eq!(first(&alone), first(&both_kept));
@@ -432,7 +438,7 @@ async fn stock_float_aggregates_still_depend_on_the_cut() {
     for values in [[1e16, 1.0, -1e16], [1e16, -1e16, 1.0]] {
         let ctx = SessionContext::new();
         let x: ArrayRef = Arc::new(Float64Array::from_iter_values(values));
-        ctx.register_batch("t", table(vec![("x", x), ("g", flat([0; 3]))])).unwrap();
+        ctx.register_batch("t", make_batch(vec![("x", x), ("g", make_ints([0; 3]))])).unwrap();
         found.push(stock_text(&ctx, "SELECT sum(x) AS s FROM t GROUP BY g").await);
     }
     assert_ne!(found[0], found[1], "sums of floats do not depend on the order of rows");
@@ -442,7 +448,7 @@ async fn stock_float_aggregates_still_depend_on_the_cut() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_groups() {
     let mut found: Vec<String> = Vec::new();
-    let all = table(vec![("v", flat(0..12_000))]);
+    let all = make_batch(vec![("v", make_ints(0..12_000))]);
     let rng = &mut ChaCha8Rng::seed_from_u64(24);
     for (partitions, size) in [(1, 8192), (4, 512)] {
         let mut config =
@@ -451,12 +457,12 @@ async fn many_groups() {
         options.skip_partial_aggregation_probe_rows_threshold = 100;
         options.skip_partial_aggregation_probe_ratio_threshold = 0.1;
         let ctx = session_with(config);
-        ctx.register_table("t", Arc::new(cut(&all, partitions, 500, rng))).unwrap();
-        let calls = select(&calls("", "x", "y", " FILTER (WHERE v % 5 > 0)"));
+        ctx.register_table("t", Arc::new(cut_table(&all, partitions, 500, rng))).unwrap();
+        let calls = format_select(&list_calls("", "x", "y", " FILTER (WHERE v % 5 > 0)"));
         let sql = format!(
             "SELECT k, {calls} FROM (SELECT v, v * 7 % 3001 AS k, sin(v) AS x, cos(v * v) AS y FROM t) GROUP BY k ORDER BY k"
         );
-        found.push(text(&ctx, &sql).await);
+        found.push(query_text(&ctx, &sql).await);
     }
     assert_eq!(found[0].lines().count(), 3001 + 4);
     assert_eq!(found[0], found[1]);

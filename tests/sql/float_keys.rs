@@ -8,7 +8,7 @@ const FLOATS: &str = "CREATE TABLE t AS
     FROM (VALUES (1, 0.0), (2, -0.0), (3, 0.0), (4, 'NaN'::DOUBLE), (5, 1e300), (6, -1e300), (7, -0.0),
         (8, 'NaN'::DOUBLE), (9, 'NaN'::DOUBLE), (10, NULL)) v(id, f)";
 
-async fn texts(ctx: &SessionContext, sql: &str) -> Vec<String> {
+async fn query_texts(ctx: &SessionContext, sql: &str) -> Vec<String> {
     let batches = serrate::sql::sql(ctx, sql)
         .await
         .unwrap_or_else(|e| panic!("{sql}\n{e}"))
@@ -20,16 +20,17 @@ async fn texts(ctx: &SessionContext, sql: &str) -> Vec<String> {
         .iter()
         .flat_map(|b| (0..b.num_rows()).map(move |row| (b, row)))
         .map(|(b, row)| {
-            let cells: Vec<String> = b.columns().iter().map(|c| text(c, row).unwrap()).collect();
+            let cells: Vec<String> =
+                b.columns().iter().map(|c| query_text(c, row).unwrap()).collect();
             cells.join(" ")
         })
         .collect()
 }
 
 async fn with_floats() -> SessionContext {
-    let ctx = four();
+    let ctx = create_parallel_session();
     serrate::sql::sql(&ctx, FLOATS).await.unwrap().collect().await.unwrap();
-    let negative = texts(&ctx, "SELECT count(*) FROM t WHERE isnan(f)").await;
+    let negative = query_texts(&ctx, "SELECT count(*) FROM t WHERE isnan(f)").await;
     assert_eq!(negative, ["3"]);
     ctx
 }
@@ -100,7 +101,7 @@ async fn one_zero_and_one_nan() {
         ("SELECT median(f) FROM t WHERE id IN (5, 6, 8)", "1e300"),
         ("SELECT array_agg(id ORDER BY f, id) FROM t WHERE id < 5", "[1, 2, 3, 4]"),
     ] {
-        let found = texts(&ctx, sql).await.join(" ");
+        let found = query_texts(&ctx, sql).await.join(" ");
         assert_eq!(found, expected, "{sql}");
     }
 }
@@ -109,7 +110,7 @@ async fn one_zero_and_one_nan() {
 #[tokio::test]
 async fn rows_nest_by_one_zero_and_one_nan() {
     let ctx = with_floats().await;
-    let expected = texts(
+    let expected = query_texts(
         &ctx,
         "SELECT ragged_nest_agg(id ORDER BY id) FROM t GROUP BY f ORDER BY f NULLS FIRST",
     )
@@ -123,7 +124,7 @@ async fn rows_nest_by_one_zero_and_one_nan() {
             let sql = format!(
                 "SELECT ragged_sort(id) FROM ragged_nest((SELECT f, id FROM {from}), 'f') AS n ORDER BY f NULLS FIRST"
             );
-            assert_eq!(texts(&ctx, &sql).await, expected, "{sql}");
+            assert_eq!(query_texts(&ctx, &sql).await, expected, "{sql}");
         }
     }
 }
@@ -158,15 +159,15 @@ const CUT_GROUPS: [(&str, &str); 4] = [
 
 #[tokio::test]
 async fn groups_of_floats_are_counted_before_they_are_cut() {
-    let ctx = four();
-    text(&ctx, &format!("CREATE TABLE n AS {GROUPS}")).await;
+    let ctx = create_parallel_session();
+    query_text(&ctx, &format!("CREATE TABLE n AS {GROUPS}")).await;
     let dir = tempfile::tempdir().unwrap();
-    let path = show(&dir.path().join("n.parquet"));
-    text(&ctx, &format!("COPY n TO '{path}'")).await;
+    let path = display_path(&dir.path().join("n.parquet"));
+    query_text(&ctx, &format!("COPY n TO '{path}'")).await;
     for source in ["n".to_owned(), format!("'{path}'")] {
         for (sql, expected) in CUT_GROUPS {
             let sql = sql.replace("FROM n", &format!("FROM {source}"));
-            let found = texts(&ctx, &sql).await;
+            let found = query_texts(&ctx, &sql).await;
             match expected {
                 "" => {
                     assert_eq!(found.iter().filter(|row| row.ends_with("NaN")).count(), 2, "{sql}")
@@ -197,7 +198,7 @@ async fn stock_topk_of_floats_is_still_wrong() {
 /// A literal zero with a sign equals the zero without.
 #[tokio::test]
 async fn literal_zeros_are_one() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for condition in [
         "f IN ('-0.0'::DOUBLE, 5)",
         "'-0.0'::DOUBLE IN (0.5, f)",
@@ -211,7 +212,7 @@ async fn literal_zeros_are_one() {
         for zero in ["0.0", "-0.0"] {
             let t = format!("(SELECT '{zero}'::DOUBLE AS f)");
             let sql = format!("SELECT count(*) FROM {t} WHERE {condition}");
-            assert_eq!(one(&ctx, &sql).await, 1, "{zero} {condition}");
+            assert_eq!(query_int(&ctx, &sql).await, 1, "{zero} {condition}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The folders that contain files, as paths below `dir`, sorted.
-fn folders(dir: &Path) -> Vec<String> {
+fn list_folders(dir: &Path) -> Vec<String> {
     fn collect(dir: &Path, base: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
@@ -24,11 +24,11 @@ fn folders(dir: &Path) -> Vec<String> {
 }
 
 /// The only file in a folder.
-fn file(dir: &Path) -> String {
+fn find_file(dir: &Path) -> String {
     let mut files = std::fs::read_dir(dir).unwrap();
     let file = files.next().unwrap().unwrap().path();
     assert!(files.next().is_none(), "{}", dir.display());
-    show(&file)
+    display_path(&file)
 }
 
 const NULLS: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -59,18 +59,18 @@ async fn null_has_a_folder_of_its_own() {
             let out = dir.path().join(format!("{at}{format}"));
             let copy = format!(
                 "COPY (SELECT x, p FROM (VALUES {values}) AS v(x, p)) TO '{}/' STORED AS {format} PARTITIONED BY (p)",
-                show(&out)
+                display_path(&out)
             );
-            assert_eq!(one(&ctx, &copy).await, 3, "{copy}");
+            assert_eq!(query_int(&ctx, &copy).await, 3, "{copy}");
             let null = format!("p={NULLS}");
             let mut expected = [of_value, null.as_str()];
             expected.sort_unstable();
-            assert_eq!(folders(&out), expected, "{copy}");
-            let x = format!("SELECT * FROM '{}'", file(&out.join(&null)));
-            assert_eq!(ints(&ctx, &x).await, [2], "{copy}");
-            assert_eq!(batches(&ctx, &x).await.unwrap()[0].num_columns(), 1, "{copy}");
-            let x = format!("SELECT x FROM '{}' ORDER BY x", file(&out.join(of_value)));
-            assert_eq!(ints(&ctx, &x).await, [1, 3], "{copy}");
+            assert_eq!(list_folders(&out), expected, "{copy}");
+            let x = format!("SELECT * FROM '{}'", find_file(&out.join(&null)));
+            assert_eq!(query_ints(&ctx, &x).await, [2], "{copy}");
+            assert_eq!(query_batches(&ctx, &x).await.unwrap()[0].num_columns(), 1, "{copy}");
+            let x = format!("SELECT x FROM '{}' ORDER BY x", find_file(&out.join(of_value)));
+            assert_eq!(query_ints(&ctx, &x).await, [1, 3], "{copy}");
         }
     }
 }
@@ -79,26 +79,26 @@ async fn null_has_a_folder_of_its_own() {
 async fn insert_names_folders_as_copy_does() {
     for format in ["PARQUET", "CSV", "JSON", "ARROW"] {
         let dir = tempfile::tempdir().unwrap();
-        let ctx = four();
+        let ctx = create_parallel_session();
         let create = format!(
             "CREATE EXTERNAL TABLE t (x INT, p DOUBLE, q VARCHAR) STORED AS {format} PARTITIONED BY (p, q) LOCATION '{}/'",
-            show(dir.path())
+            display_path(dir.path())
         );
-        batches(&ctx, &create).await.unwrap();
+        query_batches(&ctx, &create).await.unwrap();
         assert_eq!(
-            one(&ctx, "INSERT INTO t VALUES (1, 0, 'a'), (2, 0.5, '')").await,
+            query_int(&ctx, "INSERT INTO t VALUES (1, 0, 'a'), (2, 0.5, '')").await,
             2,
             "{format}"
         );
-        assert_eq!(folders(dir.path()), ["p=0.0/q=a", "p=0.5/q="], "{format}");
+        assert_eq!(list_folders(dir.path()), ["p=0.0/q=a", "p=0.5/q="], "{format}");
         let rows = rows_or_error(&ctx, "SELECT x, p, q FROM t ORDER BY x").await;
         assert_eq!(rows, "1 0.0 a; 2 0.5 ", "{format}");
         // A table whose partition columns cannot be NULL refuses the row before it is written.
-        match batches(&ctx, "INSERT INTO t VALUES (3, NULL, 'a'), (4, 0, NULL)").await {
+        match query_batches(&ctx, "INSERT INTO t VALUES (3, NULL, 'a'), (4, 0, NULL)").await {
             Err(e) => assert!(e.strip_backtrace().contains("non-nullable"), "{format} {e}"),
             Ok(_) => {
                 let null = "p=__HIVE_DEFAULT_PARTITION__/q=a";
-                let found = folders(dir.path());
+                let found = list_folders(dir.path());
                 let expected =
                     ["p=0.0/q=__HIVE_DEFAULT_PARTITION__", "p=0.0/q=a", "p=0.5/q=", null];
                 assert_eq!(found, expected, "{format}");
@@ -112,23 +112,23 @@ async fn a_column_that_is_always_null_has_one_folder() {
     let dir = tempfile::tempdir().unwrap();
     let copy = format!(
         "COPY (SELECT 1 AS x, NULL AS p) TO '{}/' STORED AS PARQUET PARTITIONED BY (p)",
-        show(dir.path())
+        display_path(dir.path())
     );
-    assert_eq!(one(&four(), &copy).await, 1);
-    assert_eq!(folders(dir.path()), [format!("p={NULLS}")]);
+    assert_eq!(query_int(&create_parallel_session(), &copy).await, 1);
+    assert_eq!(list_folders(dir.path()), [format!("p={NULLS}")]);
 }
 
 #[tokio::test]
 async fn texts_come_back_from_the_names_of_folders() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let copy = format!(
         "COPY (SELECT * FROM (VALUES (1, ''), (2, 'a/b'), (3, 'ä%'), (4, 'a=b'), (5, 'NULL')) AS v(x, p)) \
          TO '{}/' STORED AS PARQUET PARTITIONED BY (p)",
-        show(dir.path())
+        display_path(dir.path())
     );
-    assert_eq!(one(&ctx, &copy).await, 5);
-    let read = format!("SELECT x, p FROM '{}/' ORDER BY x", show(dir.path()));
+    assert_eq!(query_int(&ctx, &copy).await, 5);
+    let read = format!("SELECT x, p FROM '{}/' ORDER BY x", display_path(dir.path()));
     let rows = rows_or_error(&ctx, &read).await;
     assert_eq!(rows, "1 ; 2 a/b; 3 ä%; 4 a=b; 5 NULL");
 }
@@ -136,7 +136,7 @@ async fn texts_come_back_from_the_names_of_folders() {
 #[tokio::test]
 async fn values_without_a_name_are_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (columns, by, expected) in [
         ("1 AS x, [2] AS p", "p", "(p) is not supported for the type List(Int64)"),
         ("1 AS x, {a: 2} AS p", "p", "(p) is not supported for the type Struct"),
@@ -148,11 +148,11 @@ async fn values_without_a_name_are_refused_by_name() {
             let out = dir.path().join("out");
             let copy = format!(
                 "COPY (SELECT {columns}) TO '{}/' STORED AS {format} PARTITIONED BY ({by})",
-                show(&out)
+                display_path(&out)
             );
             let e = rows_or_error(&ctx, &copy).await;
             assert!(e.contains(expected), "{copy}\n{e}");
-            assert!(!out.exists() || folders(&out).is_empty(), "{copy}");
+            assert!(!out.exists() || list_folders(&out).is_empty(), "{copy}");
         }
     }
 }
@@ -160,17 +160,17 @@ async fn values_without_a_name_are_refused_by_name() {
 #[tokio::test]
 async fn columns_that_stay_in_the_files_keep_their_values() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let copy = |values: &str, out: &str| {
         format!(
             "COPY (SELECT * FROM (VALUES {values}) AS v(x, p)) TO '{}/{out}/' STORED AS PARQUET \
              PARTITIONED BY (p) OPTIONS (execution.keep_partition_by_columns true)",
-            show(dir.path())
+            display_path(dir.path())
         )
     };
-    assert_eq!(one(&ctx, &copy("(1, 7), (2, 8)", "a")).await, 2);
-    let read = format!("SELECT p FROM '{}'", file(&dir.path().join("a/p=8")));
-    let batches = batches(&ctx, &read).await.unwrap();
+    assert_eq!(query_int(&ctx, &copy("(1, 7), (2, 8)", "a")).await, 2);
+    let read = format!("SELECT p FROM '{}'", find_file(&dir.path().join("a/p=8")));
+    let batches = query_batches(&ctx, &read).await.unwrap();
     assert_eq!(batches[0].column(0).as_primitive::<Int64Type>().values(), &[8]);
     let e = error(&ctx, &copy("(1, 7), (2, NULL)", "b")).await;
     assert!(e.contains("'p'") && e.contains("keep_partition_by_columns"), "{e}");
@@ -182,8 +182,8 @@ async fn stock_null_is_still_written_to_the_folder_of_zero() {
     let ctx = SessionContext::new();
     let copy = format!(
         "COPY (SELECT * FROM (VALUES (1, 0), (2, NULL)) AS v(x, p)) TO '{}/' STORED AS PARQUET PARTITIONED BY (p)",
-        show(dir.path())
+        display_path(dir.path())
     );
     assert_eq!(stock_one(&ctx, &copy).await, 2);
-    assert_eq!(folders(dir.path()), ["p=0"]);
+    assert_eq!(list_folders(dir.path()), ["p=0"]);
 }

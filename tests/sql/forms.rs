@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) async fn found(ctx: &SessionContext, sql: &str) -> String {
+pub(super) async fn query_rows(ctx: &SessionContext, sql: &str) -> String {
     let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let cell = datafusion::arrow::util::display::array_value_to_string;
@@ -13,7 +13,7 @@ pub(super) async fn found(ctx: &SessionContext, sql: &str) -> String {
     rows.collect::<Vec<_>>().join("; ")
 }
 
-pub(super) async fn refusal(ctx: &SessionContext, sql: &str) -> String {
+pub(super) async fn query_refusal(ctx: &SessionContext, sql: &str) -> String {
     match serrate::sql::sql(ctx, sql).await {
         Err(e) => e.strip_backtrace(),
         Ok(frame) => match frame.collect().await {
@@ -24,7 +24,7 @@ pub(super) async fn refusal(ctx: &SessionContext, sql: &str) -> String {
 }
 
 async fn with_tables() -> SessionContext {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, NULL)) v(id, x)",
         "CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (2, 5), (2, NULL)) v(k, y)",
@@ -51,7 +51,7 @@ async fn from_comes_first_with_conditions_and_groups() {
         ("SELECT extract(year FROM DATE '2020-01-01') FROM t WHERE id = 1", "2020"),
         ("SELECT 'FROM t WHERE' FROM t WHERE id = 1", "FROM t WHERE"),
     ] {
-        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
     }
 }
 
@@ -64,7 +64,7 @@ async fn queries_of_with_may_say_materialized() {
         "WITH a AS (SELECT 1), c (n) AS materialized (SELECT id FROM t WHERE id = 2) SELECT n FROM c",
         "WITH c AS NOT\nMATERIALIZED (SELECT 'AS MATERIALIZED (' AS s, id FROM t WHERE id = 2) SELECT id FROM c",
     ] {
-        assert_eq!(found(&ctx, sql).await, "2", "{sql}");
+        assert_eq!(query_rows(&ctx, sql).await, "2", "{sql}");
     }
 }
 
@@ -78,7 +78,7 @@ async fn semi_and_anti_joins_are_those_of_the_left_side() {
         ("SELECT id FROM t SEMI JOIN (SELECT k AS id FROM u) v USING (id) ORDER BY 1", "1; 2"),
         ("SELECT id FROM (t ANTI JOIN u ON t.id = u.k)", "3"),
     ] {
-        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
     }
 }
 
@@ -101,7 +101,7 @@ async fn tuples_compare_field_by_field() {
             "1 false; 2 true; 3 true",
         ),
     ] {
-        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
     }
 }
 
@@ -140,7 +140,7 @@ async fn what_is_not_supported_is_said_in_words() {
         ("SELECT lambda v: v + 1 FROM t", "a lambda is not a value; pass it to a function"),
         ("SELECT id FROM t WHERE pivot = )", "found: )"),
     ] {
-        let e = refusal(&ctx, sql).await;
+        let e = query_refusal(&ctx, sql).await;
         assert!(e.contains(words) && !e.contains("Ident {"), "{sql}: {e}");
     }
 }
@@ -159,7 +159,7 @@ async fn fetch_first_limits_the_rows() {
         ),
         ("SELECT (SELECT max(y) FROM u FETCH FIRST ROW ONLY)", "10"),
     ] {
-        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
     }
 }
 
@@ -172,11 +172,11 @@ async fn temporary_tables_and_views_are_those_of_the_session() {
         "INSERT INTO b VALUES (2)",
         "CREATE OR REPLACE TEMP VIEW c AS SELECT x + 1 AS x FROM b",
     ] {
-        found(&ctx, sql).await;
+        query_rows(&ctx, sql).await;
     }
     let sql = "SELECT a.x, b.x, c.x FROM a, b, c";
-    assert_eq!(found(&ctx, sql).await, "1 2 3");
-    let e = refusal(&ctx, "CREATE TEMP TABLE a AS SELECT 2 AS x").await;
+    assert_eq!(query_rows(&ctx, sql).await, "1 2 3");
+    let e = query_refusal(&ctx, "CREATE TEMP TABLE a AS SELECT 2 AS x").await;
     assert!(e.contains("already exists"), "{e}");
 }
 
@@ -197,7 +197,7 @@ async fn two_stars_are_the_power() {
     ];
     expect_rows(&[], &cases).await;
     let ctx = serrate::sql::session();
-    let e = refusal(&ctx, "SELECT 2 * * 3").await;
+    let e = query_refusal(&ctx, "SELECT 2 * * 3").await;
     assert!(e.contains("Expected: an expression, found: *"), "{e}");
 }
 
@@ -271,8 +271,8 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_values() {
     ];
     expect_rows(&setup, &cases).await;
     let ctx = serrate::sql::session();
-    batches(&ctx, "CREATE TABLE m AS SELECT 1 AS a").await.unwrap();
-    batches(&ctx, "TRUNCATE m").await.unwrap();
+    query_batches(&ctx, "CREATE TABLE m AS SELECT 1 AS a").await.unwrap();
+    query_batches(&ctx, "TRUNCATE m").await.unwrap();
     assert_eq!(rows_or_error(&ctx, "SELECT count(*) FROM m").await, "0");
     assert_eq!(rows_or_error(&ctx, "PREPARE p AS SELECT ? + 1 AS r, ?").await, "");
     assert_eq!(rows_or_error(&ctx, "EXECUTE p(41, 'x')").await, "42 x");
@@ -289,7 +289,7 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_values() {
             "supported for Parquet files only",
         ),
     ] {
-        let e = refusal(&ctx, sql).await;
+        let e = query_refusal(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
@@ -388,7 +388,7 @@ async fn lambdas_may_have_positions() {
             "another name",
         ),
     ] {
-        let e = refusal(&ctx, sql).await;
+        let e = query_refusal(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
@@ -420,14 +420,14 @@ async fn aggregates_return_several_values() {
     expect_rows(&D, &cases).await;
     let ctx = serrate::sql::session();
     for sql in D {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     for (sql, words) in [
         ("SELECT arg_max(i, j, 0) FROM d", "a number above 0"),
         ("SELECT arg_max(i, j, i) FROM d", "a number above 0"),
         ("SELECT arg_min(i, j) OVER (ORDER BY i) FROM d", "without ORDER BY"),
     ] {
-        let e = refusal(&ctx, sql).await;
+        let e = query_refusal(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
@@ -488,7 +488,7 @@ async fn insert_by_name_writes_the_columns_of_the_query() {
     expect_rows(&setup, &[("SELECT * FROM d WHERE i > 4 ORDER BY i", rows)]).await;
     let ctx = serrate::sql::session();
     for sql in D {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     assert_eq!(rows_or_error(&ctx, "PREPARE p AS INSERT INTO d BY NAME SELECT 5 AS i").await, "");
     assert_eq!(rows_or_error(&ctx, "EXECUTE p").await, "1");
@@ -497,7 +497,7 @@ async fn insert_by_name_writes_the_columns_of_the_query() {
         ("INSERT INTO d BY NAME SELECT 5 AS i, 7 AS nope", "the columns of d are i, j, s, l"),
         ("INSERT INTO d BY NAME VALUES (3)", "whose columns have no names"),
     ] {
-        let e = refusal(&ctx, sql).await;
+        let e = query_refusal(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
@@ -531,7 +531,7 @@ async fn sets_of_columns_and_fields_are_written_out() {
         ("SELECT COLUMNS('(') FROM t", "not a regular expression"),
         ("SELECT nope.* FROM t", "nope"),
     ] {
-        let e = refusal(&ctx, sql).await;
+        let e = query_refusal(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
@@ -547,7 +547,7 @@ async fn forms_without_a_counterpart_are_named() {
         ("SELECT * FROM t AT (VERSION => 1)", "no versions"),
         ("SELECT * FROM t TABLESAMPLE reservoir(2 ROWS)", "random() < 0.01"),
     ] {
-        let e = refusal(&ctx, sql).await;
+        let e = query_refusal(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }

@@ -6,14 +6,14 @@ async fn sql(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     serrate::sql::sql(ctx, sql).await?.collect().await
 }
 
-async fn shown(ctx: &SessionContext, query: &str) -> String {
+async fn show_rows(ctx: &SessionContext, query: &str) -> String {
     match sql(ctx, query).await {
         Ok(batches) => pretty_format_batches(&batches).unwrap().to_string(),
         Err(e) => panic!("{query}\n{e}"),
     }
 }
 
-async fn refused(ctx: &SessionContext, query: &str) -> String {
+async fn expect_refusal(ctx: &SessionContext, query: &str) -> String {
     match sql(ctx, query).await {
         Ok(batches) => panic!("{query} worked:\n{}", pretty_format_batches(&batches).unwrap()),
         Err(e) => e.strip_backtrace(),
@@ -21,8 +21,8 @@ async fn refused(ctx: &SessionContext, query: &str) -> String {
 }
 
 /// Returns the cells of a result, row by row.
-async fn cells(ctx: &SessionContext, query: &str) -> Vec<String> {
-    let text = shown(ctx, query).await;
+async fn list_cells(ctx: &SessionContext, query: &str) -> Vec<String> {
+    let text = show_rows(ctx, query).await;
     let rows = text.lines().filter(|l| l.starts_with('|')).skip(1);
     rows.map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
@@ -36,7 +36,7 @@ const EVENTS: &str = "CREATE TABLE events AS SELECT * FROM (VALUES \
 
 #[tokio::test]
 async fn long_tables_are_nested() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     sql(&ctx, EVENTS).await.unwrap();
     let expected = ["1 [0, 1] [[a], [b, c]]", "2 [5] [[d, e]]"];
     for from in [
@@ -48,32 +48,32 @@ async fn long_tables_are_nested() {
         "ragged_nest('SELECT * FROM events ORDER BY id, time, code', 'id', 'time')",
     ] {
         let query = format!("SELECT * FROM {from} ORDER BY id");
-        assert_eq!(cells(&ctx, &query).await, expected, "{from}");
+        assert_eq!(list_cells(&ctx, &query).await, expected, "{from}");
     }
     // Names of the statement are visible within the string.
     let named = "WITH e AS (SELECT * FROM events WHERE code <> 'b') FROM ragged_nest('e', 'id')";
-    assert_eq!(cells(&ctx, named).await, ["1 [0, 1] [a, c]", "2 [5, 5] [d, e]"]);
+    assert_eq!(list_cells(&ctx, named).await, ["1 [0, 1] [a, c]", "2 [5, 5] [d, e]"]);
     // A subset of the columns, conditions, aggregates, views.
     let part = "SELECT code FROM ragged_nest('events', 'id', 'time') WHERE id = 1";
-    assert_eq!(cells(&ctx, part).await, ["[[a], [b, c]]"]);
-    let plan = shown(&ctx, &format!("EXPLAIN {part}")).await;
+    assert_eq!(list_cells(&ctx, part).await, ["[[a], [b, c]]"]);
+    let plan = show_rows(&ctx, &format!("EXPLAIN {part}")).await;
     assert!(plan.contains("NestExec: keys=[id, time], sorted=false"), "{plan}");
     let below = plan.split("NestExec").nth(1).unwrap();
     assert!(below.contains("FilterExec: id@0 = 1"), "the condition is not below: {plan}");
     let many = "SELECT sum(ragged_count(code)) FROM ragged_nest('events', 'id', 'time')";
-    assert_eq!(cells(&ctx, many).await, ["5"]);
+    assert_eq!(list_cells(&ctx, many).await, ["5"]);
     sql(&ctx, "CREATE VIEW nested AS FROM ragged_nest('events', 'id')").await.unwrap();
-    assert_eq!(cells(&ctx, "SELECT count(*) FROM nested").await, ["2"]);
+    assert_eq!(list_cells(&ctx, "SELECT count(*) FROM nested").await, ["2"]);
     // Conditions on other than the outermost key apply to nested rows.
     let lists = "SELECT id FROM ragged_nest('events', 'id') WHERE ragged_any(code == 'e')";
-    assert_eq!(cells(&ctx, lists).await, ["2"]);
+    assert_eq!(list_cells(&ctx, lists).await, ["2"]);
     let none = "SELECT count(*) FROM ragged_nest('SELECT * FROM events WHERE id > 9', 'id')";
-    assert_eq!(cells(&ctx, none).await, ["0"]);
+    assert_eq!(list_cells(&ctx, none).await, ["0"]);
 }
 
 #[tokio::test]
 async fn sorted_input_is_nested_as_it_comes() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     sql(&ctx, "SET serrate.leaf_batch_size = 100").await.unwrap();
     sql(
         &ctx,
@@ -82,7 +82,7 @@ async fn sorted_input_is_nested_as_it_comes() {
     .await
     .unwrap();
     let from = "ragged_nest('SELECT * FROM long ORDER BY id, v', 'id')";
-    let plan = shown(&ctx, &format!("EXPLAIN SELECT * FROM {from}")).await;
+    let plan = show_rows(&ctx, &format!("EXPLAIN SELECT * FROM {from}")).await;
     assert!(plan.contains("sorted=true"), "{plan}");
     let batches = sql(&ctx, &format!("SELECT id, v FROM {from}")).await.unwrap();
     assert!(batches.len() > 10, "{} batches", batches.len());
@@ -103,12 +103,12 @@ async fn sorted_input_is_nested_as_it_comes() {
     // A row larger than a batch.
     let one =
         "SELECT ragged_count(v) FROM ragged_nest('SELECT 1 AS id, v FROM long ORDER BY id', 'id')";
-    assert_eq!(cells(&ctx, one).await, ["3000"]);
+    assert_eq!(list_cells(&ctx, one).await, ["3000"]);
 }
 
 #[tokio::test]
 async fn what_is_exploded_nests_again() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     sql(
         &ctx,
         "CREATE TABLE t AS SELECT * FROM (VALUES \
@@ -117,15 +117,24 @@ async fn what_is_exploded_nests_again() {
     )
     .await
     .unwrap();
-    assert_eq!(cells(&ctx, "FROM ragged_explode('t') LIMIT 3").await, ["1 10 a", "1 11 b", "1 11"]);
+    assert_eq!(
+        list_cells(&ctx, "FROM ragged_explode('t') LIMIT 3").await,
+        ["1 10 a", "1 11 b", "1 11"]
+    );
     let again = "SELECT * FROM ragged_nest('FROM ragged_explode(''t'')', 'id', 'time') ORDER BY id";
-    assert_eq!(cells(&ctx, again).await, cells(&ctx, "SELECT * FROM t ORDER BY id").await);
+    assert_eq!(
+        list_cells(&ctx, again).await,
+        list_cells(&ctx, "SELECT * FROM t ORDER BY id").await
+    );
     let again =
         "SELECT * FROM ragged_nest((SELECT * FROM ragged_explode(t)), 'id', 'time') ORDER BY id";
-    assert_eq!(cells(&ctx, again).await, cells(&ctx, "SELECT * FROM t ORDER BY id").await);
+    assert_eq!(
+        list_cells(&ctx, again).await,
+        list_cells(&ctx, "SELECT * FROM t ORDER BY id").await
+    );
     // Positions distinguish events that nothing else distinguishes.
     assert_eq!(
-        cells(
+        list_cells(
             &ctx,
             "SELECT axis1, axis2, code FROM ragged_explode('t', positions => true) WHERE id = 3"
         )
@@ -134,8 +143,8 @@ async fn what_is_exploded_nests_again() {
     );
     let positions = "SELECT * EXCLUDE (axis1) FROM ragged_nest('SELECT id, axis1, code FROM ragged_explode(''t'', positions => true)', 'id', 'axis1') ORDER BY id";
     assert_eq!(
-        cells(&ctx, positions).await,
-        cells(&ctx, "SELECT id, code FROM t ORDER BY id").await
+        list_cells(&ctx, positions).await,
+        list_cells(&ctx, "SELECT id, code FROM t ORDER BY id").await
     );
     // Empty lists have no row unless requested.
     sql(
@@ -144,38 +153,38 @@ async fn what_is_exploded_nests_again() {
     )
     .await
     .unwrap();
-    assert_eq!(cells(&ctx, "FROM ragged_explode('holes')").await, ["1 7"]);
+    assert_eq!(list_cells(&ctx, "FROM ragged_explode('holes')").await, ["1 7"]);
     assert_eq!(
-        cells(&ctx, "FROM ragged_explode('holes', keep_empty => true)").await,
+        list_cells(&ctx, "FROM ragged_explode('holes', keep_empty => true)").await,
         ["1 7", "2", "3"]
     );
     // The rows do not depend on the requested columns.
-    assert_eq!(cells(&ctx, "SELECT id FROM ragged_explode('t')").await.len(), 9);
-    assert_eq!(cells(&ctx, "SELECT count(*) FROM ragged_explode('t')").await, ["9"]);
+    assert_eq!(list_cells(&ctx, "SELECT id FROM ragged_explode('t')").await.len(), 9);
+    assert_eq!(list_cells(&ctx, "SELECT count(*) FROM ragged_explode('t')").await, ["9"]);
 }
 
 #[tokio::test]
 async fn axes_are_counted() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.nrt");
-    write(&file, &numbered(0, 100));
-    let axes = format!("FROM ragged_axes('{}')", show(&file));
+    write_table(&file, &make_numbered_table(0, 100));
+    let axes = format!("FROM ragged_axes('{}')", display_path(&file));
     assert_eq!(
-        cells(&ctx, &axes).await,
+        list_cells(&ctx, &axes).await,
         ["0 [id] 100", "1 [] 100 1 1 1.0 0", "2 [code] 450 0 9 4.5 10"]
     );
-    let plan = shown(&ctx, &format!("EXPLAIN {axes}")).await;
+    let plan = show_rows(&ctx, &format!("EXPLAIN {axes}")).await;
     let scan = plan.lines().rfind(|l| l.contains("DataSourceExec")).unwrap();
     assert!(scan.contains("ragged_lengths"), "values would be read: {plan}");
-    assert_eq!(cells(&ctx, "FROM ragged_axes('SELECT 1 AS a')").await, ["0 [a] 1"]);
+    assert_eq!(list_cells(&ctx, "FROM ragged_axes('SELECT 1 AS a')").await, ["0 [a] 1"]);
     sql(&ctx, "CREATE TABLE none (a INT, b INT[])").await.unwrap();
-    assert_eq!(cells(&ctx, "FROM ragged_axes(none)").await, ["0 [a] 0", "1 [b] 0    0"]);
+    assert_eq!(list_cells(&ctx, "FROM ragged_axes(none)").await, ["0 [a] 0", "1 [b] 0    0"]);
 }
 
 #[tokio::test]
 async fn columns_are_summarized() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     sql(
         &ctx,
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'x', [[1.5, 2.5], []], true), (2, NULL, [[NULL, 4.0]], false), \
@@ -184,7 +193,7 @@ async fn columns_are_summarized() {
     .await
     .unwrap();
     for statement in ["SUMMARIZE t", "SUMMARIZE SELECT * FROM t;", "FROM summarize('t')"] {
-        let rows = cells(&ctx, statement).await;
+        let rows = list_cells(&ctx, statement).await;
         assert_eq!(rows.len(), 4, "{statement}");
         assert!(rows[0].starts_with("a Int64 0.0 1 3 3 3 "), "{}", rows[0]);
         assert!(rows[0].contains(" 1.0 ") && rows[0].ends_with(" 2.0"), "{}", rows[0]);
@@ -195,7 +204,7 @@ async fn columns_are_summarized() {
         assert!(rows[3].contains("false true"), "{}", rows[3]);
     }
     let one = "SELECT column_name, count FROM (SUMMARIZE SELECT 1 AS x, [2] AS y)";
-    assert_eq!(cells(&ctx, one).await, ["x 1", "y 1"]);
+    assert_eq!(list_cells(&ctx, one).await, ["x 1", "y 1"]);
     // The share of NULL is that of the values. A NULL or empty list has none.
     let figures = "SELECT null_percentage, count, leaves FROM (SUMMARIZE SELECT x FROM (VALUES \
         {}) AS v(x))";
@@ -207,65 +216,65 @@ async fn columns_are_summarized() {
         ("([]::INT[]), (NULL)", " 2 0"),
         ("(1), (NULL), (NULL), (4)", "50.0 4"),
     ] {
-        assert_eq!(cells(&ctx, &figures.replace("{}", lists)).await, [expected], "{lists}");
+        assert_eq!(list_cells(&ctx, &figures.replace("{}", lists)).await, [expected], "{lists}");
     }
-    assert!(shown(&ctx, "EXPLAIN SUMMARIZE t").await.contains("AggregateExec"));
-    assert_eq!(cells(&ctx, "SUMMARIZE SELECT 1 AS a WHERE false").await.len(), 1);
+    assert!(show_rows(&ctx, "EXPLAIN SUMMARIZE t").await.contains("AggregateExec"));
+    assert_eq!(list_cells(&ctx, "SUMMARIZE SELECT 1 AS a WHERE false").await.len(), 1);
 }
 
 #[tokio::test]
 async fn files_are_read_by_the_name_of_a_function() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| show(&dir.path().join(name));
+    let at = |name: &str| display_path(&dir.path().join(name));
     sql(&ctx, &format!("COPY (SELECT 1 AS a) TO '{}'", at("x.parquet"))).await.unwrap();
     sql(&ctx, &format!("COPY (SELECT 2 AS a) TO '{}'", at("y.parquet"))).await.unwrap();
     std::fs::copy(dir.path().join("x.parquet"), dir.path().join("it's data")).unwrap();
     std::fs::write(dir.path().join("p.csv"), "1|2\n3|4\n").unwrap();
     std::fs::write(dir.path().join("r.ndjson"), "{\"a\": [1, 2]}\n{\"a\": []}\n").unwrap();
-    write(&dir.path().join("t.nrt"), &numbered(0, 10));
+    write_table(&dir.path().join("t.nrt"), &make_numbered_table(0, 10));
     let one = format!("FROM read_parquet('{}')", at("x.parquet"));
-    assert_eq!(cells(&ctx, &one).await, ["1"]);
+    assert_eq!(list_cells(&ctx, &one).await, ["1"]);
     let odd = format!("SELECT read_parquet.a FROM read_parquet('{}')", at("it''s data"));
-    assert_eq!(cells(&ctx, &odd).await, ["1"]);
+    assert_eq!(list_cells(&ctx, &odd).await, ["1"]);
     let list = format!(
         "SELECT sum(a) FROM read_parquet(['{}', '{}']) AS p",
         at("x.parquet"),
         at("y.parquet")
     );
-    assert_eq!(cells(&ctx, &list).await, ["3"]);
+    assert_eq!(list_cells(&ctx, &list).await, ["3"]);
     let many = format!("SELECT sum(a) FROM read_parquet('{}')", at("*.parquet"));
-    assert_eq!(cells(&ctx, &many).await, ["3"]);
+    assert_eq!(list_cells(&ctx, &many).await, ["3"]);
     let csv = format!("FROM read_csv('{}', delim = '|', header = false)", at("p.csv"));
-    assert_eq!(cells(&ctx, &csv).await, ["1 2", "3 4"]);
+    assert_eq!(list_cells(&ctx, &csv).await, ["1 2", "3 4"]);
     let json = format!("SELECT ragged_count(a) FROM read_ndjson('{}')", at("r.ndjson"));
-    assert_eq!(cells(&ctx, &json).await, ["2", "0"]);
+    assert_eq!(list_cells(&ctx, &json).await, ["2", "0"]);
     let nrt = format!("SELECT sum(ragged_count(code)) FROM read_nrt('{}')", at("t.nrt"));
-    assert_eq!(cells(&ctx, &nrt).await, ["45"]);
+    assert_eq!(list_cells(&ctx, &nrt).await, ["45"]);
     let nested = format!("FROM ragged_nest('FROM read_parquet(''{}'')', 'a')", at("x.parquet"));
-    assert_eq!(cells(&ctx, &nested).await, ["1"]);
-    let e = refused(&ctx, "FROM read_parquet('nowhere.parquet')").await;
+    assert_eq!(list_cells(&ctx, &nested).await, ["1"]);
+    let e = expect_refusal(&ctx, "FROM read_parquet('nowhere.parquet')").await;
     assert!(e.contains("nowhere.parquet"), "{e}");
-    let e = refused(&ctx, "FROM read_parquet()").await;
+    let e = expect_refusal(&ctx, "FROM read_parquet()").await;
     assert!(e.contains("read_parquet('data/*.parquet')"), "{e}");
-    let e = refused(&ctx, &format!("FROM read_csv('{}', skip = 3)", at("p.csv"))).await;
+    let e = expect_refusal(&ctx, &format!("FROM read_csv('{}', skip = 3)", at("p.csv"))).await;
     assert!(e.contains("no option skip") && e.contains("delim"), "{e}");
 }
 
 #[tokio::test]
 async fn a_vocabulary_is_a_table() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tiny-codes");
     let first = format!("FROM vocab('{tiny}') LIMIT 2");
-    assert_eq!(cells(&ctx, &first).await, ["1 DX//250.00", "2 DX//E10.9"]);
+    assert_eq!(list_cells(&ctx, &first).await, ["1 DX//250.00", "2 DX//E10.9"]);
     let count = format!("SELECT count(*), max(token) FROM vocab('{tiny}/codes.parquet')");
-    assert_eq!(cells(&ctx, &count).await, ["14 14"]);
-    assert!(refused(&ctx, "FROM vocab('nowhere')").await.contains("nowhere"));
+    assert_eq!(list_cells(&ctx, &count).await, ["14 14"]);
+    assert!(expect_refusal(&ctx, "FROM vocab('nowhere')").await.contains("nowhere"));
 }
 
 #[tokio::test]
 async fn slices_count_as_in_duckdb() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (slice, expected) in [
         ("[1, 2, 3][2:]", "[2, 3]"),
         ("[1, 2, 3][:2]", "[1, 2]"),
@@ -278,22 +287,22 @@ async fn slices_count_as_in_duckdb() {
         ("[1, 2, 3][3:1:-1]", "[3, 2, 1]"),
         ("[[1, 2], [3]][:1][1][2:]", "[2]"),
     ] {
-        assert_eq!(cells(&ctx, &format!("SELECT {slice}")).await, [expected], "{slice}");
+        assert_eq!(list_cells(&ctx, &format!("SELECT {slice}")).await, [expected], "{slice}");
     }
     let column = "SELECT x[n:] FROM (VALUES ([1, 2, 3], 2), ([4], 1)) AS t(x, n)";
-    assert_eq!(cells(&ctx, column).await, ["[2, 3]", "[4]"]);
+    assert_eq!(list_cells(&ctx, column).await, ["[2, 3]", "[4]"]);
 }
 
 #[tokio::test]
 async fn lists_in_from_stand_beside_lambdas() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let both = "SELECT sum(v) FROM unnest([1, 2, 3]) AS u(v) WHERE v IN (SELECT * FROM unnest(array_transform([1, 2], lambda x: x + 1)))";
-    assert_eq!(cells(&ctx, both).await, ["5"]);
+    assert_eq!(list_cells(&ctx, both).await, ["5"]);
 }
 
 #[tokio::test]
 async fn values_are_looked_up_in_tables() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     sql(&ctx, "CREATE TABLE units AS SELECT * FROM (VALUES ('kg', 1.0, [50.0, 80.0]), ('lb', 0.45, NULL)) AS v(code, factor, cuts)")
         .await
@@ -301,41 +310,43 @@ async fn values_are_looked_up_in_tables() {
     sql(&ctx, "CREATE TABLE t AS SELECT * FROM (VALUES (1, [['lb', 'kg'], ['?']], [[1.0, 80.0], [3.0]]), (2, NULL, NULL)) AS v(id, code, val)")
         .await
         .unwrap();
-    let file = show(&dir.path().join("units.csv"));
+    let file = display_path(&dir.path().join("units.csv"));
     sql(&ctx, &format!("COPY (SELECT code, factor FROM units) TO '{file}'")).await.unwrap();
     for from in ["units", "SELECT * FROM units", &file] {
         let query = format!(
             "SELECT ragged_lookup(code, '{}', 'code', 'factor') AS f FROM t ORDER BY id",
             from
         );
-        assert_eq!(cells(&ctx, &query).await, ["[[0.45, 1.0], []]", ""], "{from}");
+        assert_eq!(list_cells(&ctx, &query).await, ["[[0.45, 1.0], []]", ""], "{from}");
     }
-    let name = shown(&ctx, "SELECT ragged_lookup(code, 'units', 'code', 'factor') FROM t").await;
+    let name =
+        show_rows(&ctx, "SELECT ragged_lookup(code, 'units', 'code', 'factor') FROM t").await;
     assert!(name.contains("| ragged_lookup(code, 'units', 'code', 'factor') |"), "{name}");
     let kept =
         "SELECT id FROM t WHERE ragged_any(ragged_lookup(code, 'units', 'code', 'factor') > 0.9)";
-    assert_eq!(cells(&ctx, kept).await, ["1"]);
+    assert_eq!(list_cells(&ctx, kept).await, ["1"]);
     let grouped = "SELECT count(*) FROM t GROUP BY ragged_max(ragged_lookup(code, 'units', 'code', 'factor'))";
-    assert_eq!(cells(&ctx, grouped).await, ["1", "1"]);
+    assert_eq!(list_cells(&ctx, grouped).await, ["1", "1"]);
     let cte = "WITH u AS (SELECT 'kg' AS code, 7 AS n) SELECT ragged_sum(ragged_lookup(code, 'u', 'code', 'n')) FROM t ORDER BY id";
-    assert_eq!(cells(&ctx, cte).await, ["7", ""]);
+    assert_eq!(list_cells(&ctx, cte).await, ["7", ""]);
     let bins = "SELECT ragged_bin(val, code, 'units') FROM t ORDER BY id";
-    assert_eq!(cells(&ctx, bins).await, ["[[, 2], []]", ""]);
+    assert_eq!(list_cells(&ctx, bins).await, ["[[, 2], []]", ""]);
     let one = "SELECT ragged_bin(val, 'kg', 'units', 'code', 'cuts') FROM t WHERE id = 1";
-    assert_eq!(cells(&ctx, one).await, ["[[0, 2], [0]]"]);
+    assert_eq!(list_cells(&ctx, one).await, ["[[0, 2], [0]]"]);
     let plain = "SELECT ragged_lookup('lb', 'units', 'code', 'factor')";
-    assert_eq!(cells(&ctx, plain).await, ["0.45"]);
-    let e = refused(&ctx, "SELECT ragged_lookup(code, 'nowhere', 'code', 'x') FROM t").await;
+    assert_eq!(list_cells(&ctx, plain).await, ["0.45"]);
+    let e = expect_refusal(&ctx, "SELECT ragged_lookup(code, 'nowhere', 'code', 'x') FROM t").await;
     assert!(e.contains("nowhere"), "{e}");
-    let e = refused(&ctx, "SELECT ragged_lookup(val, 'units', 'code', 'factor') FROM t").await;
+    let e =
+        expect_refusal(&ctx, "SELECT ragged_lookup(val, 'units', 'code', 'factor') FROM t").await;
     assert!(e.contains("cannot be looked up among keys"), "{e}");
     let twice = "SELECT ragged_lookup(code, 'SELECT ''kg'' AS k, 1 AS v FROM t', 'k', 'v') FROM t";
-    assert!(refused(&ctx, twice).await.contains("\"kg\" occurs twice"));
+    assert!(expect_refusal(&ctx, twice).await.contains("\"kg\" occurs twice"));
 }
 
 #[tokio::test]
 async fn what_is_wrong_in_from_is_said() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     sql(&ctx, EVENTS).await.unwrap();
     for (query, said) in [
         ("FROM ragged_nest()", "ragged_nest('SELECT"),
@@ -352,7 +363,7 @@ async fn what_is_wrong_in_from_is_said() {
         ("FROM ragged_explode('events', depth => true)", "no option depth"),
         ("FROM ragged_axes('events', 1)", "takes one argument"),
     ] {
-        let e = refused(&ctx, query).await;
+        let e = expect_refusal(&ctx, query).await;
         assert!(e.contains(said), "{query}: {e}");
     }
 }
@@ -399,7 +410,7 @@ async fn types_that_a_query_gets_later_are_those_of_its_rows() {
 
 #[tokio::test]
 async fn table_functions_outside_from_are_told() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (call, name) in [
         ("ragged_nest('t', 'id')", "ragged_nest"),
         ("ragged_axes('t')", "ragged_axes"),

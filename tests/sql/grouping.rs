@@ -57,7 +57,7 @@ async fn grouping_tells_sets_apart_and_none_is_one_row() {
         ],
     )
     .await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     let parts: Vec<String> = (0..13).map(|i| format!("(a, a + {i})")).collect();
     let sql = format!("SELECT 1 FROM (VALUES (1)) t(a) GROUP BY CUBE ({})", parts.join(", "));
     let e = serrate::sql::sql(&ctx, &sql).await.unwrap_err().to_string();
@@ -281,7 +281,7 @@ const DISTINCT_SUMS: &str =
 #[tokio::test]
 async fn distinct_sums_are_grouped_by_a_cast() {
     let sql = format!("SELECT CAST(sum(s) * 10 AS BIGINT) FROM ({DISTINCT_SUMS})");
-    assert_eq!(one(&four(), &sql).await, 35);
+    assert_eq!(query_int(&create_parallel_session(), &sql).await, 35);
 }
 
 /// When this fails, `sql::workarounds::distinct_aggregates` may go.
@@ -489,7 +489,7 @@ async fn stock_constants_in_group_by_all_are_still_keys() {
 #[tokio::test]
 async fn order_by_columns_that_are_no_keys_is_an_error() {
     let ctx = serrate::sql::session();
-    batches(&ctx, TABLE).await.unwrap();
+    query_batches(&ctx, TABLE).await.unwrap();
     for sql in [
         "SELECT a, count(*) FROM t GROUP BY ALL ORDER BY b",
         "SELECT a FROM t GROUP BY ALL ORDER BY b LIMIT 1",

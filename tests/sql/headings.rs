@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn names(ctx: &SessionContext, query: &str) -> Vec<String> {
+async fn list_names(ctx: &SessionContext, query: &str) -> Vec<String> {
     let frame = serrate::sql::sql(ctx, query).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{query}\n{e}"));
     batches[0].schema().fields().iter().map(|f| f.name().clone()).collect()
@@ -12,7 +12,7 @@ async fn names(ctx: &SessionContext, query: &str) -> Vec<String> {
 async fn computed_columns_are_named_without_tables() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session();
-    let path = show(&dir.path().join("long name.parquet"));
+    let path = display_path(&dir.path().join("long name.parquet"));
     let make = format!(
         "COPY (SELECT value AS id, [value, 3] AS val, 'a' AS s FROM generate_series(1, 5)) TO '{path}'"
     );
@@ -55,7 +55,7 @@ async fn computed_columns_are_named_without_tables() {
             format!("SELECT {columns} FROM '{path}' UNION ALL SELECT {columns} FROM '{path}'"),
             format!("WITH q AS (SELECT {columns} FROM '{path}') SELECT * FROM q"),
         ] {
-            let found = names(&ctx, &query).await;
+            let found = list_names(&ctx, &query).await;
             assert_eq!(found.len(), 1, "{query}");
             let plain = |name: &str| name.replace(", (v)", ",(v)");
             assert_eq!(plain(&found[0]), plain(expected), "{query}");
@@ -64,7 +64,7 @@ async fn computed_columns_are_named_without_tables() {
     // The same names in tables and files.
     let table = format!("CREATE TABLE made AS SELECT sum(id) FROM '{path}'");
     serrate::sql::sql(&ctx, &table).await.unwrap().collect().await.unwrap();
-    assert_eq!(names(&ctx, "SELECT \"sum(id)\" FROM made").await, ["sum(id)"]);
+    assert_eq!(list_names(&ctx, "SELECT \"sum(id)\" FROM made").await, ["sum(id)"]);
 }
 
 #[tokio::test]
@@ -72,15 +72,15 @@ async fn names_that_two_columns_would_share_stay_apart() {
     let ctx = serrate::sql::session();
     let from = "(VALUES (1)) AS a(id), (VALUES (2)) AS b(id)";
     assert_eq!(
-        names(&ctx, &format!("SELECT max(a.id), max(b.id), min(b.id) FROM {from}")).await,
+        list_names(&ctx, &format!("SELECT max(a.id), max(b.id), min(b.id) FROM {from}")).await,
         ["max(a.id)", "max(b.id)", "min(id)"]
     );
     assert_eq!(
-        names(&ctx, &format!("SELECT a.id + 1, b.id FROM {from} ORDER BY a.id + 1")).await,
+        list_names(&ctx, &format!("SELECT a.id + 1, b.id FROM {from} ORDER BY a.id + 1")).await,
         ["id + 1", "id"]
     );
     assert_eq!(
-        names(&ctx, &format!("SELECT a.id + 1, b.id + 1, 2 * a.id FROM {from}")).await,
+        list_names(&ctx, &format!("SELECT a.id + 1, b.id + 1, 2 * a.id FROM {from}")).await,
         ["a.id + 1", "b.id + 1", "2 * id"]
     );
 }
@@ -95,7 +95,7 @@ async fn times_read_as_in_sql() {
         ("ragged_any(time > '2020-01-01')", "ragged_any(time > '2020-01-01')"),
         ("d > '2020-01-01'", "d > '2020-01-01'"),
     ] {
-        assert_eq!(names(&ctx, &format!("SELECT {written} FROM {from}")).await, [heading]);
+        assert_eq!(list_names(&ctx, &format!("SELECT {written} FROM {from}")).await, [heading]);
     }
 }
 
@@ -116,7 +116,7 @@ async fn spans_read_as_in_sql() {
             "to_days(1) = i AND ragged_any(ragged_window(time, time, time, 'count', before => INTERVAL '1 day') > 0)",
         ),
     ] {
-        assert_eq!(names(&ctx, &format!("SELECT {written} FROM {from}")).await, [heading]);
+        assert_eq!(list_names(&ctx, &format!("SELECT {written} FROM {from}")).await, [heading]);
     }
 }
 
@@ -161,19 +161,19 @@ async fn operands_are_in_parentheses_where_they_have_to_be() {
             format!("SELECT {written} FROM {from} GROUP BY v, a, d"),
             format!("SELECT * FROM (SELECT {written} FROM {from} GROUP BY v, a, d)"),
         ] {
-            assert_eq!(names(&ctx, &sql).await, [heading], "{sql}");
+            assert_eq!(list_names(&ctx, &sql).await, [heading], "{sql}");
         }
     }
     assert_eq!(
-        names(&ctx, "SELECT ragged_eq([1, 2], [1, 3])").await,
+        list_names(&ctx, "SELECT ragged_eq([1, 2], [1, 3])").await,
         ["ragged_eq([1, 2], [1, 3])"]
     );
     // Two lists are compared as a whole by `=`, and value by value by `ragged_eq`.
     let both = "SELECT [1, 2] = [1, 3], ragged_eq([1, 2], [1, 3])";
-    assert_eq!(names(&ctx, both).await, ["[1, 2] = [1, 3]", "ragged_eq([1, 2], [1, 3])"]);
+    assert_eq!(list_names(&ctx, both).await, ["[1, 2] = [1, 3]", "ragged_eq([1, 2], [1, 3])"]);
     // A column that is a GROUP BY key is the same expression.
     let sql = "SELECT (v - a) / 2 FROM (VALUES (1, 2)) t(v, a) GROUP BY v - a";
-    assert_eq!(names(&ctx, sql).await, ["(v - a) / 2"]);
+    assert_eq!(list_names(&ctx, sql).await, ["(v - a) / 2"]);
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn columns_beside_grouping_sets_are_named_without_tables() {
             format!("SELECT * FROM (SELECT {columns} {from}) AS q"),
             format!("SELECT {columns} {from} HAVING count(*) > 0 ORDER BY 1 LIMIT 1"),
         ] {
-            assert_eq!(names(&ctx, &query).await, [columns], "{query}");
+            assert_eq!(list_names(&ctx, &query).await, [columns], "{query}");
         }
     }
 }

@@ -9,7 +9,7 @@ use datafusion::parquet::arrow::ArrowWriter;
 use super::*;
 
 /// Rows 1 to 3, whose second struct and list are NULL, with values below.
-fn hidden() -> RecordBatch {
+fn make_hidden_values() -> RecordBatch {
     let nulls = NullBuffer::from(vec![true, false, true]);
     let item = Arc::new(Field::new("item", DataType::Int64, true));
     let fields = vec![
@@ -18,9 +18,12 @@ fn hidden() -> RecordBatch {
         Field::new("x", DataType::List(Arc::clone(&item)), true),
     ];
     let offsets = || OffsetBuffer::new(ScalarBuffer::from(vec![0, 1, 3, 4]));
-    let open = ListArray::new(Arc::clone(&item), offsets(), flat([1, 2, 3, 4]), None);
-    let columns: Vec<ArrayRef> =
-        vec![flat([1, 7, 3]), Arc::new(StringArray::from(vec!["p", "q", "r"])), Arc::new(open)];
+    let open = ListArray::new(Arc::clone(&item), offsets(), make_ints([1, 2, 3, 4]), None);
+    let columns: Vec<ArrayRef> = vec![
+        make_ints([1, 7, 3]),
+        Arc::new(StringArray::from(vec!["p", "q", "r"])),
+        Arc::new(open),
+    ];
     let structs = StructArray::new(fields.into(), columns, Some(nulls.clone()));
     let of = structs.clone();
     let outer = StructArray::new(
@@ -29,13 +32,13 @@ fn hidden() -> RecordBatch {
         Some(NullBuffer::from(vec![false, true, true])),
     );
     let lists =
-        ListArray::new(Arc::clone(&item), offsets(), flat([1, 2, 3, 4]), Some(nulls.clone()));
+        ListArray::new(Arc::clone(&item), offsets(), make_ints([1, 2, 3, 4]), Some(nulls.clone()));
     let inner = Arc::new(Field::new("item", lists.data_type().clone(), true));
     let nested = OffsetBuffer::new(ScalarBuffer::from(vec![0, 1, 2, 3]));
     let nested = ListArray::new(inner, nested, Arc::new(lists.clone()), None);
-    let fixed = FixedSizeListArray::new(item, 2, flat([1, 2, 3, 4, 5, 6]), Some(nulls));
+    let fixed = FixedSizeListArray::new(item, 2, make_ints([1, 2, 3, 4, 5, 6]), Some(nulls));
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("id", flat([1, 2, 3])),
+        ("id", make_ints([1, 2, 3])),
         ("s", Arc::new(structs)),
         ("o", Arc::new(outer)),
         ("x", Arc::new(lists)),
@@ -46,7 +49,7 @@ fn hidden() -> RecordBatch {
 }
 
 fn with_hidden(ctx: &SessionContext) {
-    let batch = hidden();
+    let batch = make_hidden_values();
     let schema: Arc<Schema> = batch.schema();
     let table = MemTable::try_new(schema, vec![vec![batch]]).unwrap();
     ctx.register_table("h", Arc::new(table)).unwrap();
@@ -54,15 +57,19 @@ fn with_hidden(ctx: &SessionContext) {
 
 #[tokio::test]
 async fn fields_of_null_are_null() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     with_hidden(&ctx);
     let folder = tempfile::tempdir().unwrap();
     let (arrow, parquet) = (folder.path().join("h.arrow"), folder.path().join("h.parquet"));
     for file in [&arrow, &parquet] {
-        let copy = format!("COPY h TO '{}'", show(file));
+        let copy = format!("COPY h TO '{}'", display_path(file));
         serrate::sql::sql(&ctx, &copy).await.unwrap().collect().await.unwrap();
     }
-    let tables = ["h".to_owned(), format!("'{}'", show(&arrow)), format!("'{}'", show(&parquet))];
+    let tables = [
+        "h".to_owned(),
+        format!("'{}'", display_path(&arrow)),
+        format!("'{}'", display_path(&parquet)),
+    ];
     let mut wrong = String::new();
     for table in tables {
         for (sql, expected) in [
@@ -100,15 +107,16 @@ async fn fields_of_null_are_null() {
 /// Writes rows whose second struct is NULL. The fields of the struct may be NULL or not, as `nullable` says.
 fn write_structs(file: &std::path::Path, nullable: bool) {
     let inner = vec![Field::new("q", DataType::Int64, nullable)];
-    let inner = StructArray::new(inner.into(), vec![flat([5, 6, 7])], None);
+    let inner = StructArray::new(inner.into(), vec![make_ints([5, 6, 7])], None);
     let fields = vec![
         Field::new("a", DataType::Int64, nullable),
         Field::new("n", inner.data_type().clone(), nullable),
     ];
     let nulls = NullBuffer::from(vec![true, false, true]);
     let structs =
-        StructArray::new(fields.into(), vec![flat([1, 2, 3]), Arc::new(inner)], Some(nulls));
-    let columns: Vec<(&str, ArrayRef)> = vec![("id", flat([1, 2, 3])), ("s", Arc::new(structs))];
+        StructArray::new(fields.into(), vec![make_ints([1, 2, 3]), Arc::new(inner)], Some(nulls));
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("id", make_ints([1, 2, 3])), ("s", Arc::new(structs))];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let file = std::fs::File::create(file).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
@@ -124,8 +132,8 @@ async fn required_fields_of_null_are_null() {
     write_structs(&dir.path().join("one.parquet"), false);
     write_structs(&mixed.join("1.parquet"), true);
     write_structs(&mixed.join("2.parquet"), false);
-    let one = show(&dir.path().join("one.parquet"));
-    let mixed = show(&mixed);
+    let one = display_path(&dir.path().join("one.parquet"));
+    let mixed = display_path(&mixed);
     let declared = format!(
         "CREATE EXTERNAL TABLE d (id BIGINT, s STRUCT(a BIGINT, n STRUCT(q BIGINT))) STORED AS PARQUET LOCATION '{one}'"
     );
@@ -162,7 +170,7 @@ async fn required_fields_of_null_are_null() {
 
 #[tokio::test]
 async fn lists_of_null_have_no_elements() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     with_hidden(&ctx);
     let mut wrong = String::new();
     for (sql, expected) in [
@@ -195,7 +203,7 @@ async fn lists_of_null_have_no_elements() {
 /// The result of any function of lists is that of the same lists without hidden elements.
 #[tokio::test]
 async fn functions_of_lists_see_no_hidden_elements() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     with_hidden(&ctx);
     let plain = "CREATE TABLE p AS SELECT id, CASE WHEN id <> 2 THEN x END AS x, [CASE WHEN id <> 2 THEN x END] AS xx,
         CASE WHEN id <> 2 THEN {'a': s.a, 'b': s.b} END AS s FROM h";
@@ -309,7 +317,7 @@ const COMPUTED_ROWS: [(&str, &str); 6] = [
 async fn fields_do_not_replace_computed_columns() {
     expect_rows(&COMPUTED, &COMPUTED_ROWS).await;
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("t.parquet"));
+    let file = display_path(&dir.path().join("t.parquet"));
     let copy = format!("COPY t TO '{file}' OPTIONS (overwrite true)");
     let cases =
         COMPUTED_ROWS.map(|(sql, rows)| (sql.replace("FROM t", &format!("FROM '{file}'")), rows));
@@ -359,7 +367,7 @@ async fn keys_of_maps_have_the_type_of_the_map() {
 #[tokio::test]
 async fn maps_find_keys_of_other_types_and_zeros_of_other_signs() {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("m.parquet"));
+    let file = display_path(&dir.path().join("m.parquet"));
     let table = "CREATE TABLE t AS SELECT * FROM (VALUES
         (1, MAP {1::INT: 'x', 2::INT: 'y'}, MAP {-0.0::DOUBLE: 5, 2.5: -6}, {'m': MAP {0.0::FLOAT: 7}}, 0.0::DOUBLE),
         (2, NULL, MAP {'NaN'::DOUBLE: 8}, {'m': NULL}, 'NaN'::DOUBLE)) v(id, m, d, s, k)";
@@ -392,7 +400,7 @@ async fn maps_find_keys_of_other_types_and_zeros_of_other_signs() {
         .map(|(sql, rows)| (sql.replace("FROM t", &format!("FROM '{file}'")), *rows))
         .collect();
     expect_rows(&[table], &cases).await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in [table, copy.as_str()] {
         serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
     }
@@ -405,18 +413,19 @@ async fn required_fixed_size_lists_of_null_are_sorted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f.parquet");
     let item = Arc::new(Field::new("item", DataType::Int64, false));
-    let lists = FixedSizeListArray::new(item, 2, flat([1, 2, 9, 9, 0, 5]), None);
+    let lists = FixedSizeListArray::new(item, 2, make_ints([1, 2, 9, 9, 0, 5]), None);
     let fields = vec![Field::new("f", lists.data_type().clone(), false)];
     let nulls = NullBuffer::from(vec![true, false, true]);
     let structs = StructArray::new(fields.into(), vec![Arc::new(lists)], Some(nulls));
-    let columns: Vec<(&str, ArrayRef)> = vec![("id", flat([1, 2, 3])), ("s", Arc::new(structs))];
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("id", make_ints([1, 2, 3])), ("s", Arc::new(structs))];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let file = std::fs::File::create(&path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
     expect_rows(
-        &[&format!("CREATE VIEW t AS SELECT * FROM '{}'", show(&path))],
+        &[&format!("CREATE VIEW t AS SELECT * FROM '{}'", display_path(&path))],
         &[
             ("SELECT s FROM t ORDER BY s", "{f: [0, 5]}; {f: [1, 2]}; NULL"),
             ("SELECT id FROM t ORDER BY s DESC NULLS LAST LIMIT 2", "1; 3"),

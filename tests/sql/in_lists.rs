@@ -23,13 +23,14 @@ async fn lists_are_null_for_null() {
     let ctx = serrate::sql::session();
     for (condition, kept) in LISTS {
         let query = format!("SELECT x FROM {VALUES} WHERE {condition} ORDER BY x");
-        assert_eq!(ints(&ctx, &query).await, kept, "{condition}");
+        assert_eq!(query_ints(&ctx, &query).await, kept, "{condition}");
         let null =
             format!("SELECT count(*) FROM {VALUES} WHERE x IS NULL AND ({condition}) IS NULL");
-        assert_eq!(one(&ctx, &null).await, 1, "{condition}");
+        assert_eq!(query_int(&ctx, &null).await, 1, "{condition}");
     }
     // The simplifier runs on lists with aliases, which the result does not show.
-    let shown = text(&ctx, &format!("SELECT x IN (1, 2) AND x IN (3, 4) FROM {VALUES}")).await;
+    let shown =
+        query_text(&ctx, &format!("SELECT x IN (1, 2) AND x IN (3, 4) FROM {VALUES}")).await;
     assert!(shown.contains("IN") && !shown.contains("__serrate"), "{shown}");
 }
 
@@ -41,9 +42,9 @@ async fn patterns_are_null_for_null() {
         [("s ~ '.*'", 2), ("NOT (s ~ '.*')", 0), ("s !~ '.*'", 0), ("s ~* '.*'", 2)]
     {
         let query = format!("SELECT count(*) FROM {texts} WHERE {condition}");
-        assert_eq!(one(&ctx, &query).await, kept, "{condition}");
+        assert_eq!(query_int(&ctx, &query).await, kept, "{condition}");
         let null = format!("SELECT count(*) FROM {texts} WHERE ({condition}) IS NULL");
-        assert_eq!(one(&ctx, &null).await, 1, "{condition}");
+        assert_eq!(query_int(&ctx, &null).await, 1, "{condition}");
     }
 }
 

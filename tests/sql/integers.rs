@@ -103,7 +103,7 @@ async fn unsigned_columns_are_positions() {
         ],
     )
     .await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     let sql = "SELECT array_element([1], arrow_cast('18446744073709551615', 'UInt64'))";
     let e = rows_or_error(&ctx, sql).await;
     assert!(e.contains("Can't cast value 18446744073709551615 to type Int64"), "{e}");
@@ -174,18 +174,18 @@ const PASSING: &str = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1), (-
 #[tokio::test]
 async fn only_a_final_sum_overflows() {
     let ctx = serrate::sql::session();
-    assert_eq!(one(&ctx, PASSING).await, i64::MAX - 1);
+    assert_eq!(query_int(&ctx, PASSING).await, i64::MAX - 1);
     let windows = "SELECT max(s) FROM (SELECT sum(x) OVER (ORDER BY x ROWS 1 PRECEDING) AS s
         FROM (VALUES (9223372036854775807), (-5), (3)) AS v(x))";
     let moved = "SELECT sum(x - 9) FROM (VALUES (9223372036854775807), (8)) AS v(x)";
-    assert_eq!(one(&ctx, moved).await, i64::MAX - 10);
+    assert_eq!(query_int(&ctx, moved).await, i64::MAX - 10);
     for beyond in [
         "SELECT sum(x) FROM (VALUES (9223372036854775807), (1)) AS v(x)",
         "SELECT k, sum(x) FROM (VALUES (1, 9223372036854775807), (1, 1)) AS v(k, x) GROUP BY k",
         "SELECT sum(arrow_cast(x, 'UInt64')) FROM (VALUES (9223372036854775807), (9223372036854775807), (2)) AS v(x)",
         windows,
     ] {
-        let error = batches(&ctx, beyond).await.unwrap_err().to_string();
+        let error = query_batches(&ctx, beyond).await.unwrap_err().to_string();
         assert!(error.contains("sum: the result does not fit a 64-bit integer"), "{error}");
     }
     for (types, sum) in [("Int8", 200), ("UInt8", 200), ("Int32", 200), ("UInt64", 200)] {
@@ -193,12 +193,12 @@ async fn only_a_final_sum_overflows() {
             "SELECT sum(arrow_cast(x, '{types}')) FROM (VALUES (100), (100), (NULL)) AS v(x)"
         );
         assert_eq!(
-            one(&ctx, &format!("SELECT CAST(s AS BIGINT) FROM ({query}) AS q(s)")).await,
+            query_int(&ctx, &format!("SELECT CAST(s AS BIGINT) FROM ({query}) AS q(s)")).await,
             sum
         );
     }
     let empty = "SELECT count(*) FROM (SELECT sum(x) AS s FROM (VALUES (1)) AS v(x) WHERE false) WHERE s IS NULL";
-    assert_eq!(one(&ctx, empty).await, 1);
+    assert_eq!(query_int(&ctx, empty).await, 1);
 }
 
 /// When this fails, `exact_aggregates` need not sum integers.
@@ -211,7 +211,7 @@ async fn stock_sums_of_integers_still_wrap() {
 #[tokio::test]
 async fn negations_wrap_in_conditions_over_parquet() {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("m.parquet"));
+    let file = display_path(&dir.path().join("m.parquet"));
     let create = "CREATE TABLE m AS SELECT column1 AS x, arrow_cast(column2, 'Int8') AS y FROM
         (VALUES ((-9223372036854775807 - 1), -128), (5, 5), (7, 7), (NULL, NULL))";
     let copy = format!("COPY m TO '{file}'");

@@ -11,13 +11,13 @@ use super::*;
 /// Runs statements for their effect.
 async fn run_all(ctx: &SessionContext, statements: &[String]) {
     for statement in statements {
-        batches(ctx, statement).await.unwrap_or_else(|e| panic!("{statement}\n{e}"));
+        query_batches(ctx, statement).await.unwrap_or_else(|e| panic!("{statement}\n{e}"));
     }
 }
 
 /// Returns the rows of a query as sorted lines.
-async fn rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
-    let text = text(ctx, sql).await;
+async fn query_rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
+    let text = query_text(ctx, sql).await;
     let mut rows: Vec<String> = text.lines().skip(3).map(str::to_owned).collect();
     rows.sort();
     rows
@@ -32,9 +32,9 @@ struct Both {
 impl Both {
     async fn new(tables: &[(&str, &str)], options: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let ctx = four();
+        let ctx = create_parallel_session();
         for (name, query) in tables {
-            let file = show(&dir.path().join(format!("{name}.parquet")));
+            let file = display_path(&dir.path().join(format!("{name}.parquet")));
             let copy = format!("COPY ({query}) TO '{file}' {options}");
             let create = format!("CREATE TABLE {name} AS {query}");
             run_all(&ctx, &[copy, create]).await;
@@ -44,7 +44,7 @@ impl Both {
 
     /// Returns the query with files for `{name}`.
     fn over_files(&self, sql: &str) -> String {
-        let path = |name: &str| format!("'{}'", show(&self.dir.path().join(name)));
+        let path = |name: &str| format!("'{}'", display_path(&self.dir.path().join(name)));
         let mut out = String::new();
         let mut rest = sql;
         while let Some((before, after)) = rest.split_once('{') {
@@ -62,8 +62,8 @@ impl Both {
 
     /// Asserts that files and memory give the same answer, with a number of rows.
     async fn agree(&self, sql: &str, count: usize) {
-        let memory = rows(&self.ctx, &Self::in_memory(sql)).await;
-        let files = rows(&self.ctx, &self.over_files(sql)).await;
+        let memory = query_rows(&self.ctx, &Self::in_memory(sql)).await;
+        let files = query_rows(&self.ctx, &self.over_files(sql)).await;
         assert_eq!(files, memory, "{sql}");
         assert_eq!(files.len(), count + 1, "{sql}");
     }
@@ -131,7 +131,7 @@ async fn limits_over_joins_take_the_first_rows() {
     let both = Both::new(&tables, "OPTIONS (max_row_group_size 1000)").await;
     let sql = "SELECT a.id, upper(b.g) AS g FROM {s} a JOIN {r} b ON a.id = b.k ORDER BY a.id, b.id LIMIT 5";
     both.agree(sql, 5).await;
-    let files = text(&both.ctx, &both.over_files(sql)).await;
+    let files = query_text(&both.ctx, &both.over_files(sql)).await;
     for (at, g) in ["P0 ", "P10 ", "P20 ", "P30 ", "P40 "].iter().enumerate() {
         assert!(files.lines().nth(3 + at).unwrap().contains(g), "{files}");
     }
@@ -193,7 +193,7 @@ async fn filters_of_one_table_still_reach_its_scan() {
     let both = Both::new(&[("t", BIG)], "").await;
     let plan =
         both.over_files("EXPLAIN SELECT a.x FROM {t} a JOIN {t} b ON a.id = b.k WHERE a.k = 3");
-    let plan = text(&both.ctx, &plan).await;
+    let plan = query_text(&both.ctx, &plan).await;
     assert!(plan.contains("predicate=k@"), "{plan}");
     assert!(plan.contains("DynamicFilter"), "{plan}");
     assert!(!plan.contains("BarrierExec"), "{plan}");
@@ -210,7 +210,7 @@ async fn stock_filter_pushdown_is_still_wrong() {
     let both = Both::new(&tables, "").await;
     let stock = SessionContext::new();
     for name in ["big", "small"] {
-        let path = show(&both.dir.path().join(format!("{name}.parquet")));
+        let path = display_path(&both.dir.path().join(format!("{name}.parquet")));
         stock.register_parquet(name, path, Default::default()).await.unwrap();
     }
     let sql = "SELECT b.id, b.v FROM small a RIGHT JOIN big b ON a.id = b.id WHERE a.id IS NULL";
@@ -227,9 +227,9 @@ const PROJECTED: &str = "SELECT b.s AS c0, array_length(a.bx) + array_length(a.y
 
 #[tokio::test]
 async fn projections_stay_above_filters_that_project() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     run_all(&ctx, &[format!("CREATE TABLE t0 AS {EMPTY}")]).await;
-    assert_eq!(rows(&ctx, PROJECTED).await.len(), 0);
+    assert_eq!(query_rows(&ctx, PROJECTED).await.len(), 0);
 }
 
 /// DataFusion's own rule still fails. Once this test fails, its part of `sql::guarded_rules` can be
@@ -247,7 +247,7 @@ async fn stock_projections_of_filters_still_fail() {
 
 #[tokio::test]
 async fn filters_above_joins_of_tables_in_memory_keep_their_column() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     run_all(
         &ctx,
         &["CREATE TABLE t0 AS SELECT value AS id, value % 3 AS k, [value, 1] AS y, true AS flag
@@ -257,7 +257,7 @@ async fn filters_above_joins_of_tables_in_memory_keep_their_column() {
     .await;
     let sql = "SELECT c.id, unnest(c.y) AS u FROM t0 AS a RIGHT JOIN t0 AS c ON a.k = CAST(c.id AS BIGINT)
         WHERE c.flag AND a.id IS NULL";
-    assert_eq!(rows(&ctx, sql).await.len(), 14 + 1);
+    assert_eq!(query_rows(&ctx, sql).await.len(), 14 + 1);
 }
 
 /// The guarded rules are identified by these names.
@@ -279,8 +279,8 @@ const MERGED: [&str; 2] = [
 
 #[tokio::test]
 async fn sort_merge_joins_answer_as_hash_joins_do() {
-    let (hash, merge) = (four(), four());
-    batches(&merge, "SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
+    let (hash, merge) = (create_parallel_session(), create_parallel_session());
+    query_batches(&merge, "SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
     for ctx in [&hash, &merge] {
         run_all(ctx, &MERGED.map(str::to_owned)).await;
     }
@@ -307,9 +307,9 @@ async fn sort_merge_joins_answer_as_hash_joins_do() {
         statements.push(format!("SELECT * FROM a WHERE {condition}"));
     }
     for sql in statements {
-        assert_eq!(rows(&merge, &sql).await, rows(&hash, &sql).await, "{sql}");
+        assert_eq!(query_rows(&merge, &sql).await, query_rows(&hash, &sql).await, "{sql}");
     }
-    let plan = text(&merge, "EXPLAIN SELECT a.* FROM a LEFT JOIN b ON a.id = b.id").await;
+    let plan = query_text(&merge, "EXPLAIN SELECT a.* FROM a LEFT JOIN b ON a.id = b.id").await;
     assert!(plan.contains("SortMergeJoin"), "{plan}");
 }
 
@@ -337,7 +337,7 @@ async fn joins_of_sorted_sides_are_sorted_by_columns_of_both() {
             let ctx = serrate::sql::session_with(config);
             run_all(&ctx, &SORTED.map(str::to_owned)).await;
             let set = format!("SET datafusion.optimizer.prefer_hash_join = {hash}");
-            batches(&ctx, &set).await.unwrap();
+            query_batches(&ctx, &set).await.unwrap();
             for kind in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
                 for (order, expected) in [
                     ("b, a", b_a),
@@ -499,12 +499,12 @@ const NULL_JOINS: [(&str, &[i64]); 12] = [
 
 #[tokio::test]
 async fn plain_equations_above_null_equal_joins_are_never_true_for_null() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for table in NULL_TABLES {
-        batches(&ctx, table).await.unwrap();
+        query_batches(&ctx, table).await.unwrap();
     }
     for (sql, expected) in NULL_JOINS {
-        assert_eq!(ints(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_ints(&ctx, sql).await, expected, "{sql}");
     }
 }
 
@@ -615,12 +615,12 @@ async fn stock_groups_above_joins_still_lose_rows() {
 
 /// Writes a Parquet file with a dictionary of integers `k`, and returns its path.
 async fn write_integer_dictionary(dir: &TempDir) -> String {
-    let path = format!("{}/d.parquet", show(dir.path()));
+    let path = format!("{}/d.parquet", display_path(dir.path()));
     let copy = format!(
         "COPY (SELECT arrow_cast(k, 'Dictionary(Int32, Int64)') AS k, v
             FROM (VALUES (1, 10), (2, 20), (3, 30), (NULL, 40), (2, 50)) t(k, v)) TO '{path}'"
     );
-    batches(&four(), &copy).await.unwrap();
+    query_batches(&create_parallel_session(), &copy).await.unwrap();
     path
 }
 

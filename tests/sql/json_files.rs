@@ -8,7 +8,7 @@ fn write_both(dir: &Path, many: &str, last: &str) -> [String; 2] {
     let (lines, list) = (dir.join("a.ndjson"), dir.join("a.json"));
     std::fs::write(&lines, records.join("\n")).unwrap();
     std::fs::write(&list, format!("[{}]", records.join(",\n"))).unwrap();
-    [show(&lines), show(&list)]
+    [display_path(&lines), display_path(&list)]
 }
 
 #[tokio::test]
@@ -23,9 +23,13 @@ async fn late_records_lose_nothing() {
     ] {
         for path in write_both(dir.path(), many, last) {
             let sql = format!("SELECT {select} FROM '{path}'");
-            assert_eq!(rows_or_error(&four(), &sql).await, expected, "{sql}");
+            assert_eq!(rows_or_error(&create_parallel_session(), &sql).await, expected, "{sql}");
             let folder = format!("SELECT {select} FROM '{}'", path.replace("/a.", "/*."));
-            assert_eq!(rows_or_error(&four(), &folder).await, expected, "{folder}");
+            assert_eq!(
+                rows_or_error(&create_parallel_session(), &folder).await,
+                expected,
+                "{folder}"
+            );
         }
     }
 }
@@ -33,7 +37,7 @@ async fn late_records_lose_nothing() {
 #[tokio::test]
 async fn lists_with_null_come_back_from_lines() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (at, (values, expected)) in [
         ("[{a: 1}, NULL]", "[{a: 1}, ]"),
         ("[NULL, [1], [NULL]]", "[, [1], []]"),
@@ -42,7 +46,7 @@ async fn lists_with_null_come_back_from_lines() {
     .into_iter()
     .enumerate()
     {
-        let path = show(&dir.path().join(format!("{at}.ndjson")));
+        let path = display_path(&dir.path().join(format!("{at}.ndjson")));
         let copy = format!("COPY (SELECT {values} AS v) TO '{path}'");
         assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
         let read = format!("SELECT v FROM '{path}'");
@@ -56,14 +60,18 @@ async fn files_of_a_folder_have_one_schema() {
     std::fs::write(dir.path().join("a.ndjson"), r#"{"x":1,"l":[],"s":{"a":1}}"#).unwrap();
     std::fs::write(dir.path().join("b.ndjson"), r#"{"x":2.5,"l":[1],"s":{"b":2},"n":null}"#)
         .unwrap();
-    let read = format!("SELECT x, l, s.a, s.b, n IS NULL FROM '{}/' ORDER BY x", show(dir.path()));
-    assert_eq!(rows_or_error(&four(), &read).await, "1.0 [] 1 NULL true; 2.5 [1] NULL 2 true");
+    let read =
+        format!("SELECT x, l, s.a, s.b, n IS NULL FROM '{}/' ORDER BY x", display_path(dir.path()));
+    assert_eq!(
+        rows_or_error(&create_parallel_session(), &read).await,
+        "1.0 [] 1 NULL true; 2.5 [1] NULL 2 true"
+    );
     // Numbers and text are text, as within one file.
     std::fs::write(dir.path().join("c.ndjson"), r#"{"x":"a"}"#).unwrap();
-    let read = format!("SELECT x FROM '{}/' ORDER BY x", show(dir.path()));
-    assert_eq!(rows_or_error(&four(), &read).await, "1; 2.5; a");
+    let read = format!("SELECT x FROM '{}/' ORDER BY x", display_path(dir.path()));
+    assert_eq!(rows_or_error(&create_parallel_session(), &read).await, "1; 2.5; a");
     std::fs::write(dir.path().join("c.ndjson"), r#"{"x":[1]}"#).unwrap();
-    let e = rows_or_error(&four(), &read).await;
+    let e = rows_or_error(&create_parallel_session(), &read).await;
     assert!(e.contains("c.ndjson") && e.contains("'x'"), "{e}");
 }
 
@@ -73,7 +81,7 @@ async fn stock_lists_of_structs_with_null_still_fail() {
     let path = dir.path().join("a.json");
     std::fs::write(&path, r#"{"v":[{"a":1},null]}"#).unwrap();
     let ctx = SessionContext::new();
-    let read = ctx.register_json("t", &show(&path), Default::default()).await;
+    let read = ctx.register_json("t", &display_path(&path), Default::default()).await;
     assert!(read.unwrap_err().strip_backtrace().contains("Expected struct value"));
 }
 
@@ -81,12 +89,12 @@ async fn stock_lists_of_structs_with_null_still_fail() {
 async fn a_statement_may_limit_the_records_of_the_schema() {
     let dir = tempfile::tempdir().unwrap();
     let [path, _] = write_both(dir.path(), r#"{"x":1}"#, r#"{"x":2,"y":7}"#);
-    let ctx = four();
+    let ctx = create_parallel_session();
     let create = format!(
         "CREATE EXTERNAL TABLE t STORED AS NDJSON LOCATION '{path}' OPTIONS (schema_infer_max_rec 10)"
     );
-    batches(&ctx, &create).await.unwrap();
-    assert_eq!(batches(&ctx, "SELECT * FROM t").await.unwrap()[0].num_columns(), 1);
+    query_batches(&ctx, &create).await.unwrap();
+    assert_eq!(query_batches(&ctx, "SELECT * FROM t").await.unwrap()[0].num_columns(), 1);
 }
 
 #[tokio::test]
@@ -103,9 +111,9 @@ async fn stock_late_fields_of_json_are_still_lost() {
 #[tokio::test]
 async fn null_is_written() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     for name in ["a.ndjson", "a.json"] {
-        let path = show(&dir.path().join(name));
+        let path = display_path(&dir.path().join(name));
         let rows = "SELECT * FROM (VALUES (1, NULL::INT, NULL, {a: 1, b: NULL::INT}), (2, NULL, [NULL, 3], NULL)) t(x, v, l, s)";
         let copy = format!("COPY ({rows}) TO '{path}'");
         assert_eq!(rows_or_error(&ctx, &copy).await, "2", "{copy}");
@@ -123,7 +131,7 @@ async fn null_is_written() {
 #[tokio::test]
 async fn stock_null_is_still_omitted_from_json() {
     let dir = tempfile::tempdir().unwrap();
-    let path = show(&dir.path().join("a.json"));
+    let path = display_path(&dir.path().join("a.json"));
     let copy = format!("COPY (SELECT 1 AS x, arrow_cast(NULL, 'Int64') AS v) TO '{path}'");
     stock_batches(&SessionContext::new(), &copy).await.unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), r#"{"x":1}"#);
@@ -132,7 +140,7 @@ async fn stock_null_is_still_omitted_from_json() {
 #[tokio::test]
 async fn declared_integers_refuse_fractions() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let records = [
         "{\"x\":1,\"l\":[1],\"s\":{\"a\":1},\"f\":0.5}",
         "{\"x\":18446744073709551615,\"l\":[2,null]}",
@@ -153,7 +161,7 @@ async fn declared_integers_refuse_fractions() {
         write(&records);
         let create = format!(
             "CREATE OR REPLACE EXTERNAL TABLE t ({columns}) STORED AS {format} LOCATION '{}'",
-            show(&path)
+            display_path(&path)
         );
         assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
         let read = "SELECT x, l, s.a, f FROM t ORDER BY x";
@@ -182,10 +190,11 @@ async fn declared_integers_refuse_fractions() {
 #[tokio::test]
 async fn later_files_of_an_inferred_table_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     std::fs::write(dir.path().join("a.json"), r#"{"x":1}"#).unwrap();
-    let create = format!("CREATE EXTERNAL TABLE t STORED AS JSON LOCATION '{}/'", show(dir.path()));
-    batches(&ctx, &create).await.unwrap();
+    let create =
+        format!("CREATE EXTERNAL TABLE t STORED AS JSON LOCATION '{}/'", display_path(dir.path()));
+    query_batches(&ctx, &create).await.unwrap();
     std::fs::write(dir.path().join("b.json"), r#"{"x":1.5}"#).unwrap();
     let e = error(&ctx, "SELECT x FROM t").await;
     assert!(e.contains("b.json") && e.contains("'x'") && e.contains("1.5"), "{e}");
@@ -194,7 +203,7 @@ async fn later_files_of_an_inferred_table_lose_nothing() {
 #[tokio::test]
 async fn values_that_a_declared_type_cannot_hold_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (column, good, bad) in [
         ("DATE", r#""2020-01-01T00:00:00""#, r#""2020-01-01T23:00:00""#),
         ("TIMESTAMP(0)", r#""2020-01-01T00:00:00.000""#, r#""2020-01-01T00:00:00.9""#),
@@ -218,7 +227,7 @@ async fn values_that_a_declared_type_cannot_hold_are_refused() {
             };
             let create = format!(
                 "CREATE OR REPLACE EXTERNAL TABLE t (x {column}) STORED AS {format} LOCATION '{}'",
-                show(&path)
+                display_path(&path)
             );
             write(&[good]);
             assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
@@ -237,13 +246,17 @@ async fn large_integers_do_not_become_floats() {
     let dir = tempfile::tempdir().unwrap();
     let records = "{\"x\":9007199254740993}\n{\"x\":1.5}\n{\"x\":9007199254740992}";
     std::fs::write(dir.path().join("a.ndjson"), records).unwrap();
-    let e = rows_or_error(&four(), &format!("SELECT x FROM '{}/'", show(dir.path()))).await;
+    let e = rows_or_error(
+        &create_parallel_session(),
+        &format!("SELECT x FROM '{}/'", display_path(dir.path())),
+    )
+    .await;
     assert!(e.contains("a.ndjson") && e.contains("9007199254740993"), "{e}");
     let create = format!(
         "CREATE EXTERNAL TABLE t (x DOUBLE) STORED AS NDJSON LOCATION '{}/'",
-        show(dir.path())
+        display_path(dir.path())
     );
-    let ctx = four();
+    let ctx = create_parallel_session();
     assert_eq!(rows_or_error(&ctx, &create).await, "");
     assert_eq!(rows_or_error(&ctx, "SELECT count(x) FROM t").await, "3");
 }
@@ -253,32 +266,34 @@ async fn lists_of_records_have_the_columns_of_all_files() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.json"), r#"[{"x":1}]"#).unwrap();
     std::fs::write(dir.path().join("b.json"), r#"[{"x":1.5,"v":[{"a":1},null]}]"#).unwrap();
-    let read = format!("SELECT x, v FROM '{}/' ORDER BY x", show(dir.path()));
-    assert_eq!(rows_or_error(&four(), &read).await, "1.0 NULL; 1.5 [{a: 1}, ]");
+    let read = format!("SELECT x, v FROM '{}/' ORDER BY x", display_path(dir.path()));
+    assert_eq!(rows_or_error(&create_parallel_session(), &read).await, "1.0 NULL; 1.5 [{a: 1}, ]");
     // A list without its end is damaged.
     std::fs::write(dir.path().join("b.json"), r#"[{"x":1.5},{"x":2}"#).unwrap();
-    let e = rows_or_error(&four(), &read).await;
+    let e = rows_or_error(&create_parallel_session(), &read).await;
     assert!(e.contains("b.json") && e.contains("bracket"), "{e}");
 }
 
 #[tokio::test]
 async fn records_without_fields_are_rows() {
     let dir = tempfile::tempdir().unwrap();
-    let path = show(&dir.path().join("a.json"));
+    let path = display_path(&dir.path().join("a.json"));
     std::fs::write(&path, "{}\n{}").unwrap();
     for from in [format!("'{path}'"), format!("read_json('{path}')")] {
         let sql = format!("SELECT count(*) FROM {from}");
-        assert_eq!(rows_or_error(&four(), &sql).await, "2", "{sql}");
+        assert_eq!(rows_or_error(&create_parallel_session(), &sql).await, "2", "{sql}");
     }
 }
 
 #[tokio::test]
 async fn errors_of_json_name_the_file() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     std::fs::write(dir.path().join("a.ndjson"), "{\"x\":true}\n").unwrap();
-    let create =
-        format!("CREATE EXTERNAL TABLE t STORED AS NDJSON LOCATION '{}/'", show(dir.path()));
+    let create = format!(
+        "CREATE EXTERNAL TABLE t STORED AS NDJSON LOCATION '{}/'",
+        display_path(dir.path())
+    );
     assert_eq!(rows_or_error(&ctx, &create).await, "");
     std::fs::write(dir.path().join("b.ndjson"), "{\"x\":7}\n").unwrap();
     assert!(error(&ctx, "SELECT x FROM t").await.contains("b.ndjson"));

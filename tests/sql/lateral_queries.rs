@@ -224,7 +224,7 @@ async fn lateral_queries_name_their_tables_as_they_like() {
 async fn volatile_lateral_queries_read_one_column_of_each_name() {
     let ctx = serrate::sql::session();
     for sql in SAME_NAMES {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     let volatile = SELF_JOIN.replace("s.c AS x", "s.c AS x, random() AS y");
     let found = rows_or_error(&ctx, &format!("SELECT r.a, l.x, l.y FROM u r, {volatile}")).await;

@@ -28,17 +28,21 @@ async fn limits_count_the_rows_that_come_to_them() {
         let ctx = serrate::sql::session_with(
             SessionConfig::new().with_target_partitions(partitions).with_batch_size(2),
         );
-        text(&ctx, ROWS).await;
+        query_text(&ctx, ROWS).await;
         let mut sources = vec!["t".to_owned()];
         for file in ["t.parquet", "t.arrow"] {
-            let path = show(&dir.path().join(format!("{partitions}-{file}")));
-            text(&ctx, &format!("COPY t TO '{path}'")).await;
+            let path = display_path(&dir.path().join(format!("{partitions}-{file}")));
+            query_text(&ctx, &format!("COPY t TO '{path}'")).await;
             sources.push(format!("'{path}'"));
         }
         for source in sources {
             for (sql, expected) in STATEMENTS {
                 let sql = sql.replace("{t}", &source);
-                assert_eq!(ints(&ctx, &sql).await, expected, "{partitions} partitions: {sql}");
+                assert_eq!(
+                    query_ints(&ctx, &sql).await,
+                    expected,
+                    "{partitions} partitions: {sql}"
+                );
             }
         }
     }
@@ -66,8 +70,8 @@ const REPEATED: [(&str, &[i64]); 3] = [
 
 #[tokio::test]
 async fn repeated_keys_order_nothing() {
-    let ctx = four();
-    text(&ctx, ROWS).await;
+    let ctx = create_parallel_session();
+    query_text(&ctx, ROWS).await;
     for (sql, expected) in REPEATED {
         let batches = serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
         let found: Vec<i64> = batches
@@ -121,12 +125,12 @@ async fn stock_repeated_keys_still_panic() {
 
 #[tokio::test]
 async fn limits_below_a_table_function_apply_to_all_partitions() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in [
         "CREATE TABLE lists AS SELECT value AS id, [value] AS x FROM generate_series(1, 10)",
         "CREATE TABLE none AS SELECT * FROM lists WHERE id > 99",
     ] {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     for (from, expected) in [
         ("lists LIMIT 2 OFFSET 4", vec![5, 6]),
@@ -134,19 +138,19 @@ async fn limits_below_a_table_function_apply_to_all_partitions() {
         ("(SELECT * FROM lists UNION ALL SELECT * FROM lists) LIMIT 3 OFFSET 9", vec![10, 1, 2]),
     ] {
         let sql = format!("SELECT x FROM ragged_explode((SELECT x FROM {from}))");
-        assert_eq!(ints(&ctx, &sql).await, expected, "{sql}");
+        assert_eq!(query_ints(&ctx, &sql).await, expected, "{sql}");
     }
 }
 
 #[tokio::test]
 async fn limited_rows_beside_a_scalar_query_keep_their_order() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let file = dir.path().join("t.parquet");
     let rows = "SELECT value AS id, [value] AS x FROM generate_series(1, 10)";
     let copy = format!("COPY ({rows}) TO '{}' OPTIONS (max_row_group_size 5)", file.display());
-    batches(&ctx, &copy).await.unwrap();
-    batches(&ctx, "CREATE TABLE names AS SELECT 5 AS key, 'five' AS name").await.unwrap();
+    query_batches(&ctx, &copy).await.unwrap();
+    query_batches(&ctx, "CREATE TABLE names AS SELECT 5 AS key, 'five' AS name").await.unwrap();
     let looked = "ragged_lookup(a.x, 'names', 'key', 'name')";
     let sql = format!("SELECT a.id, {looked} FROM '{}' AS a LIMIT 5 OFFSET 3", file.display());
     for _ in 0..20 {

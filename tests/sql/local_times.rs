@@ -62,7 +62,7 @@ async fn sums_with_intervals_meet_skipped_and_repeated_local_times() {
     ];
     expect_rows(&[CLOCKS], &cases).await;
     let ctx = serrate::sql::session();
-    batches(&ctx, CLOCKS).await.unwrap();
+    query_batches(&ctx, CLOCKS).await.unwrap();
     let e = error(&ctx, "SELECT zoned + INTERVAL '300000 years' FROM t").await;
     assert!(e.contains("is outside the range of"), "{e}");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn rows(ctx: &SessionContext, query: &str) -> (Vec<String>, Vec<String>) {
+async fn query_rows(ctx: &SessionContext, query: &str) -> (Vec<String>, Vec<String>) {
     let frame = serrate::sql::sql(ctx, query).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
     let names = frame.schema().fields().iter().map(|f| f.name().clone()).collect();
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{query}\n{e}"));
@@ -45,20 +45,22 @@ async fn a_merged_column_has_the_value_of_the_side_that_has_one() {
                     format!("SELECT * FROM {from} WHERE id > 0 ORDER BY id"),
                     format!("SELECT DISTINCT id, v, w FROM {from} ORDER BY id"),
                 ] {
-                    let (names, found) = rows(&ctx, &query).await;
+                    let (names, found) = query_rows(&ctx, &query).await;
                     assert_eq!(names, ["id", "v", "w"], "{query}");
                     assert_eq!(found, expected, "{query}");
                 }
             }
             // One column of the second table remains, and one of the first.
-            let (_, found) = rows(&ctx, &format!("SELECT max(id), min(id) FROM {using}")).await;
+            let (_, found) =
+                query_rows(&ctx, &format!("SELECT max(id), min(id) FROM {using}")).await;
             let ids: Vec<i64> =
                 expected.iter().map(|r| r.split_once(',').unwrap().0.parse().unwrap()).collect();
             assert_eq!(
                 found,
                 [format!("{},{}", ids.iter().max().unwrap(), ids.iter().min().unwrap())]
             );
-            let (names, found) = rows(&ctx, &format!("SELECT * EXCLUDE (v, w) FROM {using}")).await;
+            let (names, found) =
+                query_rows(&ctx, &format!("SELECT * EXCLUDE (v, w) FROM {using}")).await;
             assert_eq!(names, ["id"]);
             assert_eq!(found, ids.iter().map(ToString::to_string).collect::<Vec<_>>(), "{using}");
         }
@@ -72,12 +74,13 @@ async fn a_chain_of_full_joins_joins_by_what_is_merged() {
     let from = format!(
         "{LEFT} AS z(id, v) FULL JOIN {RIGHT} AS a(id, w) USING (id) FULL JOIN {third} USING (id)"
     );
-    let (names, found) = rows(&ctx, &format!("SELECT * FROM {from}")).await;
+    let (names, found) = query_rows(&ctx, &format!("SELECT * FROM {from}")).await;
     assert_eq!(names, ["id", "v", "w", "q"]);
     assert_eq!(found, ["1,10,,", "2,20,200,", "3,,300,3000", "4,,,4000"]);
     let natural = from.replace("FULL JOIN", "NATURAL FULL JOIN").replace(" USING (id)", "");
-    assert_eq!(rows(&ctx, &format!("SELECT * FROM {natural}")).await.1, found);
-    let (_, counted) = rows(&ctx, &format!("SELECT id, count(*) FROM {from} GROUP BY id")).await;
+    assert_eq!(query_rows(&ctx, &format!("SELECT * FROM {natural}")).await.1, found);
+    let (_, counted) =
+        query_rows(&ctx, &format!("SELECT id, count(*) FROM {from} GROUP BY id")).await;
     assert_eq!(counted, ["1,1", "2,1", "3,1", "4,1"]);
 }
 
@@ -133,7 +136,7 @@ async fn natural_joins_read_queries_with_merged_columns() {
 async fn parameters_and_queries_within_keep_their_names() {
     let ctx = serrate::sql::session();
     let from = format!("{LEFT} AS z(id, v) FULL JOIN {RIGHT} AS a(id, w) USING (id)");
-    let (_, found) = rows(
+    let (_, found) = query_rows(
         &ctx,
         &format!("SELECT array_transform([1], lambda id: id + 1) AS l, (SELECT max(id) FROM {RIGHT} AS i(id, w)) AS m, id FROM {from}"),
     )
@@ -145,7 +148,7 @@ async fn parameters_and_queries_within_keep_their_names() {
 async fn naming_a_position_leaves_the_star_what_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session();
-    let path = show(&dir.path().join("p.nrt"));
+    let path = display_path(&dir.path().join("p.nrt"));
     for statement in [
         format!(
             "COPY (SELECT value AS id, value * 10 AS v FROM generate_series(2, 4)) TO '{path}'"
@@ -157,8 +160,8 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
     for join in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
         for (l, r) in [("(VALUES (0), (3)) AS b(id)", "p"), ("p", "(VALUES (0), (3)) AS b(id)")] {
             for from in [format!("{l} {join} {r} USING (id)"), format!("{l} NATURAL {join} {r}")] {
-                let (names, star) = rows(&ctx, &format!("SELECT * FROM {from}")).await;
-                let (more, named) = rows(
+                let (names, star) = query_rows(&ctx, &format!("SELECT * FROM {from}")).await;
+                let (more, named) = query_rows(
                     &ctx,
                     &format!("SELECT * FROM (SELECT *, _row FROM {from} ORDER BY _row) AS q"),
                 )
@@ -185,7 +188,7 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
         ("SELECT id, v FROM p ORDER BY _row DESC LIMIT 1", vec!["4,40"]),
     ] {
         let query = query.replace("r, r FROM p", "r, r AS s FROM p");
-        assert_eq!(rows(&ctx, &query).await.1, expected, "{query}");
+        assert_eq!(query_rows(&ctx, &query).await.1, expected, "{query}");
     }
     let hidden = serrate::sql::sql(&ctx, "WITH p AS (SELECT 1 AS a) SELECT _row FROM p").await;
     assert!(hidden.unwrap_err().to_string().contains("_row"));
@@ -218,14 +221,14 @@ async fn three_and_more_tables_are_joined_by_one_column() {
                 ),
                 (format!("SELECT va FROM {joined} ORDER BY k"), "10".to_owned()),
             ] {
-                assert_eq!(rows(&ctx, &query).await.1, [expected], "{query}");
+                assert_eq!(query_rows(&ctx, &query).await.1, [expected], "{query}");
             }
         }
         from = format!("{from} JOIN {name} USING (k)");
         values = format!("{values},{value}");
     }
     let (names, found) =
-        rows(&ctx, "SELECT * EXCLUDE (va) FROM a JOIN b USING (k) JOIN c USING (k)").await;
+        query_rows(&ctx, "SELECT * EXCLUDE (va) FROM a JOIN b USING (k) JOIN c USING (k)").await;
     assert_eq!(names, ["k", "vb", "vc"]);
     assert_eq!(found, ["1,20,30"]);
 }
@@ -258,7 +261,7 @@ async fn joins_in_parentheses_merge_columns() {
         ),
         (format!("SELECT id FROM {keyed} NATURAL JOIN {full}"), vec!["1", "3"]),
     ] {
-        assert_eq!(rows(&ctx, &query).await.1, expected, "{query}");
+        assert_eq!(query_rows(&ctx, &query).await.1, expected, "{query}");
     }
 }
 
@@ -272,14 +275,14 @@ async fn merged_columns_stand_beside_those_of_tables() {
         ("FULL JOIN", vec!["1,1,", "2,2,2", "3,,3"], vec![",300", "10,", "20,200"]),
     ] {
         let from = format!("{LEFT} AS a(k, v) {join} {RIGHT} AS c(k, w) USING (k)");
-        let (names, found) = rows(&ctx, &format!("SELECT k, a.k, c.k FROM {from}")).await;
+        let (names, found) = query_rows(&ctx, &format!("SELECT k, a.k, c.k FROM {from}")).await;
         assert_eq!(names, ["k", "k_1", "k_2"], "{join}");
         assert_eq!(found, all, "{join}");
         let (names, found) =
-            rows(&ctx, &format!("SELECT a.k, K, c.k FROM {from} ORDER BY k")).await;
+            query_rows(&ctx, &format!("SELECT a.k, K, c.k FROM {from} ORDER BY k")).await;
         assert_eq!(names.len(), 3, "{join}");
         assert_eq!(found.len(), all.len(), "{join}");
-        let (names, found) = rows(&ctx, &format!("SELECT * EXCLUDE (k) FROM {from}")).await;
+        let (names, found) = query_rows(&ctx, &format!("SELECT * EXCLUDE (k) FROM {from}")).await;
         assert_eq!(names, ["v", "w"], "{join}");
         assert_eq!(found, others, "{join}");
     }
@@ -310,9 +313,9 @@ async fn joins_with_an_alias_and_tables_without_one_merge_columns() {
         ("SELECT max(m) FROM u JOIN w USING (id) FULL JOIN (SELECT 500 AS m) q USING (m)", "500"),
     ];
     expect_rows(&setup, &cases).await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in setup {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     let sql = "SELECT id FROM u JOIN w ON u.id = w.id RIGHT JOIN (SELECT 99 AS id) q USING (id)";
     let e = rows_or_error(&ctx, sql).await;
@@ -364,11 +367,11 @@ async fn merged_columns_after_a_join_of_several_tables() {
 
 #[tokio::test]
 async fn unknown_names_in_replace_are_errors() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in
         ["CREATE TABLE t AS SELECT 1 AS a, 2 AS b", "CREATE TABLE u AS SELECT 1 AS a, 3 AS c"]
     {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     for sql in [
         "SELECT * REPLACE (1 AS nosuch) FROM t",
@@ -419,7 +422,7 @@ async fn distinct_on_takes_positions() {
         ("SELECT DISTINCT ON (2) s, x FROM t ORDER BY x, s", "a 1; a 2"),
     ];
     expect_rows(&setup, &cases).await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     assert!(
         rows_or_error(&ctx, "SELECT DISTINCT ON (3) 1, 2").await.contains("has the position 3")
     );
@@ -595,13 +598,15 @@ async fn merged_columns_are_grouped_by_expressions_and_keep_their_names() {
         ),
     ];
     expect_rows(&MERGED_TABLES, &cases).await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in MERGED_TABLES {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
-    let (names, _) =
-        rows(&ctx, "SELECT a, a + 1, max(a) FROM t JOIN u USING (a) GROUP BY a, a + 1 ORDER BY a")
-            .await;
+    let (names, _) = query_rows(
+        &ctx,
+        "SELECT a, a + 1, max(a) FROM t JOIN u USING (a) GROUP BY a, a + 1 ORDER BY a",
+    )
+    .await;
     assert_eq!(names, ["a", "a + 1", "max(a)"]);
     for sql in [
         "SELECT a FROM w, t JOIN u USING (a)",
@@ -751,9 +756,9 @@ async fn stars_exclude_columns_of_all_merged_tables() {
         ),
     ];
     expect_rows(&STAR_TABLES, &cases).await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in &STAR_TABLES[..3] {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     for (sql, expected) in [
         ("SELECT * EXCLUDE (w.a) FROM w JOIN u USING (a)", "write EXCLUDE (a)"),

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Returns the values of the first column in order; cells of a row are separated by blanks.
-async fn found(ctx: &SessionContext, sql: &str) -> String {
+async fn query_rows(ctx: &SessionContext, sql: &str) -> String {
     use datafusion::arrow::util::display::array_value_to_string;
     let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
@@ -62,20 +62,20 @@ async fn rows_are_sorted_by_lists_whose_nulls_are_greatest() {
             (STRUCTS, "x NULLS FIRST", format!("NULL; {structs}")),
         ] {
             let sql = format!("SELECT x FROM {from} ORDER BY {by}");
-            assert_eq!(found(&ctx, &sql).await, expected, "{sql}");
+            assert_eq!(query_rows(&ctx, &sql).await, expected, "{sql}");
             // A limit uses the same order.
             let first = expected.split("; ").take(3).collect::<Vec<_>>().join("; ");
             let sql = format!("SELECT x FROM {from} ORDER BY {by} LIMIT 3");
-            assert_eq!(found(&ctx, &sql).await, first, "{sql}");
+            assert_eq!(query_rows(&ctx, &sql).await, first, "{sql}");
             let sql = format!("SELECT array_agg(x ORDER BY {by}) AS all FROM {from}");
             let sorted = format!("[{}]", expected.replace("; ", ", ").replace("NULL", ""));
-            assert_eq!(found(&ctx, &sql.replace(" AS all", "")).await, sorted, "{sql}");
+            assert_eq!(query_rows(&ctx, &sql.replace(" AS all", "")).await, sorted, "{sql}");
             // Window functions cannot sort by structs.
             if from == LISTS {
                 let sql = format!(
                     "SELECT x FROM (SELECT x, row_number() OVER (ORDER BY {by}) AS n FROM {from}) ORDER BY n"
                 );
-                assert_eq!(found(&ctx, &sql).await, expected, "{sql}");
+                assert_eq!(query_rows(&ctx, &sql).await, expected, "{sql}");
             }
         }
     }
@@ -83,7 +83,7 @@ async fn rows_are_sorted_by_lists_whose_nulls_are_greatest() {
 
 #[tokio::test]
 async fn comparisons_and_extremes_agree_with_the_order() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     // Window functions cannot sort by structs.
     for (from, n) in [(LISTS, 5)] {
         let places = format!(
@@ -98,10 +98,10 @@ async fn comparisons_and_extremes_agree_with_the_order() {
             let sql = format!(
                 "SELECT count(*) || ' ' || count(*) FILTER (WHERE a.n {op} b.n) FROM {places} a, {places} b WHERE a.x {op} b.x"
             );
-            assert_eq!(found(&ctx, &sql).await, format!("{pairs} {pairs}"), "{sql}");
+            assert_eq!(query_rows(&ctx, &sql).await, format!("{pairs} {pairs}"), "{sql}");
         }
         let ends = format!("SELECT x FROM {places} WHERE n IN (1, {n}) ORDER BY n");
-        let ends = found(&ctx, &ends).await;
+        let ends = query_rows(&ctx, &ends).await;
         for sql in [
             format!("SELECT min(x) FROM {from} UNION ALL SELECT max(x) FROM {from}"),
             format!("SELECT unnest([min(x), max(x)]) FROM {from}"),
@@ -110,17 +110,17 @@ async fn comparisons_and_extremes_agree_with_the_order() {
                 "SELECT unnest([min(x), max(x)]) FROM (SELECT x, 1 AS g FROM {from} ORDER BY x DESC) GROUP BY g"
             ),
         ] {
-            assert_eq!(found(&ctx, &sql).await, ends, "{sql}");
+            assert_eq!(query_rows(&ctx, &sql).await, ends, "{sql}");
         }
         let sql = format!(
             "SELECT count(*) FROM {places} a, {places} b WHERE greatest(a.x, b.x) = CASE WHEN a.n > b.n THEN a.x ELSE b.x END AND least(a.x, b.x) = CASE WHEN a.n < b.n THEN a.x ELSE b.x END"
         );
-        assert_eq!(found(&ctx, &sql).await, (n * n).to_string(), "{sql}");
+        assert_eq!(query_rows(&ctx, &sql).await, (n * n).to_string(), "{sql}");
     }
     let sql = "SELECT greatest(NULL, [1]), least([2], NULL), NULL::INT[] < [1], [NULL] < [NULL], [NULL] <= [NULL]";
-    assert_eq!(found(&ctx, sql).await, "[1] [2] NULL false true");
+    assert_eq!(query_rows(&ctx, sql).await, "[1] [2] NULL false true");
     let sql = "SELECT [1, 2] BETWEEN [1, 1] AND [1, NULL], [1, NULL] NOT BETWEEN [1, 1] AND [1, 5]";
-    assert_eq!(found(&ctx, sql).await, "true true");
+    assert_eq!(query_rows(&ctx, sql).await, "true true");
 }
 
 /// The minima and maxima of many groups arrive in several batches and partitions.
@@ -133,7 +133,7 @@ async fn extremes_of_lists_do_not_depend_on_batches() {
         let sql = "SELECT g, min(x), max(x) FROM (SELECT value % 7 AS g,
             [value * 37 % 11, CASE WHEN value % 3 > 0 THEN value % 5 END] AS x FROM range(400))
             GROUP BY g ORDER BY g";
-        all.push(found(&ctx, sql).await);
+        all.push(query_rows(&ctx, sql).await);
     }
     assert_eq!(all[0], all[1]);
     assert!(all[0].starts_with("0 [0, 0] [10, ]"), "{}", all[0]);

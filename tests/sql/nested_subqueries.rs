@@ -71,7 +71,7 @@ async fn in_over_a_union_with_outer_columns() {
 
 #[tokio::test]
 async fn nested_in_is_planned_quickly() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in TABLES {
         serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
     }

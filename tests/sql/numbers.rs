@@ -7,7 +7,7 @@ async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     serrate::sql::sql(ctx, sql).await?.collect().await
 }
 
-async fn found(ctx: &SessionContext, sql: &str) -> String {
+async fn query_rows(ctx: &SessionContext, sql: &str) -> String {
     let batches = run(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     datafusion::arrow::util::display::array_value_to_string(batches[0].column(0), 0).unwrap()
 }
@@ -21,7 +21,7 @@ const ROWS: &str = "SELECT * FROM (VALUES
     (6, 0, -0.0, NULL), (7, NULL, NULL, 2.0), (8, 1, 'NaN'::DOUBLE, 'NaN'::DOUBLE), (9, 5, 1e300, -1.0)) t(id, i, f, z)";
 
 /// Creates the table `m` in memory, and tables of all formats with its rows.
-async fn tables(ctx: &SessionContext, dir: &Path) -> Vec<String> {
+async fn create_tables(ctx: &SessionContext, dir: &Path) -> Vec<String> {
     let table = format!(
         "CREATE TABLE m AS SELECT id, i, f, z, [i, 1] AS il, [f, 1.0] AS fl, arrow_cast(z, 'Float32') AS g,
          arrow_cast(i, 'Int64') + CASE WHEN i < 0 THEN NULL ELSE 0 END AS p FROM ({ROWS})"
@@ -34,7 +34,7 @@ async fn tables(ctx: &SessionContext, dir: &Path) -> Vec<String> {
         ("one.parquet", ""),
         ("rows.arrow", ""),
     ] {
-        let path = show(&dir.join(name));
+        let path = display_path(&dir.join(name));
         let copy = format!("COPY (SELECT * FROM n ORDER BY id) TO '{path}' {options}");
         run(ctx, &copy).await.unwrap();
         tables.push(format!("'{path}'"));
@@ -45,8 +45,8 @@ async fn tables(ctx: &SessionContext, dir: &Path) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_find_the_same_rows_in_memory_and_in_files() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let tables = tables(&ctx, dir.path()).await;
+    let ctx = create_parallel_session();
+    let tables = create_tables(&ctx, dir.path()).await;
     let mut conditions = Vec::new();
     let values = [
         "9007199254740992.0",
@@ -83,7 +83,7 @@ async fn conditions_find_the_same_rows_in_memory_and_in_files() {
             conditions.iter().map(|c| format!("array_agg(CASE WHEN {c} THEN id END ORDER BY id)"));
         let mut expected = Vec::new();
         for column in columns {
-            let ids = found(&ctx, &format!("SELECT {column} FROM n")).await;
+            let ids = query_rows(&ctx, &format!("SELECT {column} FROM n")).await;
             let ids = ids.trim_matches(['[', ']']).split(", ").filter(|id| !id.is_empty());
             expected.push(ids.collect::<Vec<_>>().join(", "));
         }
@@ -93,7 +93,7 @@ async fn conditions_find_the_same_rows_in_memory_and_in_files() {
     for (condition, expected) in conditions.iter().zip(expected) {
         for table in std::iter::once(&"n".to_owned()).chain(&tables) {
             let sql = format!("SELECT array_agg(id ORDER BY id) FROM {table} WHERE {condition}");
-            let ids = found(&ctx, &sql).await;
+            let ids = query_rows(&ctx, &sql).await;
             if ids.trim_matches(['[', ']']) != expected {
                 wrong.push_str(&format!("{table} WHERE {condition}: {ids}, not {expected}\n"));
             }
@@ -105,8 +105,8 @@ async fn conditions_find_the_same_rows_in_memory_and_in_files() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn joins_orders_and_extremes_are_those_in_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let tables = tables(&ctx, dir.path()).await;
+    let ctx = create_parallel_session();
+    let tables = create_tables(&ctx, dir.path()).await;
     let mut queries = Vec::new();
     for (a, b) in [
         ("z", "z"),
@@ -130,9 +130,9 @@ async fn joins_orders_and_extremes_are_those_in_memory() {
     }
     let mut wrong = String::new();
     for query in queries {
-        let expected = found(&ctx, &query.replace("TABLE", "n")).await;
+        let expected = query_rows(&ctx, &query.replace("TABLE", "n")).await;
         for table in &tables {
-            let rows = found(&ctx, &query.replace("TABLE", table)).await;
+            let rows = query_rows(&ctx, &query.replace("TABLE", table)).await;
             if rows != expected {
                 wrong.push_str(&format!("{table}: {query}: {rows}, not {expected}\n"));
             }
@@ -144,8 +144,8 @@ async fn joins_orders_and_extremes_are_those_in_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn integers_and_floats_compare_as_floats() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let mut tables = tables(&ctx, dir.path()).await;
+    let ctx = create_parallel_session();
+    let mut tables = create_tables(&ctx, dir.path()).await;
     tables.push("n".into());
     for table in tables {
         for (condition, expected) in [
@@ -165,12 +165,13 @@ async fn integers_and_floats_compare_as_floats() {
             ("z IN ('NaN'::DOUBLE, 2.0)", "[2, 7, 8]"),
         ] {
             let sql = format!("SELECT array_agg(id ORDER BY id) FROM {table} WHERE {condition}");
-            assert_eq!(found(&ctx, &sql).await, expected, "{table}: {condition}");
+            assert_eq!(query_rows(&ctx, &sql).await, expected, "{table}: {condition}");
         }
     }
     // Row groups are still skipped by integers.
-    let groups = show(&dir.path().join("groups.parquet"));
-    let plan = text(&ctx, &format!("EXPLAIN ANALYZE SELECT id FROM '{groups}' WHERE id = 3")).await;
+    let groups = display_path(&dir.path().join("groups.parquet"));
+    let plan =
+        query_text(&ctx, &format!("EXPLAIN ANALYZE SELECT id FROM '{groups}' WHERE id = 3")).await;
     assert!(plan.contains("row_groups_pruned_statistics=5 total → 1 matched"), "{plan}");
 }
 
@@ -184,12 +185,12 @@ const FULL: &str = "SELECT id, i, f, z, arrow_cast(u, 'UInt64') AS u, [i, 1] AS 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_of_nrt_files_are_those_of_all_others() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     run(&ctx, "SET serrate.nrt_nan = 'nan'").await.unwrap();
     run(&ctx, &format!("CREATE TABLE n AS {FULL}")).await.unwrap();
     let mut tables = Vec::new();
     for name in ["rows.nrt", "rows.arrow", "rows.parquet"] {
-        let path = show(&dir.path().join(name));
+        let path = display_path(&dir.path().join(name));
         run(&ctx, &format!("COPY (SELECT * FROM n ORDER BY id) TO '{path}'")).await.unwrap();
         tables.push(format!("'{path}'"));
     }
@@ -248,9 +249,9 @@ async fn numbers_of_nrt_files_are_those_of_all_others() {
     }
     let mut wrong = String::new();
     for query in queries {
-        let expected = found(&ctx, &query.replace("TABLE", "n")).await;
+        let expected = query_rows(&ctx, &query.replace("TABLE", "n")).await;
         for table in &tables {
-            let rows = found(&ctx, &query.replace("TABLE", table)).await;
+            let rows = query_rows(&ctx, &query.replace("TABLE", table)).await;
             if rows != expected {
                 wrong.push_str(&format!("{table}: {query}: {rows}, not {expected}\n"));
             }
@@ -267,14 +268,14 @@ async fn numbers_of_nrt_files_are_those_of_all_others() {
     ] {
         for table in &tables {
             let query = ids(condition).replace("TABLE", table);
-            assert_eq!(found(&ctx, &query).await, expected, "{table}: {condition}");
+            assert_eq!(query_rows(&ctx, &query).await, expected, "{table}: {condition}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_of_signed_and_unsigned_integers_compare_exactly() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     run(
         &ctx,
         "CREATE TABLE n AS SELECT ragged_cast(a, 'UInt64') AS u, b AS i FROM (VALUES
@@ -297,13 +298,13 @@ async fn lists_of_signed_and_unsigned_integers_compare_exactly() {
         ("ragged_head(u, 1) = ragged_head(i, 1)", "false"),
         ("ragged_isin(u, i)", "[false, false, false, , false]"),
     ] {
-        assert_eq!(found(&ctx, &format!("SELECT {expr} FROM n")).await, expected, "{expr}");
+        assert_eq!(query_rows(&ctx, &format!("SELECT {expr} FROM n")).await, expected, "{expr}");
     }
 }
 
 #[tokio::test]
 async fn positions_and_lengths_are_signed() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let from = "FROM (VALUES ([5, 6, 7])) t(l)";
     for (sql, expected) in [
         ("SELECT l[len(l)]", 7),
@@ -372,11 +373,11 @@ async fn stock_log_is_still_inexact() {
 
 #[tokio::test]
 async fn lengths_of_dimensions_are_null_where_there_is_none() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let sql = "SELECT coalesce(array_length(x, 2), -1) FROM (VALUES (1, [[1, 2]]), (2, []), (3, [NULL, [1]]), (4, NULL), (5, [[]])) v(id, x) ORDER BY id";
-    assert_eq!(ints(&ctx, sql).await, [2, -1, -1, -1, 0]);
+    assert_eq!(query_ints(&ctx, sql).await, [2, -1, -1, -1, 0]);
     let sql = "SELECT coalesce(array_length(x, d), -1) FROM (VALUES (1, [[1, 2]], 1), (2, [[1, 2]], 3), (3, [[1]], 0), (4, [[1]], NULL)) v(id, x, d) ORDER BY id";
-    assert_eq!(ints(&ctx, sql).await, [1, -1, -1, -1]);
+    assert_eq!(query_ints(&ctx, sql).await, [1, -1, -1, -1]);
 }
 
 /// When this fails, `measure_dimensions` of `functions::list_counts` can go.

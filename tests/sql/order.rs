@@ -4,14 +4,14 @@ use serrate::io::nrt::NrtFile;
 
 use super::*;
 
-fn read(path: &Path, column: &str) -> Vec<i64> {
+fn read_column(path: &Path, column: &str) -> Vec<i64> {
     let table = NrtFile::open(path, &Default::default()).unwrap().table().unwrap();
     table.column(column).unwrap().values().as_primitive::<Int64Type>().values().to_vec()
 }
 
 async fn cut_small_files(ctx: &SessionContext) {
     let sql = "SET datafusion.optimizer.repartition_file_min_size = 1048576";
-    batches(ctx, sql).await.unwrap();
+    query_batches(ctx, sql).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -19,15 +19,15 @@ async fn big_files_are_read_once_by_four_partitions() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("big.nrt");
     let n = 200_000;
-    write(&path, &numbered(0, n));
+    write_table(&path, &make_numbered_table(0, n));
     assert!(std::fs::metadata(&path).unwrap().len() > 4 << 20);
-    let ctx = four();
+    let ctx = create_parallel_session();
     cut_small_files(&ctx).await;
-    let from = format!("FROM '{}'", show(&path));
-    let plan = text(&ctx, &format!("EXPLAIN SELECT id {from} WHERE id >= 0")).await;
+    let from = format!("FROM '{}'", display_path(&path));
+    let plan = query_text(&ctx, &format!("EXPLAIN SELECT id {from} WHERE id >= 0")).await;
     assert!(plan.contains("4 groups"), "{plan}");
-    assert_eq!(one(&ctx, &format!("SELECT count(id) {from} WHERE id >= 0")).await, n as i64);
-    let mut ids = ints(&ctx, &format!("SELECT id {from} WHERE id >= 0")).await;
+    assert_eq!(query_int(&ctx, &format!("SELECT count(id) {from} WHERE id >= 0")).await, n as i64);
+    let mut ids = query_ints(&ctx, &format!("SELECT id {from} WHERE id >= 0")).await;
     ids.sort_unstable();
     assert!(ids.into_iter().eq(0..n as i64));
 }
@@ -36,22 +36,29 @@ async fn big_files_are_read_once_by_four_partitions() {
 async fn two_million_rows_filtered_by_four_partitions_are_written_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let n = 2_000_000;
-    let table = RaggedTable::builder().column("i", 0, flat(0..n)).build().unwrap();
+    let table = RaggedTable::builder().column("i", 0, make_ints(0..n)).build().unwrap();
     let path = dir.path().join("in.nrt");
-    write(&path, &table);
-    let ctx = four();
+    write_table(&path, &table);
+    let ctx = create_parallel_session();
     let parquet = dir.path().join("in.parquet");
-    let copy = format!("COPY (SELECT i FROM '{}' ORDER BY i) TO '{}'", show(&path), show(&parquet));
-    batches(&ctx, &copy).await.unwrap();
+    let copy = format!(
+        "COPY (SELECT i FROM '{}' ORDER BY i) TO '{}'",
+        display_path(&path),
+        display_path(&parquet)
+    );
+    query_batches(&ctx, &copy).await.unwrap();
     for (k, source) in [&path, &parquet].into_iter().enumerate() {
         let out = dir.path().join(format!("out{k}.nrt"));
-        let sql =
-            format!("COPY (SELECT i FROM '{}' WHERE i % 3 <> 1) TO '{}'", show(source), show(&out));
-        let plan = text(&ctx, &format!("EXPLAIN {sql}")).await;
+        let sql = format!(
+            "COPY (SELECT i FROM '{}' WHERE i % 3 <> 1) TO '{}'",
+            display_path(source),
+            display_path(&out)
+        );
+        let plan = query_text(&ctx, &format!("EXPLAIN {sql}")).await;
         assert!(plan.contains("4 groups") || k == 1, "{plan}");
         assert!(!plan.contains("RoundRobin") && !plan.contains("CoalescePartitions"), "{plan}");
-        assert_eq!(one(&ctx, &sql).await, n - n.div_euclid(3) - 1);
-        assert!(read(&out, "i").into_iter().eq((0..n).filter(|i| i % 3 != 1)));
+        assert_eq!(query_int(&ctx, &sql).await, n - n.div_euclid(3) - 1);
+        assert!(read_column(&out, "i").into_iter().eq((0..n).filter(|i| i % 3 != 1)));
     }
 }
 
@@ -59,31 +66,33 @@ async fn two_million_rows_filtered_by_four_partitions_are_written_in_order() {
 async fn folders_are_written_and_limited_in_the_order_of_their_names() {
     let dir = tempfile::tempdir().unwrap();
     for k in (0..9).rev() {
-        write(&dir.path().join(format!("in/{k}.nrt")), &numbered(k * 1000, 1000));
+        write_table(&dir.path().join(format!("in/{k}.nrt")), &make_numbered_table(k * 1000, 1000));
     }
-    let ctx = four();
-    let from = format!("'{}/in/*.nrt'", show(dir.path()));
+    let ctx = create_parallel_session();
+    let from = format!("'{}/in/*.nrt'", display_path(dir.path()));
     for k in 0..5 {
         let out = dir.path().join(format!("{k}.nrt"));
-        let sql =
-            format!("COPY (SELECT id, code FROM {from} WHERE id % 7 < 5) TO '{}'", show(&out));
-        batches(&ctx, &sql).await.unwrap();
-        assert!(read(&out, "id").into_iter().eq((0..9000).filter(|i| i % 7 < 5)));
+        let sql = format!(
+            "COPY (SELECT id, code FROM {from} WHERE id % 7 < 5) TO '{}'",
+            display_path(&out)
+        );
+        query_batches(&ctx, &sql).await.unwrap();
+        assert!(read_column(&out, "id").into_iter().eq((0..9000).filter(|i| i % 7 < 5)));
         let first = format!("SELECT id FROM {from} WHERE id % 7 < 5 LIMIT 2 OFFSET 998");
         let expected: Vec<i64> = (0..9000).filter(|i| i % 7 < 5).skip(998).take(2).collect();
-        assert_eq!(ints(&ctx, &first).await, expected);
-        assert_eq!(ints(&ctx, &format!("SELECT id FROM {from} LIMIT 3")).await, [0, 1, 2]);
+        assert_eq!(query_ints(&ctx, &first).await, expected);
+        assert_eq!(query_ints(&ctx, &format!("SELECT id FROM {from} LIMIT 3")).await, [0, 1, 2]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn tables_in_memory_are_written_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     // Batches of growing size, which DataFusion would distribute by size.
     let parts: Vec<RecordBatch> = (0..20i64)
         .map(|k| {
-            let ids = flat(k * 10_000..k * 10_000 + 100 * k + 1);
+            let ids = make_ints(k * 10_000..k * 10_000 + 100 * k + 1);
             RecordBatch::try_from_iter([("i", ids)]).unwrap()
         })
         .collect();
@@ -92,20 +101,20 @@ async fn tables_in_memory_are_written_in_order() {
     let table = datafusion::datasource::MemTable::try_new(schema, vec![parts]).unwrap();
     ctx.register_table("m", Arc::new(table)).unwrap();
     let out = dir.path().join("m.nrt");
-    let sql = format!("COPY (SELECT i FROM m WHERE i >= 0) TO '{}'", show(&out));
-    batches(&ctx, &sql).await.unwrap();
-    assert_eq!(read(&out, "i"), expected);
+    let sql = format!("COPY (SELECT i FROM m WHERE i >= 0) TO '{}'", display_path(&out));
+    query_batches(&ctx, &sql).await.unwrap();
+    assert_eq!(read_column(&out, "i"), expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn plans_without_an_order_need_one_or_an_id() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("in.nrt");
-    write(&path, &numbered(0, 1000));
-    let ctx = four();
-    let from = format!("'{}'", show(&path));
+    write_table(&path, &make_numbered_table(0, 1000));
+    let ctx = create_parallel_session();
+    let from = format!("'{}'", display_path(&path));
     let out = dir.path().join("out.nrt");
-    let copy = |query: &str| format!("COPY ({query}) TO '{}'", show(&out));
+    let copy = |query: &str| format!("COPY ({query}) TO '{}'", display_path(&out));
     let grouped = format!("SELECT id % 10 AS k, count(*) AS n FROM {from} GROUP BY id % 10");
     let joined = format!("SELECT a.id FROM {from} a JOIN {from} b ON a.id = b.id");
     let ranked =
@@ -118,14 +127,14 @@ async fn plans_without_an_order_need_one_or_an_id() {
         let planned = ctx.sql(&copy(query)).await.unwrap().create_physical_plan().await;
         assert!(planned.unwrap_err().to_string().contains("ORDER BY"));
     }
-    batches(&ctx, &copy(&format!("{grouped} ORDER BY k DESC"))).await.unwrap();
-    assert_eq!(read(&out, "k"), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    query_batches(&ctx, &copy(&format!("{grouped} ORDER BY k DESC"))).await.unwrap();
+    assert_eq!(read_column(&out, "k"), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
     let with_id = copy("SELECT k AS subject_id, n FROM g")
         .replace("FROM g", &format!("FROM ({grouped}) WHERE n > 0"));
     let exists = error(&ctx, &with_id).await;
     assert!(exists.contains("exists"), "{exists}");
-    batches(&ctx, &format!("{with_id} OPTIONS (overwrite true)")).await.unwrap();
-    let mut ids = read(&out, "subject_id");
+    query_batches(&ctx, &format!("{with_id} OPTIONS (overwrite true)")).await.unwrap();
+    let mut ids = read_column(&out, "subject_id");
     ids.sort_unstable();
     assert!(ids.into_iter().eq(0..10));
     let plain = format!("{with_id} OPTIONS (overwrite true, plain true)");
@@ -136,40 +145,40 @@ async fn plans_without_an_order_need_one_or_an_id() {
 async fn unions_and_aggregates_without_keys_have_an_order() {
     let dir = tempfile::tempdir().unwrap();
     for k in 0..4 {
-        write(&dir.path().join(format!("{k}.nrt")), &numbered(k * 1000, 1000));
+        write_table(&dir.path().join(format!("{k}.nrt")), &make_numbered_table(k * 1000, 1000));
     }
-    let ctx = four();
+    let ctx = create_parallel_session();
     let out = dir.path().join("out/x.nrt");
     std::fs::create_dir(dir.path().join("out")).unwrap();
-    let file = |k: i64| format!("'{}/{k}.nrt'", show(dir.path()));
+    let file = |k: i64| format!("'{}/{k}.nrt'", display_path(dir.path()));
     let sql = format!(
         "COPY (SELECT id FROM {} UNION ALL SELECT id FROM {}) TO '{}'",
         file(2),
         file(1),
-        show(&out)
+        display_path(&out)
     );
-    batches(&ctx, &sql).await.unwrap();
-    assert!(read(&out, "id").into_iter().eq((2000..3000).chain(1000..2000)));
-    let all = format!("'{}/*.nrt'", show(dir.path()));
+    query_batches(&ctx, &sql).await.unwrap();
+    assert!(read_column(&out, "id").into_iter().eq((2000..3000).chain(1000..2000)));
+    let all = format!("'{}/*.nrt'", display_path(dir.path()));
     let sql = format!(
         "COPY (SELECT max(id) AS m FROM {all}) TO '{}' OPTIONS (overwrite true)",
-        show(&out)
+        display_path(&out)
     );
-    batches(&ctx, &sql).await.unwrap();
-    assert_eq!(read(&out, "m"), [3999]);
+    query_batches(&ctx, &sql).await.unwrap();
+    assert_eq!(read_column(&out, "m"), [3999]);
     let sql = format!(
         "COPY (SELECT unnest(array_sort(code[1])) AS c FROM {all} WHERE id < (SELECT max(id) FROM {all})) TO '{}' OPTIONS (overwrite true)",
-        show(&out)
+        display_path(&out)
     );
-    batches(&ctx, &sql).await.unwrap();
-    assert!(read(&out, "c").is_sorted());
+    query_batches(&ctx, &sql).await.unwrap();
+    assert!(read_column(&out, "c").is_sorted());
 }
 
 #[tokio::test]
 async fn a_copy_that_fails_leaves_nothing_and_one_that_cannot_work_says_why() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let to = |name: &str| format!("'{}'", show(&dir.path().join(name)));
+    let ctx = create_parallel_session();
+    let to = |name: &str| format!("'{}'", display_path(&dir.path().join(name)));
     let e = error(&ctx, &format!("COPY (SELECT 'x' AS name) TO {}", to("a.nrt"))).await;
     assert!(e.contains("name") && e.contains("vocabulary"), "{e}");
     let e = error(&ctx, &format!("COPY (SELECT NULL::BIGINT AS n) TO {}", to("a.nrt"))).await;
@@ -178,8 +187,11 @@ async fn a_copy_that_fails_leaves_nothing_and_one_that_cannot_work_says_why() {
     error(&ctx, &format!("COPY ({late}) TO {}", to("a.nrt"))).await;
     let e = error(&ctx, &format!("COPY (SELECT 1 AS a) TO {}", to("folder/"))).await;
     assert!(!e.is_empty());
-    let e =
-        error(&ctx, &format!("COPY (SELECT 1 AS a) TO '{}' STORED AS NRT", show(dir.path()))).await;
+    let e = error(
+        &ctx,
+        &format!("COPY (SELECT 1 AS a) TO '{}' STORED AS NRT", display_path(dir.path())),
+    )
+    .await;
     assert!(e.contains("folder"), "{e}");
     let e =
         error(&ctx, &format!("COPY (SELECT 1 AS a) TO {} OPTIONS (overwrit true)", to("a.nrt")))
@@ -189,8 +201,8 @@ async fn a_copy_that_fails_leaves_nothing_and_one_that_cannot_work_says_why() {
 }
 
 /// Creates a table of one batch, or of batches of `rows` rows each.
-fn memory(ctx: &SessionContext, name: &str, columns: &[(&str, Vec<i64>)], rows: usize) {
-    let columns = columns.iter().map(|(name, values)| (*name, flat(values.iter().copied())));
+fn register_memory(ctx: &SessionContext, name: &str, columns: &[(&str, Vec<i64>)], rows: usize) {
+    let columns = columns.iter().map(|(name, values)| (*name, make_ints(values.iter().copied())));
     let all = RecordBatch::try_from_iter(columns).unwrap();
     let batches = (0..all.num_rows())
         .step_by(rows)
@@ -207,10 +219,10 @@ async fn joins_that_end_in_order_by_are_written_in_it() {
     for partitions in [1, 4] {
         let config = SessionConfig::new().with_target_partitions(partitions);
         let ctx = serrate::sql::session_with(config);
-        memory(&ctx, "few", &[("k", vec![3, 1, 2]), ("w", vec![30, 10, 20])], 100);
+        register_memory(&ctx, "few", &[("k", vec![3, 1, 2]), ("w", vec![30, 10, 20])], 100);
         let keys: Vec<i64> = (0..3000).map(|i| i * 7919 % 3000).collect();
         let third = keys.iter().map(|k| k % 3 + 1).collect();
-        memory(&ctx, "many", &[("k", third), ("v", keys)], 100);
+        register_memory(&ctx, "many", &[("k", third), ("v", keys)], 100);
         // The order is below the join or above it, by a column that is written or by one that is
         // not.
         for order in ["b.v", "b.v DESC", "a.w, b.v DESC", "a.w DESC, b.v"] {
@@ -218,21 +230,25 @@ async fn joins_that_end_in_order_by_are_written_in_it() {
                 let query = format!(
                     "SELECT {columns} FROM few a JOIN many b ON a.k = b.k ORDER BY {order}"
                 );
-                let sorted = ints(&ctx, &query).await;
+                let sorted = query_ints(&ctx, &query).await;
                 assert_eq!(sorted.len(), 3000);
                 for query in [query.clone(), format!("{query} LIMIT 17")] {
                     let copy = format!(
                         "COPY ({query}) TO '{}' OPTIONS (overwrite true, plain true)",
-                        show(&out)
+                        display_path(&out)
                     );
-                    batches(&ctx, &copy).await.unwrap();
+                    query_batches(&ctx, &copy).await.unwrap();
                     let n = if query.contains("LIMIT") { 17 } else { 3000 };
                     let first = match columns {
                         "a.w, a.k" => "w",
                         "b.k + a.w AS z" => "z",
                         _ => "v",
                     };
-                    assert_eq!(read(&out, first), sorted[..n], "{copy}, {partitions} partitions");
+                    assert_eq!(
+                        read_column(&out, first),
+                        sorted[..n],
+                        "{copy}, {partitions} partitions"
+                    );
                 }
             }
         }
@@ -240,7 +256,7 @@ async fn joins_that_end_in_order_by_are_written_in_it() {
             &ctx,
             &format!(
                 "COPY (SELECT b.v FROM few a JOIN many b ON a.k = b.k) TO '{}' OPTIONS (overwrite true)",
-                show(&out)
+                display_path(&out)
             ),
         )
         .await;
@@ -256,14 +272,14 @@ async fn joins_that_end_in_order_by_are_written_in_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn limit_takes_the_first_rows_of_a_table_in_memory() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     // Batches of shrinking and growing sizes, which DataFusion would distribute by size.
     let sizes: Vec<i64> = (0..40).map(|k| (k * 37 % 40) * 20 + 1).collect();
     let mut next = 0;
     let parts: Vec<RecordBatch> = sizes
         .iter()
         .map(|n| {
-            let ids = flat(next..next + n);
+            let ids = make_ints(next..next + n);
             next += n;
             RecordBatch::try_from_iter([("i", ids)]).unwrap()
         })
@@ -281,53 +297,61 @@ async fn limit_takes_the_first_rows_of_a_table_in_memory() {
             .collect();
         for _ in 0..5 {
             let sql = format!("SELECT i FROM m WHERE {condition} LIMIT 50 OFFSET {offset}");
-            assert_eq!(ints(&ctx, &sql).await, kept[offset..offset + 50], "{sql}");
+            assert_eq!(query_ints(&ctx, &sql).await, kept[offset..offset + 50], "{sql}");
         }
     }
-    let plan = text(&ctx, "EXPLAIN SELECT count(*) FROM m WHERE i > 3").await;
+    let plan = query_text(&ctx, "EXPLAIN SELECT count(*) FROM m WHERE i > 3").await;
     assert!(!plan.contains("fixed") && plan.contains("partitions=4"), "{plan}");
 }
 
 #[tokio::test]
 async fn rows_under_a_limit_stay_in_order_above_it() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    batches(&ctx, "SET datafusion.execution.batch_size = 1").await.unwrap();
-    batches(&ctx, "CREATE TABLE t0 AS SELECT value AS id FROM generate_series(0, 19)")
+    let ctx = create_parallel_session();
+    query_batches(&ctx, "SET datafusion.execution.batch_size = 1").await.unwrap();
+    query_batches(&ctx, "CREATE TABLE t0 AS SELECT value AS id FROM generate_series(0, 19)")
         .await
         .unwrap();
-    let file = show(&dir.path().join("t0.parquet"));
-    batches(&ctx, &format!("COPY (SELECT * FROM t0 ORDER BY id) TO '{file}'")).await.unwrap();
+    let file = display_path(&dir.path().join("t0.parquet"));
+    query_batches(&ctx, &format!("COPY (SELECT * FROM t0 ORDER BY id) TO '{file}'")).await.unwrap();
     for from in ["t0".to_owned(), format!("'{file}'")] {
         let sql = format!("SELECT id + 0 AS j FROM {from} WHERE id % 2 = 0 LIMIT 8");
-        assert_eq!(ints(&ctx, &sql).await, [0, 2, 4, 6, 8, 10, 12, 14], "{from}");
+        assert_eq!(query_ints(&ctx, &sql).await, [0, 2, 4, 6, 8, 10, 12, 14], "{from}");
         let sql =
             format!("SELECT j * 2 FROM (SELECT id + 0 AS j FROM {from} LIMIT 12) WHERE j > 8");
-        assert_eq!(ints(&ctx, &sql).await, [18, 20, 22], "{from}");
+        assert_eq!(query_ints(&ctx, &sql).await, [18, 20, 22], "{from}");
     }
 }
 
 #[tokio::test]
 async fn a_limit_takes_the_first_rows_of_row_groups_that_match_in_part() {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("us.parquet"));
-    let sorted = show(&dir.path().join("sorted.parquet"));
+    let file = display_path(&dir.path().join("us.parquet"));
+    let sorted = display_path(&dir.path().join("sorted.parquet"));
     for partitions in [1, 2, 4] {
         let ctx =
             serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
         let rows = "SELECT value AS id, [value] AS x FROM generate_series(0, 2999)";
         let small = "OPTIONS (max_row_group_size 700, overwrite true)";
-        batches(&ctx, &format!("COPY ({rows}) TO '{file}' {small}")).await.unwrap();
-        batches(&ctx, &format!("COPY ({rows} ORDER BY id) TO '{sorted}' {small}")).await.unwrap();
-        batches(&ctx, "SET datafusion.optimizer.repartition_file_min_size = 0").await.unwrap();
+        query_batches(&ctx, &format!("COPY ({rows}) TO '{file}' {small}")).await.unwrap();
+        query_batches(&ctx, &format!("COPY ({rows} ORDER BY id) TO '{sorted}' {small}"))
+            .await
+            .unwrap();
+        query_batches(&ctx, "SET datafusion.optimizer.repartition_file_min_size = 0")
+            .await
+            .unwrap();
         for lists in [true, false] {
-            batches(&ctx, &format!("SET serrate.parquet_lists = {lists}")).await.unwrap();
+            query_batches(&ctx, &format!("SET serrate.parquet_lists = {lists}")).await.unwrap();
             for columns in ["id", "id, x"] {
                 let sql = format!("SELECT {columns} FROM '{file}' WHERE id >= 2287 LIMIT 3");
-                assert_eq!(ints(&ctx, &sql).await, [2287, 2288, 2289], "{partitions} {columns}");
+                assert_eq!(
+                    query_ints(&ctx, &sql).await,
+                    [2287, 2288, 2289],
+                    "{partitions} {columns}"
+                );
                 let sql =
                     format!("SELECT {columns} FROM '{sorted}' WHERE id >= 600 ORDER BY id LIMIT 2");
-                assert_eq!(ints(&ctx, &sql).await, [600, 601], "{partitions} {columns}");
+                assert_eq!(query_ints(&ctx, &sql).await, [600, 601], "{partitions} {columns}");
             }
         }
     }
@@ -338,10 +362,10 @@ async fn a_limit_takes_the_first_rows_of_row_groups_that_match_in_part() {
 #[tokio::test]
 async fn stock_limits_drop_row_groups() {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("us.parquet"));
+    let file = display_path(&dir.path().join("us.parquet"));
     let rows = "SELECT value AS id FROM generate_series(0, 2999)";
     let copy = format!("COPY ({rows}) TO '{file}' OPTIONS (max_row_group_size 700)");
-    batches(&four(), &copy).await.unwrap();
+    query_batches(&create_parallel_session(), &copy).await.unwrap();
     let config = SessionConfig::new()
         .set_bool("datafusion.execution.parquet.pushdown_filters", true)
         .with_target_partitions(1);
@@ -371,7 +395,7 @@ const SMALL: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (2), (3), (1)) t(id
 async fn unions_with_a_constant_branch_are_sorted() {
     for partitions in [1, 2, 4] {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
-        batches(&ctx, SMALL).await.unwrap();
+        query_batches(&ctx, SMALL).await.unwrap();
         for (sql, expected) in CONSTANT_UNIONS.into_iter().zip([
             &[1, 1, 2][..],
             &[1, 1, 2],
@@ -380,7 +404,7 @@ async fn unions_with_a_constant_branch_are_sorted() {
             &[1, 2, 2, 2, 2, 3, 5],
         ]) {
             let column = usize::from(sql.starts_with("SELECT id"));
-            let rows = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let rows = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
             let rows =
                 datafusion::arrow::compute::concat_batches(&rows[0].schema(), &rows).unwrap();
             let keys = rows.column(column).as_primitive::<Int64Type>();
@@ -411,9 +435,9 @@ const CONSTANT_LISTS: [(&str, usize); 5] = [
 async fn constant_lists_of_lists_are_grouped() {
     for partitions in [1, 4] {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
-        batches(&ctx, SMALL).await.unwrap();
+        query_batches(&ctx, SMALL).await.unwrap();
         for (sql, expected) in CONSTANT_LISTS {
-            let found = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
             let found: usize = found.iter().map(RecordBatch::num_rows).sum();
             assert_eq!(found, expected, "{sql}");
         }
@@ -459,9 +483,9 @@ const NESTED_CONSTANTS: [(&str, usize); 8] = [
 async fn constant_lists_of_lists_are_columns() {
     for partitions in [1, 4] {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
-        batches(&ctx, SMALL).await.unwrap();
+        query_batches(&ctx, SMALL).await.unwrap();
         for (sql, expected) in NESTED_CONSTANTS {
-            let found = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
             let found: usize = found.iter().map(RecordBatch::num_rows).sum();
             assert_eq!(found, expected, "{sql}");
         }
@@ -502,9 +526,9 @@ const LIMITED_UNIONS: [(&str, [i64; 3]); 4] = [
 async fn limits_over_unions_take_the_first_rows_of_all_inputs() {
     for partitions in [1, 4] {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
-        batches(&ctx, SMALL).await.unwrap();
+        query_batches(&ctx, SMALL).await.unwrap();
         for (sql, expected) in LIMITED_UNIONS {
-            let rows = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let rows = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
             let rows =
                 datafusion::arrow::compute::concat_batches(&rows[0].schema(), &rows).unwrap();
             let found = rows.column(1).as_primitive::<Int64Type>();

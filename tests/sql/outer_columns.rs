@@ -109,7 +109,7 @@ async fn columns_of_outer_tables_are_not_fields_of_columns_of_their_name() {
         ("SELECT d.z FROM t, (SELECT t.z FROM c) AS d", "8; 8"),
     ];
     expect_rows(&setup, &cases).await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in setup {
         serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
     }
@@ -171,7 +171,7 @@ async fn fields_of_structs_are_not_columns_of_tables_of_their_name() {
         ("WITH t AS (SELECT {'t': {'a': 3}} AS public, 10 AS a) SELECT public.t.a FROM t", "3"),
     ];
     expect_rows(&setup, &cases).await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in [
         "SELECT nosuch.t.a FROM (SELECT 1 AS a) AS t",
         "SELECT (SELECT nosuch.t.a) FROM (SELECT 1 AS a) AS t",

@@ -7,7 +7,7 @@ use serrate::io::safetensors::dense;
 
 use super::*;
 
-fn tensor(path: &Path, name: &str) -> DenseTensor {
+fn read_tensor(path: &Path, name: &str) -> DenseTensor {
     let all = dense::read(path, true).unwrap();
     let names: Vec<_> = all.iter().map(|(n, _)| n.clone()).collect();
     match all.into_iter().find(|(n, _)| n == name) {
@@ -16,13 +16,13 @@ fn tensor(path: &Path, name: &str) -> DenseTensor {
     }
 }
 
-fn patients() -> RaggedTable {
+fn make_patients() -> RaggedTable {
     RaggedTable::builder()
         .lengths([2, 1])
         .unwrap()
         .lengths([1, 2, 1])
         .unwrap()
-        .column("id", 0, flat([5, 6]))
+        .column("id", 0, make_ints([5, 6]))
         .column("T", 1, Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5])))
         .column("code", 2, Arc::new(UInt16Array::from(vec![7, 8, 9, 10])))
         .build()
@@ -32,56 +32,56 @@ fn patients() -> RaggedTable {
 #[tokio::test]
 async fn ragged_columns_are_padded_with_masks() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    serrate::sql::register_table(&ctx, "p", patients()).unwrap();
+    let ctx = create_parallel_session();
+    serrate::sql::register_table(&ctx, "p", make_patients()).unwrap();
     let out = dir.path().join("batch.safetensors");
-    let copy = format!("COPY (SELECT * FROM p) TO '{}' STORED AS SAFETENSORS", show(&out));
-    assert_eq!(one(&ctx, &copy).await, 2);
-    assert_eq!(tensor(&out, "id").as_slice::<i64>().unwrap(), [5, 6]);
-    let code = tensor(&out, "code");
+    let copy = format!("COPY (SELECT * FROM p) TO '{}' STORED AS SAFETENSORS", display_path(&out));
+    assert_eq!(query_int(&ctx, &copy).await, 2);
+    assert_eq!(read_tensor(&out, "id").as_slice::<i64>().unwrap(), [5, 6]);
+    let code = read_tensor(&out, "code");
     assert_eq!((code.dtype(), code.shape()), (DType::I64, [2, 2, 2].as_slice()));
     assert_eq!(code.as_slice::<i64>().unwrap(), [7, 0, 8, 9, 10, 0, 0, 0]);
-    assert_eq!(tensor(&out, "T").as_slice::<f32>().unwrap(), [0.5, 1.5, 2.5, 0.0]);
-    assert_eq!(tensor(&out, "dim1/mask").as_bytes(), [1, 1, 1, 0]);
-    assert_eq!(tensor(&out, "dim2/mask").as_bytes(), [1, 0, 1, 1, 1, 0, 0, 0]);
+    assert_eq!(read_tensor(&out, "T").as_slice::<f32>().unwrap(), [0.5, 1.5, 2.5, 0.0]);
+    assert_eq!(read_tensor(&out, "dim1/mask").as_bytes(), [1, 1, 1, 0]);
+    assert_eq!(read_tensor(&out, "dim2/mask").as_bytes(), [1, 0, 1, 1, 1, 0, 0, 0]);
     // A second COPY is refused, then replaces the file with other options.
     assert!(error(&ctx, &copy).await.contains("exists"));
-    batches(&ctx, &format!("{copy} OPTIONS (overwrite true, left true, keep_types true)"))
+    query_batches(&ctx, &format!("{copy} OPTIONS (overwrite true, left true, keep_types true)"))
         .await
         .unwrap();
-    let code = tensor(&out, "code");
+    let code = read_tensor(&out, "code");
     assert_eq!(code.dtype(), DType::U16);
-    assert_eq!(tensor(&out, "T").as_slice::<f32>().unwrap(), [0.5, 1.5, 0.0, 2.5]);
-    batches(&ctx, "SET serrate.max_dense_bytes = 10").await.unwrap();
+    assert_eq!(read_tensor(&out, "T").as_slice::<f32>().unwrap(), [0.5, 1.5, 0.0, 2.5]);
+    query_batches(&ctx, "SET serrate.max_dense_bytes = 10").await.unwrap();
     let e = error(&ctx, &format!("{copy} OPTIONS (overwrite true)")).await;
     assert!(e.contains("limit of 10 bytes"), "{e}");
-    let e = error(&ctx, &format!("SELECT * FROM '{}'", show(&out))).await;
+    let e = error(&ctx, &format!("SELECT * FROM '{}'", display_path(&out))).await;
     assert!(e.contains("not read as tables"), "{e}");
 }
 
 #[tokio::test]
 async fn fixed_tensors_keep_their_shape() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     // Two rows of a tensor [3, 2], flat, as `densify` returns it.
     let code = DenseTensor::from_vec(vec![2, 3, 2], (0u16..12).collect::<Vec<_>>()).unwrap();
     let schema =
         Schema::new(vec![Field::new("id", DataType::Int64, true), code.field("code").unwrap()]);
-    let columns = vec![flat([5, 6]), code.to_arrow().unwrap()];
+    let columns = vec![make_ints([5, 6]), code.to_arrow().unwrap()];
     let batch = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
     ctx.register_batch("p", batch).unwrap();
     let out = dir.path().join("batch.safetensors");
-    let sql = format!("COPY (SELECT * FROM p WHERE id > 5) TO '{}'", show(&out));
-    batches(&ctx, &sql).await.unwrap();
-    let code = tensor(&out, "code");
+    let sql = format!("COPY (SELECT * FROM p WHERE id > 5) TO '{}'", display_path(&out));
+    query_batches(&ctx, &sql).await.unwrap();
+    let code = read_tensor(&out, "code");
     assert_eq!((code.dtype(), code.shape()), (DType::I64, [1, 3, 2].as_slice()));
     assert_eq!(code.as_slice::<i64>().unwrap(), [6, 7, 8, 9, 10, 11]);
-    assert_eq!(tensor(&out, "id").shape(), [1]);
+    assert_eq!(read_tensor(&out, "id").shape(), [1]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_meds_folder_is_a_table_of_subjects() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let from = "meds('tests/data/synthea-meds')";
     let meds = serrate::io::meds::MedsDataset::open("tests/data/synthea-meds").unwrap();
     let shards: Vec<_> =
@@ -92,24 +92,24 @@ async fn a_meds_folder_is_a_table_of_subjects() {
             t.column("subject_id").unwrap().values().as_primitive::<Int64Type>().values().to_vec()
         })
         .collect();
-    assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {from}")).await, ids.len() as i64);
-    assert_eq!(ints(&ctx, &format!("SELECT subject_id FROM {from} LIMIT 3")).await, ids[..3]);
+    assert_eq!(query_int(&ctx, &format!("SELECT count(*) FROM {from}")).await, ids.len() as i64);
+    assert_eq!(query_ints(&ctx, &format!("SELECT subject_id FROM {from} LIMIT 3")).await, ids[..3]);
     let measurements: usize = shards.iter().map(|t| t.column("code").unwrap().values().len()).sum();
     let count = format!("SELECT sum(array_length(e)) FROM (SELECT unnest(code) AS e FROM {from})");
-    assert_eq!(one(&ctx, &count).await, measurements as i64);
+    assert_eq!(query_int(&ctx, &count).await, measurements as i64);
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out.nrt");
-    batches(&ctx, "SET serrate.leaf_batch_size = 700").await.unwrap();
+    query_batches(&ctx, "SET serrate.leaf_batch_size = 700").await.unwrap();
     let copy = format!(
         "COPY (SELECT subject_id, time_delta_days, code_id, numeric_value FROM {from}) TO '{}'",
-        show(&out)
+        display_path(&out)
     );
-    batches(&ctx, &copy).await.unwrap();
+    query_batches(&ctx, &copy).await.unwrap();
     let table = nrt::NrtFile::open(&out, &Default::default()).unwrap().table().unwrap();
     let written = table.column("subject_id").unwrap().values().clone();
     assert_eq!(written.as_primitive::<Int64Type>().values().to_vec(), ids);
     assert_eq!(table.column("code_id").unwrap().values().len(), measurements);
-    let all = text(&ctx, &format!("SELECT * FROM {from} LIMIT 1")).await;
+    let all = query_text(&ctx, &format!("SELECT * FROM {from} LIMIT 1")).await;
     assert!(all.contains("static_code"), "{all}");
     let e = error(&ctx, "SELECT * FROM meds('nowhere')").await;
     assert!(e.contains("nowhere"), "{e}");
@@ -137,8 +137,8 @@ async fn files_have_no_two_columns_of_one_name() {
 async fn folders_of_no_rows_have_a_file_with_the_columns() {
     for format in ["PARQUET", "CSV", "ARROW"] {
         let dir = tempfile::tempdir().unwrap();
-        let at = show(dir.path());
-        let ctx = four();
+        let at = display_path(dir.path());
+        let ctx = create_parallel_session();
         let copy =
             format!("COPY (SELECT 1 AS x, 'a' AS s WHERE false) TO '{at}/w/' STORED AS {format}");
         assert_eq!(rows_or_error(&ctx, &copy).await, "0", "{copy}");
@@ -163,7 +163,7 @@ async fn files_have_the_extension_of_their_format() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session();
     let copy = |name: &str, format: &str| {
-        format!("COPY (SELECT 1 AS x) TO '{}' {format}", show(&dir.path().join(name)))
+        format!("COPY (SELECT 1 AS x) TO '{}' {format}", display_path(&dir.path().join(name)))
     };
     for (name, format) in [
         ("z.parquet", "STORED AS SAFETENSORS"),

@@ -1,11 +1,11 @@
 //! Scalar functions over the values of lists, and names of DuckDB.
 
-use super::forms::{found, refusal};
+use super::forms::{query_refusal, query_rows};
 use super::*;
 
 #[tokio::test]
 async fn functions_of_values_are_over_the_values_of_lists() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (sql, expected) in [
         ("SELECT upper(['a', NULL, 'b']), upper(NULL::VARCHAR[])", "[A, , B] "),
         ("SELECT abs([[-1, 2], [], NULL, [NULL]])", "[[1, 2], [], , []]"),
@@ -41,7 +41,7 @@ async fn functions_of_values_are_over_the_values_of_lists() {
         ),
         ("SELECT list_concat([1], NULL), list_concat(NULL, ['a'], ['b'])", "[1] [a, b]"),
     ] {
-        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
     }
     let headings = serrate::sql::sql(
         &ctx,
@@ -54,19 +54,19 @@ async fn functions_of_values_are_over_the_values_of_lists() {
 
 #[tokio::test]
 async fn functions_that_do_not_take_the_values_either_say_so() {
-    let ctx = four();
-    let error = refusal(&ctx, "SELECT date_trunc('month', [true])").await;
+    let ctx = create_parallel_session();
+    let error = query_refusal(&ctx, "SELECT date_trunc('month', [true])").await;
     assert!(
         error.contains("date_trunc does not accept lists with these types of values"),
         "{error}"
     );
-    let error = refusal(&ctx, "SELECT power([1, 2], [1])").await;
+    let error = query_refusal(&ctx, "SELECT power([1, 2], [1])").await;
     assert!(error.contains("2 element(s)") && error.contains("same lengths"), "{error}");
 }
 
 #[tokio::test]
 async fn names_of_duckdb_mean_what_they_mean_there() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (sql, expected) in [
         (
             "SELECT year(t), month(t) + 1, dayname(t), epoch(t) FROM (SELECT TIMESTAMP '2020-03-04 12:00:01.5' AS t)",
@@ -151,7 +151,7 @@ async fn names_of_duckdb_mean_what_they_mean_there() {
             "1 ",
         ),
     ] {
-        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
     }
     let named = serrate::sql::sql(
         &ctx,
@@ -159,12 +159,13 @@ async fn names_of_duckdb_mean_what_they_mean_there() {
     );
     assert_eq!(named.await.unwrap().schema().field(0).name(), "year(d) + 1");
     let error =
-        refusal(&ctx, "SELECT date_diff('fortnight', DATE '2020-01-01', DATE '2020-01-01')").await;
+        query_refusal(&ctx, "SELECT date_diff('fortnight', DATE '2020-01-01', DATE '2020-01-01')")
+            .await;
     assert!(error.contains("no part 'fortnight'"), "{error}");
 }
 
 /// The elements of the lists are called `element`, as in Parquet; a batch has one row.
-fn elements() -> SessionConfig {
+fn configure_elements() -> SessionConfig {
     SessionConfig::new().with_target_partitions(1).with_batch_size(1)
 }
 
@@ -174,19 +175,19 @@ const ELEMENTS: &str =
 
 #[tokio::test]
 async fn element_fields_of_any_name_give_one_type() {
-    let ctx = serrate::sql::session_with(elements());
-    batches(&ctx, ELEMENTS).await.unwrap();
+    let ctx = serrate::sql::session_with(configure_elements());
+    query_batches(&ctx, ELEMENTS).await.unwrap();
     for (expr, expected) in [
         ("array_concat(x, x)", "[3, , 3, ]"),
         ("array_concat(x, [1])", "[3, , 1]"),
         ("array_repeat(x, 2)", "[[3, ], [3, ]]"),
         ("array_normalize(x)", "|"),
     ] {
-        let shown = text(&ctx, &format!("SELECT x, {expr} AS y FROM e")).await;
+        let shown = query_text(&ctx, &format!("SELECT x, {expr} AS y FROM e")).await;
         assert!(shown.contains(expected), "{expr}\n{shown}");
         let kept = format!("CREATE OR REPLACE TABLE kept AS SELECT {expr} AS y FROM e");
-        batches(&ctx, &kept).await.unwrap();
-        assert_eq!(one(&ctx, "SELECT count(*) FROM kept").await, 3, "{expr}");
+        query_batches(&ctx, &kept).await.unwrap();
+        assert_eq!(query_int(&ctx, "SELECT count(*) FROM kept").await, 3, "{expr}");
     }
 }
 
@@ -235,9 +236,9 @@ async fn lists_of_required_elements_may_get_null() {
     ];
     expect_rows(&[REQUIRED], &cases).await;
     let ctx = serrate::sql::session();
-    let refused = refusal(&ctx, "SELECT array_resize([1, 2], -1)").await;
+    let refused = query_refusal(&ctx, "SELECT array_resize([1, 2], -1)").await;
     assert!(refused.contains("the size, must be at least 0, but found -1"), "{refused}");
-    assert_eq!(found(&ctx, "SELECT array_resize(NULL::INT[], -1)").await, "");
+    assert_eq!(query_rows(&ctx, "SELECT array_resize(NULL::INT[], -1)").await, "");
 }
 
 #[tokio::test]
@@ -260,9 +261,9 @@ const REQUIRED_MAP: &str = "arrow_cast(MAP {'a': 1}, 'Map(\"entries\": non-null 
 async fn entries_of_maps_of_required_values_are_a_list() {
     let ctx = serrate::sql::session();
     let sql = format!("SELECT cardinality(map_entries({REQUIRED_MAP}))");
-    assert_eq!(found(&ctx, &sql).await, "1");
+    assert_eq!(query_rows(&ctx, &sql).await, "1");
     let sql = format!("SELECT array_append(map_entries({REQUIRED_MAP}), NULL)[1]['value']");
-    assert_eq!(found(&ctx, &sql).await, "1");
+    assert_eq!(query_rows(&ctx, &sql).await, "1");
 }
 
 /// When this fails, the functions that `functions::list_fields` lists need not be replaced.
@@ -279,7 +280,7 @@ async fn stock_lists_of_required_elements_still_fail() {
 /// When this fails, `functions::list_fields` may go.
 #[tokio::test]
 async fn stock_element_fields_still_differ() {
-    let ctx = SessionContext::new_with_config(elements());
+    let ctx = SessionContext::new_with_config(configure_elements());
     stock_batches(&ctx, ELEMENTS).await.unwrap();
     for function in ["array_concat(x, x)", "array_repeat(x, 2)"] {
         let sql = format!("SELECT x, {function} FROM e");
@@ -326,7 +327,7 @@ async fn coalesce_chooses_whole_lists() {
         ("SELECT nvl(NULL, 1), ifnull('a', 'b'), len(ifnull([1], [0]))", "1 a 1"),
     ];
     expect_rows(&setup, &cases).await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     rows_or_error(&ctx, setup[0]).await;
     let refused = rows_or_error(&ctx, "SELECT coalesce(ss, 'none') FROM t").await;
     assert!(refused.contains("coalesce"), "{refused}");

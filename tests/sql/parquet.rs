@@ -7,7 +7,7 @@ use serrate::dense::DenseTensor;
 
 use super::*;
 
-fn open(path: &Path) -> ParquetRecordBatchReaderBuilder<std::fs::File> {
+fn open_parquet(path: &Path) -> ParquetRecordBatchReaderBuilder<std::fs::File> {
     ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(path).unwrap()).unwrap()
 }
 
@@ -16,12 +16,21 @@ async fn a_damaged_file_among_others_is_named() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["a", "b", "c"] {
         let out = dir.path().join(format!("{name}.parquet"));
-        batches(&four(), &format!("COPY (SELECT 1 AS a) TO '{}'", show(&out))).await.unwrap();
+        query_batches(
+            &create_parallel_session(),
+            &format!("COPY (SELECT 1 AS a) TO '{}'", display_path(&out)),
+        )
+        .await
+        .unwrap();
     }
     let cut = dir.path().join("b.parquet");
     let bytes = std::fs::read(&cut).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
-    let e = error(&four(), &format!("SELECT * FROM '{}/*.parquet'", show(dir.path()))).await;
+    let e = error(
+        &create_parallel_session(),
+        &format!("SELECT * FROM '{}/*.parquet'", display_path(dir.path())),
+    )
+    .await;
     assert!(e.contains("b.parquet: ") && e.contains("footer"), "{e}");
 }
 
@@ -29,38 +38,39 @@ async fn a_damaged_file_among_others_is_named() {
 async fn a_parquet_file_that_exists_is_replaced_only_when_told() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("new/x.parquet");
-    let ctx = four();
-    let copy = |n: i64| format!("COPY (SELECT {n} AS a) TO '{}' STORED AS PARQUET", show(&out));
-    let read = format!("SELECT a FROM '{}'", show(&out));
-    assert_eq!(one(&ctx, &copy(1)).await, 1);
+    let ctx = create_parallel_session();
+    let copy =
+        |n: i64| format!("COPY (SELECT {n} AS a) TO '{}' STORED AS PARQUET", display_path(&out));
+    let read = format!("SELECT a FROM '{}'", display_path(&out));
+    assert_eq!(query_int(&ctx, &copy(1)).await, 1);
     let e = error(&ctx, &copy(2)).await;
     assert!(e.contains("exists"), "{e}");
-    assert_eq!(one(&four(), &read).await, 1);
-    batches(&ctx, &format!("{} OPTIONS (overwrite true)", copy(3))).await.unwrap();
-    assert_eq!(one(&four(), &read).await, 3);
+    assert_eq!(query_int(&create_parallel_session(), &read).await, 1);
+    query_batches(&ctx, &format!("{} OPTIONS (overwrite true)", copy(3))).await.unwrap();
+    assert_eq!(query_int(&create_parallel_session(), &read).await, 3);
     // A failed query leaves the existing file, and no other file.
     let fails = format!(
         "COPY (SELECT 1 / (v - 5) AS a FROM (SELECT unnest([4, 5]) AS v)) TO '{}' OPTIONS (overwrite true)",
-        show(&out)
+        display_path(&out)
     );
     error(&ctx, &fails).await;
-    assert_eq!(one(&four(), &read).await, 3);
+    assert_eq!(query_int(&create_parallel_session(), &read).await, 3);
     assert_eq!(std::fs::read_dir(out.parent().unwrap()).unwrap().count(), 1);
 }
 
 #[tokio::test]
 async fn parquet_row_groups_are_as_large_as_their_dictionaries_are_worth() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     // 8 rows of 300,000 leaves; a row group holds 4 Mi. The same for structs.
     for (name, value) in [("list", "range(0, 300000)"), ("struct", "{'v': range(0, 300000)}")] {
         let out = dir.path().join(format!("{name}.parquet"));
         let sql = format!(
             "COPY (SELECT {value} AS v FROM (SELECT unnest(range(0, 8)))) TO '{}'",
-            show(&out)
+            display_path(&out)
         );
-        assert_eq!(one(&ctx, &sql).await, 8);
-        let file = open(&out);
+        assert_eq!(query_int(&ctx, &sql).await, 8);
+        let file = open_parquet(&out);
         let groups = file.metadata().row_groups();
         let rows: Vec<_> = groups.iter().map(|g| g.num_rows()).collect();
         assert_eq!(rows, [8], "{name}");
@@ -74,23 +84,26 @@ async fn parquet_row_groups_are_as_large_as_their_dictionaries_are_worth() {
 async fn values_and_types_come_back_from_parquet() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("x.parquet");
-    let ctx = four();
+    let ctx = create_parallel_session();
     let tensor = DenseTensor::from_vec(vec![2, 3, 2], (0u16..12).collect::<Vec<_>>()).unwrap();
     let schema =
         Schema::new(vec![Field::new("id", DataType::Int64, true), tensor.field("x").unwrap()]);
     let batch =
-        RecordBatch::try_new(Arc::new(schema), vec![flat([5, 6]), tensor.to_arrow().unwrap()])
+        RecordBatch::try_new(Arc::new(schema), vec![make_ints([5, 6]), tensor.to_arrow().unwrap()])
             .unwrap();
     ctx.register_batch("p", batch).unwrap();
     // Lists with different lengths, structs, nulls, strings, times, tensors.
     let query = "SELECT id, CASE WHEN id = 5 THEN [1, 2, 3] END AS a, [[1.5], NULL, []] AS b, \
                  {'k': id, 's': ['u', NULL]} AS c, 'text' AS d, \
                  TIMESTAMP '2020-01-01T00:00:00' AS e, x FROM p";
-    let expected = text(&ctx, query).await;
-    batches(&ctx, &format!("COPY ({query}) TO '{}'", show(&out))).await.unwrap();
-    assert_eq!(text(&ctx, &format!("SELECT * FROM '{}'", show(&out))).await, expected);
+    let expected = query_text(&ctx, query).await;
+    query_batches(&ctx, &format!("COPY ({query}) TO '{}'", display_path(&out))).await.unwrap();
+    assert_eq!(
+        query_text(&ctx, &format!("SELECT * FROM '{}'", display_path(&out))).await,
+        expected
+    );
     let frame = serrate::sql::sql(&ctx, query).await.unwrap();
-    let file = open(&out);
+    let file = open_parquet(&out);
     for field in frame.schema().fields() {
         let found = file.schema().field_with_name(field.name()).unwrap();
         assert_eq!(found.metadata(), field.metadata());
@@ -103,78 +116,85 @@ async fn values_and_types_come_back_from_parquet() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn parquet_has_source_order_where_there_is_one() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     for k in 0..6 {
-        write(&dir.path().join(format!("in/{k}.nrt")), &numbered(k * 500, 500));
+        write_table(&dir.path().join(format!("in/{k}.nrt")), &make_numbered_table(k * 500, 500));
     }
-    let from = show(&dir.path().join("in/"));
+    let from = display_path(&dir.path().join("in/"));
     let sql = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{from}'");
-    batches(&ctx, &sql).await.unwrap();
-    let out = show(&dir.path().join("x.parquet"));
-    batches(&ctx, &format!("COPY (SELECT * FROM t) TO '{out}'")).await.unwrap();
+    query_batches(&ctx, &sql).await.unwrap();
+    let out = display_path(&dir.path().join("x.parquet"));
+    query_batches(&ctx, &format!("COPY (SELECT * FROM t) TO '{out}'")).await.unwrap();
     let read = format!("SELECT id FROM '{out}'");
-    assert_eq!(ints(&ctx, &format!("{read} LIMIT 3000")).await, (0..3000).collect::<Vec<_>>());
+    assert_eq!(
+        query_ints(&ctx, &format!("{read} LIMIT 3000")).await,
+        (0..3000).collect::<Vec<_>>()
+    );
     // Unordered rows are accepted too, and a requested order is kept.
     let grouped = "SELECT id % 7 AS id, count(*) AS n FROM t GROUP BY id % 7";
     let copy = format!("COPY ({grouped}) TO '{out}' OPTIONS (overwrite true)");
-    assert_eq!(one(&ctx, &copy).await, 7);
+    assert_eq!(query_int(&ctx, &copy).await, 7);
     let total = format!("SELECT sum(n) FROM '{out}'");
-    assert_eq!(one(&four(), &total).await, 3000);
+    assert_eq!(query_int(&create_parallel_session(), &total).await, 3000);
     let copy =
         format!("COPY (SELECT id FROM t ORDER BY id DESC) TO '{out}' OPTIONS (overwrite true)");
-    batches(&ctx, &copy).await.unwrap();
+    query_batches(&ctx, &copy).await.unwrap();
     let down: Vec<i64> = (0..3000).rev().collect();
-    assert_eq!(ints(&four(), &format!("{read} LIMIT 3000")).await, down);
+    assert_eq!(query_ints(&create_parallel_session(), &format!("{read} LIMIT 3000")).await, down);
 }
 
 #[tokio::test]
 async fn other_parquet_targets_are_those_of_datafusion() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let folder = format!("{}/", show(&dir.path().join("folder")));
+    let ctx = create_parallel_session();
+    let folder = format!("{}/", display_path(&dir.path().join("folder")));
     let source = "(SELECT v % 2 AS k, v FROM (SELECT unnest(range(0, 10)) AS v))";
     let copy = format!("COPY {source} TO '{folder}' STORED AS PARQUET");
-    assert_eq!(one(&ctx, &copy).await, 10);
+    assert_eq!(query_int(&ctx, &copy).await, 10);
     let overwrite = format!("{copy} OPTIONS (overwrite true)");
     let e = error(&ctx, &overwrite).await;
     assert!(e.contains("overwrite of COPY replaces one file"), "{e}");
     let e = stock_error(&ctx, &overwrite).await;
     assert!(e.contains("one local file"), "{e}");
     let table = format!("CREATE EXTERNAL TABLE f STORED AS PARQUET LOCATION '{folder}'");
-    batches(&ctx, &table).await.unwrap();
-    assert_eq!(one(&ctx, "INSERT INTO f VALUES (7, 7)").await, 1);
-    assert_eq!(one(&ctx, "SELECT count(*) FROM f").await, 11);
-    let parts = format!("{}/", show(&dir.path().join("parts")));
+    query_batches(&ctx, &table).await.unwrap();
+    assert_eq!(query_int(&ctx, "INSERT INTO f VALUES (7, 7)").await, 1);
+    assert_eq!(query_int(&ctx, "SELECT count(*) FROM f").await, 11);
+    let parts = format!("{}/", display_path(&dir.path().join("parts")));
     let copy = format!("COPY {source} TO '{parts}' STORED AS PARQUET PARTITIONED BY (k)");
-    assert_eq!(one(&ctx, &copy).await, 10);
+    assert_eq!(query_int(&ctx, &copy).await, 10);
     assert!(dir.path().join("parts/k=1").is_dir());
     // Options of DataFusion's writer select that writer.
     let out = dir.path().join("x.parquet");
-    let copy =
-        format!("COPY {source} TO '{}' STORED AS PARQUET OPTIONS (compression snappy)", show(&out));
-    batches(&ctx, &copy).await.unwrap();
-    let column = open(&out).metadata().row_group(0).column(0).compression();
+    let copy = format!(
+        "COPY {source} TO '{}' STORED AS PARQUET OPTIONS (compression snappy)",
+        display_path(&out)
+    );
+    query_batches(&ctx, &copy).await.unwrap();
+    let column = open_parquet(&out).metadata().row_group(0).column(0).compression();
     assert_eq!(column, Compression::SNAPPY);
 }
 
 #[tokio::test]
 async fn batches_of_parquet_are_sized_by_the_values_that_its_footer_counts() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     // All values are equal, so that a thousand take as many bytes as two.
     for (length, rows) in [(2, 20_000), (1000, 400)] {
         let path = dir.path().join(format!("{length}.parquet"));
         let sql = format!(
             "COPY (SELECT i, array_repeat(7, {length}) AS x FROM generate_series(1, {rows}) AS t(i)) TO '{}'",
-            show(&path)
+            display_path(&path)
         );
-        batches(&ctx, &sql).await.unwrap();
+        query_batches(&ctx, &sql).await.unwrap();
     }
     let plan = |columns: &'static str, file: &'static str| {
-        let sql =
-            format!("EXPLAIN SELECT {columns} FROM '{}/{file}' WHERE i > 0", show(dir.path()));
+        let sql = format!(
+            "EXPLAIN SELECT {columns} FROM '{}/{file}' WHERE i > 0",
+            display_path(dir.path())
+        );
         let ctx = &ctx;
-        async move { text(ctx, &sql).await }
+        async move { query_text(ctx, &sql).await }
     };
     let short = plan("x", "2.parquet").await;
     assert!(!short.contains("BatchSizeExec"), "{short}");
@@ -185,7 +205,7 @@ async fn batches_of_parquet_are_sized_by_the_values_that_its_footer_counts() {
     // 440,000 values in 20,400 rows.
     let both = plan("x", "*.parquet").await;
     assert!(!both.contains("BatchSizeExec"), "{both}");
-    batches(&ctx, "SET serrate.leaf_batch_size = 1000").await.unwrap();
+    query_batches(&ctx, "SET serrate.leaf_batch_size = 1000").await.unwrap();
     let both = plan("x", "*.parquet").await;
     assert!(both.contains("BatchSizeExec: rows=46"), "{both}");
 }
@@ -193,10 +213,10 @@ async fn batches_of_parquet_are_sized_by_the_values_that_its_footer_counts() {
 #[tokio::test]
 async fn lengths_are_keys_of_grouping_sets() {
     let dir = tempfile::tempdir().unwrap();
-    let path = show(&dir.path().join("t.parquet"));
-    let ctx = four();
+    let path = display_path(&dir.path().join("t.parquet"));
+    let ctx = create_parallel_session();
     let rows = "SELECT * FROM (VALUES (1, [1, 2]), (1, [3, 4]), (2, NULL)) v(k, xs)";
-    batches(&ctx, &format!("COPY ({rows}) TO '{path}'")).await.unwrap();
+    query_batches(&ctx, &format!("COPY ({rows}) TO '{path}'")).await.unwrap();
     for length in ["len(xs)", "ragged_lengths(xs)", "ragged_count(xs)"] {
         let sql = format!(
             "SELECT k, {length}, count(*) FROM '{path}' GROUP BY ROLLUP (k, {length}) ORDER BY 1, 2"
@@ -225,7 +245,7 @@ fn find_file(path: &Path) -> std::path::PathBuf {
 #[tokio::test]
 async fn times_in_seconds_and_dates_are_times_and_dates_for_every_reader() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let source = "SELECT a,
             CASE WHEN a = 1 THEN '1969-12-31 23:59:59'::TIMESTAMP(0) END AS t,
             arrow_cast(CASE WHEN a = 1 THEN DATE '1969-12-31' END, 'Date64') AS d,
@@ -241,7 +261,7 @@ async fn times_in_seconds_and_dates_are_times_and_dates_for_every_reader() {
         ("parts/", "STORED AS PARQUET PARTITIONED BY (a)"),
     ] {
         let path = dir.path().join(name);
-        let copy = format!("COPY ({source}) TO '{}/{name}' {clauses}", show(dir.path()));
+        let copy = format!("COPY ({source}) TO '{}/{name}' {clauses}", display_path(dir.path()));
         assert_eq!(rows_or_error(&ctx, &copy).await, "2", "{name}");
         let types = foreign_types(&find_file(&path));
         let [.., t, d, c, l, s] = types.as_slice() else { panic!("{types:?}") };
@@ -250,7 +270,7 @@ async fn times_in_seconds_and_dates_are_times_and_dates_for_every_reader() {
         assert_eq!(serrate::array::leaf_type(l), &DataType::Date32, "{name}");
         let DataType::Struct(fields) = s else { panic!("{s}") };
         assert_eq!(fields[0].data_type(), &seconds, "{name}");
-        let from = format!("'{}/{name}'", show(dir.path()));
+        let from = format!("'{}/{name}'", display_path(dir.path()));
         for (sql, expected) in [
             (
                 "SELECT t, d, c, l, s FROM {} ORDER BY a",
@@ -272,10 +292,10 @@ async fn rows_of_tables_in_seconds_are_inserted_into_parquet() {
     let dir = tempfile::tempdir().unwrap();
     let create = format!(
         "CREATE EXTERNAL TABLE e (t TIMESTAMP(0), l TIMESTAMP(0)[]) STORED AS PARQUET LOCATION '{}/e/'",
-        show(dir.path())
+        display_path(dir.path())
     );
-    let ctx = four();
-    batches(&ctx, &create).await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, &create).await.unwrap();
     let insert = "INSERT INTO e VALUES
         ('2020-01-01 00:00:01', ['2020-01-01 00:00:02', NULL]), (NULL, NULL)";
     assert_eq!(rows_or_error(&ctx, insert).await, "2");
@@ -294,7 +314,7 @@ async fn rows_of_tables_in_seconds_are_inserted_into_parquet() {
 #[tokio::test]
 async fn values_that_parquet_cannot_store_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (value, reason) in [
         (
             "arrow_cast(9223372036854775807, 'Timestamp(Second, None)')",
@@ -304,7 +324,7 @@ async fn values_that_parquet_cannot_store_are_refused() {
         ("INTERVAL '1 month'", "which Parquet does not have"),
     ] {
         for (name, clauses) in [("x.parquet", ""), ("x/", "STORED AS PARQUET")] {
-            let out = format!("{}/{name}", show(dir.path()));
+            let out = format!("{}/{name}", display_path(dir.path()));
             let copy = format!("COPY (SELECT {value} AS q) TO '{out}' {clauses}");
             let e = rows_or_error(&ctx, &copy).await;
             assert!(e.contains("column \"q\"") && e.contains(reason), "{copy}\n{e}");

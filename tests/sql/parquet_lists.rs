@@ -14,7 +14,7 @@ use super::*;
 
 /// Returns rows `first..first + n` with lists of every kind, and nulls and empty lists at all
 /// levels.
-fn mixed(first: i64, n: i64) -> RecordBatch {
+fn make_mixed_batch(first: i64, n: i64) -> RecordBatch {
     let mut x = ListBuilder::new(Int64Builder::new());
     let mut y = ListBuilder::new(ListBuilder::new(Float32Builder::new()));
     let mut l = LargeListBuilder::new(Int32Builder::new());
@@ -44,7 +44,7 @@ fn mixed(first: i64, n: i64) -> RecordBatch {
     let name: StringArray =
         (first..first + n).map(|i| (i % 6 != 0).then(|| format!("n{}", i % 17))).collect();
     RecordBatch::try_from_iter([
-        ("id", flat(first..first + n)),
+        ("id", make_ints(first..first + n)),
         ("x", Arc::new(x.finish()) as ArrayRef),
         ("name", Arc::new(name)),
         ("y", Arc::new(y.finish())),
@@ -55,11 +55,11 @@ fn mixed(first: i64, n: i64) -> RecordBatch {
     .unwrap()
 }
 
-fn properties() -> WriterPropertiesBuilder {
+fn make_properties() -> WriterPropertiesBuilder {
     WriterProperties::builder().set_max_row_group_row_count(Some(300))
 }
 
-fn save(path: &Path, batch: &RecordBatch, properties: WriterPropertiesBuilder) {
+fn save_batch(path: &Path, batch: &RecordBatch, properties: WriterPropertiesBuilder) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let file = std::fs::File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties.build())).unwrap();
@@ -68,7 +68,7 @@ fn save(path: &Path, batch: &RecordBatch, properties: WriterPropertiesBuilder) {
 }
 
 /// Creates sessions with our scan and with DataFusion's alone.
-async fn both(partitions: usize) -> [SessionContext; 2] {
+async fn create_both_sessions(partitions: usize) -> [SessionContext; 2] {
     let config = || {
         SessionConfig::new()
             .with_target_partitions(partitions)
@@ -76,30 +76,30 @@ async fn both(partitions: usize) -> [SessionContext; 2] {
     };
     let ours = serrate::sql::session_with(config());
     let stock = serrate::sql::session_with(config());
-    batches(&stock, "SET serrate.parquet_lists = false").await.unwrap();
+    query_batches(&stock, "SET serrate.parquet_lists = false").await.unwrap();
     [ours, stock]
 }
 
-async fn plan(ctx: &SessionContext, sql: &str) -> String {
-    text(ctx, &format!("EXPLAIN {sql}")).await
+async fn explain_plan(ctx: &SessionContext, sql: &str) -> String {
+    query_text(ctx, &format!("EXPLAIN {sql}")).await
 }
 
 /// Writes files in different ways, 2500 rows in all, with `id` from 0.
-fn folder(dir: &Path) -> String {
+fn write_folder(dir: &Path) -> String {
     let kinds = [
-        properties(),
-        properties().set_offset_index_disabled(true).set_compression(Compression::SNAPPY),
-        properties().set_writer_version(WriterVersion::PARQUET_2_0),
-        properties()
+        make_properties(),
+        make_properties().set_offset_index_disabled(true).set_compression(Compression::SNAPPY),
+        make_properties().set_writer_version(WriterVersion::PARQUET_2_0),
+        make_properties()
             .set_data_page_size_limit(200)
             .set_write_batch_size(16)
             .set_statistics_enabled(EnabledStatistics::None),
-        properties().set_dictionary_enabled(false).set_max_row_group_row_count(Some(10_000)),
+        make_properties().set_dictionary_enabled(false).set_max_row_group_row_count(Some(10_000)),
     ];
     for (i, kind) in kinds.into_iter().enumerate() {
-        save(&dir.join(format!("{i}.parquet")), &mixed(i as i64 * 500, 500), kind);
+        save_batch(&dir.join(format!("{i}.parquet")), &make_mixed_batch(i as i64 * 500, 500), kind);
     }
-    show(dir)
+    display_path(dir)
 }
 
 const QUERIES: &[&str] = &[
@@ -143,14 +143,14 @@ const QUERIES: &[&str] = &[
 #[tokio::test]
 async fn answers_are_those_of_the_stock_scan() {
     let dir = tempfile::tempdir().unwrap();
-    let path = folder(dir.path());
+    let path = write_folder(dir.path());
     for (partitions, leaves) in [(1, 300), (3, 2000), (2, 262_144)] {
-        let [ours, stock] = both(partitions).await;
+        let [ours, stock] = create_both_sessions(partitions).await;
         // Small batches are decoded in small pieces: sequentially, or each by its pages.
-        batches(&ours, &format!("SET serrate.leaf_batch_size = {leaves}")).await.unwrap();
+        query_batches(&ours, &format!("SET serrate.leaf_batch_size = {leaves}")).await.unwrap();
         for ctx in [&ours, &stock] {
             let sql = format!("CREATE EXTERNAL TABLE f STORED AS PARQUET LOCATION '{path}/'");
-            batches(ctx, &sql).await.unwrap();
+            query_batches(ctx, &sql).await.unwrap();
         }
         for sql in QUERIES {
             let mut sql = (*sql).to_owned();
@@ -162,25 +162,25 @@ async fn answers_are_those_of_the_stock_scan() {
                 let id = if sorted { id } else { "" };
                 sql = format!("SELECT {id}{columns}{order}");
             }
-            let expected = text(&stock, &sql).await;
-            assert_eq!(text(&ours, &sql).await, expected, "{sql}");
-            assert!(!plan(&stock, &sql).await.contains("lists=["), "{sql}");
+            let expected = query_text(&stock, &sql).await;
+            assert_eq!(query_text(&ours, &sql).await, expected, "{sql}");
+            assert!(!explain_plan(&stock, &sql).await.contains("lists=["), "{sql}");
         }
         let sql = "SELECT id, x FROM f WHERE array_has(x, 10031)";
-        let p = plan(&ours, sql).await;
+        let p = explain_plan(&ours, sql).await;
         assert!(p.contains("file_type=parquet, lists=[x]"), "{p}");
-        assert_eq!(ints(&ours, sql).await, [1003]);
+        assert_eq!(query_ints(&ours, sql).await, [1003]);
     }
 }
 
 #[tokio::test]
 async fn batches_hold_as_many_leaves_as_set() {
     let dir = tempfile::tempdir().unwrap();
-    folder(dir.path());
-    let [ours, _] = both(1).await;
-    batches(&ours, "SET serrate.leaf_batch_size = 1000").await.unwrap();
-    let sql = format!("SELECT l FROM '{}/4.parquet'", show(dir.path()));
-    let all = batches(&ours, &sql).await.unwrap();
+    write_folder(dir.path());
+    let [ours, _] = create_both_sessions(1).await;
+    query_batches(&ours, "SET serrate.leaf_batch_size = 1000").await.unwrap();
+    let sql = format!("SELECT l FROM '{}/4.parquet'", display_path(dir.path()));
+    let all = query_batches(&ours, &sql).await.unwrap();
     let leaves: Vec<usize> = all
         .iter()
         .map(|b| {
@@ -195,40 +195,40 @@ async fn batches_hold_as_many_leaves_as_set() {
 #[tokio::test]
 async fn limits_and_offsets_become_rows_of_files() {
     let dir = tempfile::tempdir().unwrap();
-    let path = folder(dir.path());
+    let path = write_folder(dir.path());
     for partitions in [1, 4] {
-        let [ours, _] = both(partitions).await;
+        let [ours, _] = create_both_sessions(partitions).await;
         let read = async |sql: &str| {
-            let shown = text(&ours, &format!("EXPLAIN ANALYZE {sql}")).await;
+            let shown = query_text(&ours, &format!("EXPLAIN ANALYZE {sql}")).await;
             let decoded = shown.split("lists_rows_decoded=").nth(1).unwrap_or("0");
             let digits = decoded.find(|c: char| !c.is_ascii_digit()).unwrap_or(decoded.len());
             decoded[..digits].parse::<usize>().unwrap()
         };
         let sql = format!("SELECT x FROM '{path}' LIMIT 1 OFFSET 1730");
-        let p = plan(&ours, &sql).await;
+        let p = explain_plan(&ours, &sql).await;
         assert!(!p.contains("LimitExec") && !p.contains("2.parquet"), "{p}");
         assert!(p.contains("3.parquet") && p.contains("lists=[x], rows=[230..231]"), "{p}");
         assert_eq!(read(&sql).await, 1);
         let sql = format!("SELECT id, x FROM '{path}' LIMIT 600 OFFSET 450");
         assert_eq!(read(&sql).await, 600);
-        assert_eq!(ints(&ours, &sql).await, (450..1050).collect::<Vec<_>>());
+        assert_eq!(query_ints(&ours, &sql).await, (450..1050).collect::<Vec<_>>());
         // Flat columns alone, and expressions over them.
         let sql = format!("SELECT id * 2 AS d FROM '{path}' LIMIT 3 OFFSET 2497");
-        assert_eq!(ints(&ours, &sql).await, [4994, 4996, 4998]);
+        assert_eq!(query_ints(&ours, &sql).await, [4994, 4996, 4998]);
         // LIMIT and OFFSET behind a condition count the rows that match it.
         let sql = format!("SELECT id FROM '{path}' WHERE id % 2 = 1 LIMIT 2 OFFSET 1000");
-        assert_eq!(ints(&ours, &sql).await, [2001, 2003]);
+        assert_eq!(query_ints(&ours, &sql).await, [2001, 2003]);
         let nested =
             format!("SELECT id FROM (SELECT id, x FROM '{path}' LIMIT 20 OFFSET 1000) OFFSET 18");
-        assert_eq!(ints(&ours, &nested).await, [1018, 1019]);
+        assert_eq!(query_ints(&ours, &nested).await, [1018, 1019]);
     }
 }
 
 #[tokio::test]
 async fn lengths_are_read_without_values() {
     let dir = tempfile::tempdir().unwrap();
-    let path = folder(dir.path());
-    let [ours, stock] = both(2).await;
+    let path = write_folder(dir.path());
+    let [ours, stock] = create_both_sessions(2).await;
     for sql in [
         "SELECT sum(ragged_count(x)) AS n FROM f",
         "SELECT count(*) AS n FROM f WHERE ragged_count(x) > 2",
@@ -236,21 +236,21 @@ async fn lengths_are_read_without_values() {
         "SELECT max(id) AS id, sum(ragged_count(x)) AS n FROM f WHERE id < 1200",
     ] {
         let sql = sql.replace(" f", &format!(" '{path}'"));
-        let p = plan(&ours, &sql).await;
+        let p = explain_plan(&ours, &sql).await;
         assert!(p.contains(", lengths=[x]") && !p.contains("lists=["), "{p}");
-        assert_eq!(text(&ours, &sql).await, text(&stock, &sql).await, "{sql}");
+        assert_eq!(query_text(&ours, &sql).await, query_text(&stock, &sql).await, "{sql}");
     }
     let sql = format!("SELECT ragged_count(x) AS n, ragged_sum(x) AS s FROM '{path}'");
-    let p = plan(&ours, &sql).await;
+    let p = explain_plan(&ours, &sql).await;
     assert!(p.contains("lists=[x]") && !p.contains("lengths=["), "{p}");
 }
 
 #[tokio::test]
 async fn files_of_other_types_and_without_columns_are_read_by_the_stock_scan() {
     let dir = tempfile::tempdir().unwrap();
-    let [ours, stock] = both(2).await;
+    let [ours, stock] = create_both_sessions(2).await;
     let narrow = RecordBatch::try_from_iter([
-        ("id", flat(0..3)),
+        ("id", make_ints(0..3)),
         (
             "x",
             Arc::new({
@@ -264,20 +264,24 @@ async fn files_of_other_types_and_without_columns_are_read_by_the_stock_scan() {
         ),
     ])
     .unwrap();
-    let without = RecordBatch::try_from_iter([("id", flat(3..5))]).unwrap();
+    let without = RecordBatch::try_from_iter([("id", make_ints(3..5))]).unwrap();
     // The same rows with columns in another order.
-    let other = mixed(5, 9).project(&[3, 1, 0]).unwrap();
+    let other = make_mixed_batch(5, 9).project(&[3, 1, 0]).unwrap();
     let without_y: Vec<usize> = vec![1, 2];
-    save(&dir.path().join("a.parquet"), &narrow, properties());
-    save(&dir.path().join("b.parquet"), &without, properties());
-    save(&dir.path().join("c.parquet"), &other, properties());
-    save(&dir.path().join("d.parquet"), &other.project(&without_y).unwrap(), properties());
+    save_batch(&dir.path().join("a.parquet"), &narrow, make_properties());
+    save_batch(&dir.path().join("b.parquet"), &without, make_properties());
+    save_batch(&dir.path().join("c.parquet"), &other, make_properties());
+    save_batch(
+        &dir.path().join("d.parquet"),
+        &other.project(&without_y).unwrap(),
+        make_properties(),
+    );
     for ctx in [&ours, &stock] {
         let sql = format!(
             "CREATE EXTERNAL TABLE m (id BIGINT, x BIGINT[], y FLOAT[][]) STORED AS PARQUET LOCATION '{}/'",
-            show(dir.path())
+            display_path(dir.path())
         );
-        batches(ctx, &sql).await.unwrap();
+        query_batches(ctx, &sql).await.unwrap();
     }
     for sql in [
         "SELECT * FROM m ORDER BY id, y IS NULL",
@@ -285,25 +289,29 @@ async fn files_of_other_types_and_without_columns_are_read_by_the_stock_scan() {
         "SELECT count(*) AS n, sum(ragged_count(y)) AS v FROM m",
         "SELECT id, y FROM m WHERE array_has(x, 51) ORDER BY id, y IS NULL",
     ] {
-        assert_eq!(text(&ours, sql).await, text(&stock, sql).await, "{sql}");
+        assert_eq!(query_text(&ours, sql).await, query_text(&stock, sql).await, "{sql}");
     }
     let sql = "SELECT id FROM m WHERE array_has(x, 51)";
-    assert_eq!(ints(&ours, sql).await, [5, 5]);
+    assert_eq!(query_ints(&ours, sql).await, [5, 5]);
 }
 
 #[tokio::test]
 async fn folders_with_partitions_give_their_columns() {
     let dir = tempfile::tempdir().unwrap();
     for (part, first) in [("a", 0), ("b", 400)] {
-        save(&dir.path().join(format!("part={part}/f.parquet")), &mixed(first, 400), properties());
+        save_batch(
+            &dir.path().join(format!("part={part}/f.parquet")),
+            &make_mixed_batch(first, 400),
+            make_properties(),
+        );
     }
-    let [ours, stock] = both(3).await;
+    let [ours, stock] = create_both_sessions(3).await;
     for ctx in [&ours, &stock] {
         let sql = format!(
             "CREATE EXTERNAL TABLE p STORED AS PARQUET PARTITIONED BY (part) LOCATION '{}/'",
-            show(dir.path())
+            display_path(dir.path())
         );
-        batches(ctx, &sql).await.unwrap();
+        query_batches(ctx, &sql).await.unwrap();
     }
     for sql in [
         "SELECT part, id, x FROM p ORDER BY id",
@@ -312,7 +320,7 @@ async fn folders_with_partitions_give_their_columns() {
         "SELECT part, sum(ragged_count(x)) AS n FROM p GROUP BY part ORDER BY part",
         "SELECT part, id, x FROM p LIMIT 4 OFFSET 398",
     ] {
-        assert_eq!(text(&ours, sql).await, text(&stock, sql).await, "{sql}");
+        assert_eq!(query_text(&ours, sql).await, query_text(&stock, sql).await, "{sql}");
     }
 }
 
@@ -323,27 +331,27 @@ async fn row_groups_are_shared_by_partitions_and_pruned() {
     // One row group of many pages.
     let pages =
         || WriterProperties::builder().set_data_page_row_count_limit(100).set_write_batch_size(50);
-    save(&file, &mixed(0, 5000), pages());
-    let [ours, stock] = both(4).await;
+    save_batch(&file, &make_mixed_batch(0, 5000), pages());
+    let [ours, stock] = create_both_sessions(4).await;
     // Without an offset index, decoding cannot start in the middle.
     let whole = dir.path().join("whole.parquet");
-    save(&whole, &mixed(0, 5000), pages().set_offset_index_disabled(true));
+    save_batch(&whole, &make_mixed_batch(0, 5000), pages().set_offset_index_disabled(true));
     for file in [&file, &whole] {
         for rest in ["", " AND id % 3 = 1"] {
             let sql = format!(
                 "SELECT id, x, y FROM '{}' WHERE coalesce(ragged_sum(x), 1) >= 0{rest} ORDER BY id",
-                show(file)
+                display_path(file)
             );
-            let p = plan(&ours, &sql).await;
+            let p = explain_plan(&ours, &sql).await;
             assert!(p.contains("4 groups"), "{p}");
-            assert_eq!(text(&ours, &sql).await, text(&stock, &sql).await, "{sql}");
+            assert_eq!(query_text(&ours, &sql).await, query_text(&stock, &sql).await, "{sql}");
         }
     }
     // Row groups and pages that a condition excludes are not read.
     let groups = dir.path().join("groups.parquet");
-    save(&groups, &mixed(0, 3000), properties());
-    let sql = format!("EXPLAIN ANALYZE SELECT x FROM '{}' WHERE id = 1300", show(&groups));
-    let shown = text(&ours, &sql).await;
+    save_batch(&groups, &make_mixed_batch(0, 3000), make_properties());
+    let sql = format!("EXPLAIN ANALYZE SELECT x FROM '{}' WHERE id = 1300", display_path(&groups));
+    let shown = query_text(&ours, &sql).await;
     assert!(shown.contains("lists_rows_decoded=1,"), "{shown}");
     // Ten row groups, three of which are shared by two partitions.
     assert!(shown.contains("row_groups_pruned_statistics=13 total → 1 matched"), "{shown}");
@@ -353,7 +361,11 @@ async fn row_groups_are_shared_by_partitions_and_pruned() {
 async fn damaged_files_end_in_errors() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.parquet");
-    save(&file, &mixed(0, 400), properties().set_compression(Compression::SNAPPY));
+    save_batch(
+        &file,
+        &make_mixed_batch(0, 400),
+        make_properties().set_compression(Compression::SNAPPY),
+    );
     let good = std::fs::read(&file).unwrap();
     let footer = u32::from_le_bytes(good[good.len() - 8..good.len() - 4].try_into().unwrap());
     let data = good.len() - 8 - footer as usize;
@@ -366,23 +378,27 @@ async fn damaged_files_end_in_errors() {
         }
         let broken = dir.path().join(format!("{step}.parquet"));
         std::fs::write(&broken, bytes).unwrap();
-        let ctx = four();
-        let sql = format!("SELECT x, y, l FROM '{}'", show(&broken));
-        wrong += usize::from(batches(&ctx, &sql).await.is_err());
+        let ctx = create_parallel_session();
+        let sql = format!("SELECT x, y, l FROM '{}'", display_path(&broken));
+        wrong += usize::from(query_batches(&ctx, &sql).await.is_err());
     }
     assert!(wrong > 10, "{wrong}");
     let short = dir.path().join("short.parquet");
-    let plain = properties()
+    let plain = make_properties()
         .set_offset_index_disabled(true)
         .set_statistics_enabled(EnabledStatistics::None);
-    save(&file, &mixed(0, 400), plain);
+    save_batch(&file, &make_mixed_batch(0, 400), plain);
     let good = std::fs::read(&file).unwrap();
     let footer = u32::from_le_bytes(good[good.len() - 8..good.len() - 4].try_into().unwrap());
     let data = good.len() - 8 - footer as usize;
     let mut bytes = good[..data / 2].to_vec();
     bytes.extend(&good[data..]);
     std::fs::write(&short, bytes).unwrap();
-    let e = error(&four(), &format!("SELECT x, y, l FROM '{}'", show(&short))).await;
+    let e = error(
+        &create_parallel_session(),
+        &format!("SELECT x, y, l FROM '{}'", display_path(&short)),
+    )
+    .await;
     assert!(e.contains("short.parquet") && e.contains("row group"), "{e}");
 }
 
@@ -390,17 +406,17 @@ async fn damaged_files_end_in_errors() {
 async fn empty_files_have_no_rows() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.parquet");
-    save(&file, &mixed(0, 0), properties());
-    let [ours, _] = both(2).await;
-    let sql = format!("SELECT x, id FROM '{}'", show(&file));
-    let all = batches(&ours, &sql).await.unwrap();
+    save_batch(&file, &make_mixed_batch(0, 0), make_properties());
+    let [ours, _] = create_both_sessions(2).await;
+    let sql = format!("SELECT x, id FROM '{}'", display_path(&file));
+    let all = query_batches(&ours, &sql).await.unwrap();
     assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), 0);
-    let sql = format!("SELECT x FROM '{}' LIMIT 1 OFFSET 3", show(&file));
-    assert!(batches(&ours, &sql).await.unwrap().iter().all(|b| b.num_rows() == 0));
+    let sql = format!("SELECT x FROM '{}' LIMIT 1 OFFSET 3", display_path(&file));
+    assert!(query_batches(&ours, &sql).await.unwrap().iter().all(|b| b.num_rows() == 0));
 }
 
 /// Returns a folder of two Parquet files, of one row and of none: `u` and `ls` are NULL.
-async fn nulls() -> tempfile::TempDir {
+async fn write_nulls() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let ctx = SessionContext::new();
     let row =
@@ -421,12 +437,12 @@ fn null_table(dir: &tempfile::TempDir) -> String {
 
 #[tokio::test]
 async fn conditions_on_lists_are_evaluated_in_every_file() {
-    let dir = nulls().await;
+    let dir = write_nulls().await;
     for partitions in [1, 2] {
         let config = SessionConfig::new().with_target_partitions(partitions);
         let ctx = serrate::sql::session_with(config);
-        batches(&ctx, &null_table(&dir)).await.unwrap();
-        assert_eq!(one(&ctx, NULL_LISTS).await, 0);
+        query_batches(&ctx, &null_table(&dir)).await.unwrap();
+        assert_eq!(query_int(&ctx, NULL_LISTS).await, 0);
         for (condition, expected) in [
             ("ls IS NULL", 1),
             ("NOT array_has(ls, 'a')", 0),
@@ -435,7 +451,7 @@ async fn conditions_on_lists_are_evaluated_in_every_file() {
             ("ls IS NULL AND id = 3 AND u IS NULL", 1),
         ] {
             let sql = format!("SELECT count(*) FROM t WHERE {condition}");
-            assert_eq!(one(&ctx, &sql).await, expected, "{condition}");
+            assert_eq!(query_int(&ctx, &sql).await, expected, "{condition}");
         }
     }
 }
@@ -443,7 +459,7 @@ async fn conditions_on_lists_are_evaluated_in_every_file() {
 /// When this fails, `sql::workarounds::guards::row_filters` may go.
 #[tokio::test]
 async fn stock_row_filters_of_lists_still_vanish() {
-    let dir = nulls().await;
+    let dir = write_nulls().await;
     let config = SessionConfig::new()
         .with_target_partitions(1)
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);

@@ -5,7 +5,7 @@ use serrate::sql::register_table;
 
 use super::*;
 
-async fn explained(ctx: &SessionContext, query: &str) -> String {
+async fn explain_query(ctx: &SessionContext, query: &str) -> String {
     let explain = format!("EXPLAIN {query}");
     let frame = serrate::sql::sql(ctx, &explain).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
     let batches = frame.collect().await.unwrap();
@@ -15,21 +15,21 @@ async fn explained(ctx: &SessionContext, query: &str) -> String {
 }
 
 /// Returns the lines of a plan that scan.
-fn scans(plan: &str) -> Vec<&str> {
+fn list_scans(plan: &str) -> Vec<&str> {
     plan.lines().filter(|l| l.contains("DataSourceExec")).collect()
 }
 
-fn place(dir: &Path) -> String {
+fn display_folder(dir: &Path) -> String {
     let path = dir.join("t.nrt");
-    write(&path, &numbered(0, 1000));
-    show(&path)
+    write_table(&path, &make_numbered_table(0, 1000));
+    display_path(&path)
 }
 
 #[tokio::test]
 async fn counts_read_bounds_wherever_they_stand() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let t = place(dir.path());
+    let ctx = create_parallel_session();
+    let t = display_folder(dir.path());
     let other = "(SELECT unnest([3, 5]) AS k)";
     for (query, expected) in [
         (format!("SELECT sum(ragged_count(code)) FROM '{t}'"), 4500),
@@ -47,56 +47,58 @@ async fn counts_read_bounds_wherever_they_stand() {
             100,
         ),
     ] {
-        let plan = explained(&ctx, &query).await;
-        let of_t: Vec<&str> = scans(&plan).into_iter().filter(|s| s.contains("t.nrt")).collect();
+        let plan = explain_query(&ctx, &query).await;
+        let of_t: Vec<&str> =
+            list_scans(&plan).into_iter().filter(|s| s.contains("t.nrt")).collect();
         assert_eq!(of_t.len(), 1, "{query}\n{plan}");
         let projection = of_t[0].split("projection=[").nth(1).unwrap();
         assert!(projection.contains("ragged_"), "{query}\n{plan}");
         let columns = projection.split(']').next().unwrap().replace("(code@1)", "");
         let columns = columns.replace("(code@1, 2)", "");
         assert!(!columns.contains("code"), "values are read: {query}\n{plan}");
-        assert_eq!(one(&ctx, &query).await, expected, "{query}");
+        assert_eq!(query_int(&ctx, &query).await, expected, "{query}");
     }
 }
 
 #[tokio::test]
 async fn columns_rows_limits_and_conditions_reach_the_file() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let t = place(dir.path());
-    let plan = explained(&ctx, &format!("SELECT id FROM '{t}' WHERE id > 990")).await;
-    assert!(scans(&plan)[0].contains("projection=[id]"), "{plan}");
-    assert!(scans(&plan)[0].contains("rows=[id"), "{plan}");
+    let ctx = create_parallel_session();
+    let t = display_folder(dir.path());
+    let plan = explain_query(&ctx, &format!("SELECT id FROM '{t}' WHERE id > 990")).await;
+    assert!(list_scans(&plan)[0].contains("projection=[id]"), "{plan}");
+    assert!(list_scans(&plan)[0].contains("rows=[id"), "{plan}");
     assert!(!plan.contains("FilterExec"), "{plan}");
-    let plan = explained(&ctx, &format!("SELECT code FROM '{t}' LIMIT 3 OFFSET 2")).await;
-    assert!(scans(&plan)[0].contains("limit=5"), "{plan}");
-    let plan = explained(&ctx, &format!("SELECT id FROM '{t}' WHERE _row BETWEEN 10 AND 12")).await;
-    assert!(scans(&plan)[0].contains("rows=[_row"), "{plan}");
+    let plan = explain_query(&ctx, &format!("SELECT code FROM '{t}' LIMIT 3 OFFSET 2")).await;
+    assert!(list_scans(&plan)[0].contains("limit=5"), "{plan}");
+    let plan =
+        explain_query(&ctx, &format!("SELECT id FROM '{t}' WHERE _row BETWEEN 10 AND 12")).await;
+    assert!(list_scans(&plan)[0].contains("rows=[_row"), "{plan}");
     // A condition on lists is evaluated above the scan, one on flat columns still in the scan.
     let both = format!("SELECT id FROM '{t}' WHERE ragged_any(code == 12) AND id < 50");
-    let plan = explained(&ctx, &both).await;
+    let plan = explain_query(&ctx, &both).await;
     assert!(
-        plan.contains("FilterExec: ragged_any") && scans(&plan)[0].contains("rows=[id"),
+        plan.contains("FilterExec: ragged_any") && list_scans(&plan)[0].contains("rows=[id"),
         "{plan}"
     );
     let both = format!("SELECT id FROM '{t}' WHERE ragged_count(code) = 3 AND id < 50");
-    let plan = explained(&ctx, &both).await;
-    assert!(scans(&plan)[0].contains("rows=[id"), "{plan}");
+    let plan = explain_query(&ctx, &both).await;
+    assert!(list_scans(&plan)[0].contains("rows=[id"), "{plan}");
     let ids = format!("{both} ORDER BY id");
-    assert_eq!(ints(&ctx, &ids).await, [3, 13, 23, 33, 43]);
+    assert_eq!(query_ints(&ctx, &ids).await, [3, 13, 23, 33, 43]);
 }
 
 #[tokio::test]
 async fn tests_of_a_value_reach_parquet() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let file = show(&dir.path().join("t.parquet"));
+    let ctx = create_parallel_session();
+    let file = display_path(&dir.path().join("t.parquet"));
     let make = format!(
         "COPY (SELECT i AS id, CASE WHEN i % 50 = 0 THEN NULL ELSE [i % 7, NULL, i % 11] END AS code, \
          [concat('c', i % 5)] AS name, [[i]] AS deep, [i * 0.5] AS f FROM (SELECT unnest(range(0, 1000)) AS i)) TO '{file}'"
     );
     serrate::sql::sql(&ctx, &make).await.unwrap().collect().await.unwrap();
-    let plain = four();
+    let plain = create_parallel_session();
     serrate::sql::sql(&plain, "SET datafusion.execution.parquet.pushdown_filters = false")
         .await
         .unwrap()
@@ -117,8 +119,8 @@ async fn tests_of_a_value_reach_parquet() {
         ("ragged_all(code == 10)", None),
     ] {
         let query = format!("SELECT id FROM '{file}' WHERE {condition} ORDER BY id");
-        let plan = explained(&ctx, &query).await;
-        let scan = scans(&plan)[0];
+        let plan = explain_query(&ctx, &query).await;
+        let scan = list_scans(&plan)[0];
         match known {
             Some(known) => {
                 assert!(scan.contains("predicate=") && scan.contains(known), "{condition}\n{plan}");
@@ -126,7 +128,7 @@ async fn tests_of_a_value_reach_parquet() {
             }
             None => assert!(!plan.contains("array_has"), "{condition}\n{plan}"),
         }
-        let elsewhere = explained(&plain, &query).await;
+        let elsewhere = explain_query(&plain, &query).await;
         assert!(!elsewhere.contains("array_has"), "{condition}\n{elsewhere}");
         let run = |ctx: SessionContext| {
             let query = query.clone();
@@ -142,9 +144,9 @@ async fn tests_of_a_value_reach_parquet() {
 #[tokio::test]
 async fn what_is_left_of_lists_is_made_below_joins() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let t = place(dir.path());
-    batches(&ctx, "CREATE TABLE labels AS SELECT i AS k, i % 2 AS y FROM (SELECT unnest(range(0, 2000)) AS i)")
+    let ctx = create_parallel_session();
+    let t = display_folder(dir.path());
+    query_batches(&ctx, "CREATE TABLE labels AS SELECT i AS k, i % 2 AS y FROM (SELECT unnest(range(0, 2000)) AS i)")
         .await
         .unwrap();
     for (select, join, made) in [
@@ -175,7 +177,7 @@ async fn what_is_left_of_lists_is_made_below_joins() {
         ("l.k, ragged_max(t.code)", "CROSS JOIN (SELECT * FROM labels LIMIT 2) l", "ragged_max"),
     ] {
         let query = format!("SELECT {select} FROM '{t}' t {join}");
-        let plan = explained(&ctx, &query).await;
+        let plan = explain_query(&ctx, &query).await;
         let at = |what: &str| plan.lines().position(|l| l.contains(what));
         let join = at("JoinExec").unwrap();
         // Columns above still have the names in the statement.
@@ -195,7 +197,7 @@ async fn what_is_left_of_lists_is_made_below_joins() {
         ("l.k, ragged_sum(t.code)", "JOIN labels l ON t.id = l.k"),
     ] {
         let query = format!("SELECT {select} FROM '{t}' t {join}");
-        let plan = explained(&ctx, &query).await;
+        let plan = explain_query(&ctx, &query).await;
         let at = |what: &str| plan.lines().position(|l| l.contains(what)).unwrap();
         let made = ["ragged_tail(", "ragged_sum(", "ragged_max("];
         let made = made.into_iter().find(|made| select.contains(made)).unwrap();
@@ -204,7 +206,7 @@ async fn what_is_left_of_lists_is_made_below_joins() {
     // The result is the same as without a join.
     let joined = format!("SELECT sum(ragged_sum(t.code)) FROM '{t}' t JOIN labels l ON t.id = l.k");
     let alone = format!("SELECT sum(ragged_sum(code)) FROM '{t}'");
-    assert_eq!(one(&ctx, &joined).await, one(&ctx, &alone).await);
+    assert_eq!(query_int(&ctx, &joined).await, query_int(&ctx, &alone).await);
     let names = format!("SELECT t.id, ragged_sum(t.code) FROM '{t}' t JOIN labels l ON t.id = l.k");
     let frame = ctx.sql(&names).await.unwrap();
     let planned = frame.schema().field_names();
@@ -214,8 +216,8 @@ async fn what_is_left_of_lists_is_made_below_joins() {
 
 #[tokio::test]
 async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
-    let ctx = four();
-    register_table(&ctx, "t", numbered(0, 1000)).unwrap();
+    let ctx = create_parallel_session();
+    register_table(&ctx, "t", make_numbered_table(0, 1000)).unwrap();
     for (query, expected, of_lengths) in [
         ("SELECT sum(ragged_count(code)) FROM t", 4500, true),
         ("SELECT sum(cardinality(code)) FROM t", 4500, true),
@@ -233,10 +235,10 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
             false,
         ),
     ] {
-        let plan = explained(&ctx, query).await;
+        let plan = explain_query(&ctx, query).await;
         assert_eq!(plan.contains("lengths only"), of_lengths, "{query}\n{plan}");
         assert!(!plan.contains("BatchSizeExec"), "{query}\n{plan}");
-        assert_eq!(one(&ctx, query).await, expected, "{query}\n{plan}");
+        assert_eq!(query_int(&ctx, query).await, expected, "{query}\n{plan}");
     }
     // Lengths combined with values of another list, and NULL, which is not counted.
     let nulls = Int64Array::from((0..1000).map(|i| (i % 3 > 0).then_some(i)).collect::<Vec<_>>());
@@ -244,21 +246,21 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
         .lengths(std::iter::repeat_n(10, 100))
         .unwrap()
         .column("v", 1, Arc::new(nulls))
-        .column("w", 1, flat(0..1000))
+        .column("w", 1, make_ints(0..1000))
         .build()
         .unwrap();
     register_table(&ctx, "n", table).unwrap();
-    assert_eq!(one(&ctx, "SELECT sum(ragged_count(v)) FROM n").await, 666);
-    assert_eq!(one(&ctx, "SELECT sum(cardinality(v)) FROM n").await, 1000);
+    assert_eq!(query_int(&ctx, "SELECT sum(ragged_count(v)) FROM n").await, 666);
+    assert_eq!(query_int(&ctx, "SELECT sum(cardinality(v)) FROM n").await, 1000);
     // Whether a value is NULL moves with it, though no value is read.
     for last in
         ["ragged_tail(v, 3)", "v[8:10]", "array_slice(v, 8, 10)", "ragged_slice(v, -3, NULL)"]
     {
         let query = format!("SELECT sum(ragged_count({last})) FROM n");
-        assert!(explained(&ctx, &query).await.contains("lengths only"), "{query}");
-        assert_eq!(one(&ctx, &query).await, 200, "{query}");
+        assert!(explain_query(&ctx, &query).await.contains("lengths only"), "{query}");
+        assert_eq!(query_int(&ctx, &query).await, 200, "{query}");
         let query = format!("SELECT sum(array_length({last})) FROM n");
-        assert_eq!(one(&ctx, &query).await, 300, "{query}");
+        assert_eq!(query_int(&ctx, &query).await, 300, "{query}");
     }
     // Strings, empty lists and no rows.
     let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("c"), Some("d")]));
@@ -272,20 +274,20 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
         let total = |what: &str| {
             format!("SELECT coalesce(sum({what}(ragged_tail(x, {tail}))), 0) FROM {name}")
         };
-        assert_eq!(one(&ctx, &total("array_length")).await, expected, "{name}");
-        assert_eq!(one(&ctx, &total("ragged_count")).await, counted, "{name}");
+        assert_eq!(query_int(&ctx, &total("array_length")).await, expected, "{name}");
+        assert_eq!(query_int(&ctx, &total("ragged_count")).await, counted, "{name}");
         let none = format!("SELECT count(ragged_count(ragged_tail(x, 2))) FROM {name} WHERE false");
-        assert_eq!(one(&ctx, &none).await, 0);
+        assert_eq!(query_int(&ctx, &none).await, 0);
     }
     let both = "SELECT sum(ragged_count(v) + ragged_sum(w)) FROM n";
-    assert_eq!(one(&ctx, both).await, 666 + 499_500);
-    assert!(!explained(&ctx, both).await.contains("lengths only"));
+    assert_eq!(query_int(&ctx, both).await, 666 + 499_500);
+    assert!(!explain_query(&ctx, both).await.contains("lengths only"));
 }
 
 #[tokio::test]
 async fn filters_that_are_reduced_need_no_lists() {
-    let ctx = four();
-    register_table(&ctx, "t", numbered(0, 1000)).unwrap();
+    let ctx = create_parallel_session();
+    register_table(&ctx, "t", make_numbered_table(0, 1000)).unwrap();
     let v = "ragged_filter(code, code % 2 == 0) AS v";
     for (query, flat) in [
         ("SELECT sum(ragged_sum(ragged_filter(code, code > 3))) FROM t".to_owned(), true),
@@ -302,7 +304,7 @@ async fn filters_that_are_reduced_need_no_lists() {
         (format!("SELECT v FROM (SELECT {v} FROM t) WHERE ragged_sum(v) > 3"), true),
         ("SELECT ragged_lengths(ragged_filter(code, code > 3)) FROM t".into(), false),
     ] {
-        let plan = explained(&ctx, &query).await;
+        let plan = explain_query(&ctx, &query).await;
         assert_eq!(plan.contains("ragged_compress("), flat, "{query}\n{plan}");
     }
 }
@@ -310,30 +312,30 @@ async fn filters_that_are_reduced_need_no_lists() {
 #[tokio::test]
 async fn few_rows_of_many_leaves_are_read_by_all_partitions() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let nrt = place(dir.path());
-    let parquet = show(&dir.path().join("t.parquet"));
-    batches(&ctx, &format!("COPY (SELECT * FROM '{nrt}') TO '{parquet}'")).await.unwrap();
+    let ctx = create_parallel_session();
+    let nrt = display_folder(dir.path());
+    let parquet = display_path(&dir.path().join("t.parquet"));
+    query_batches(&ctx, &format!("COPY (SELECT * FROM '{nrt}') TO '{parquet}'")).await.unwrap();
     for from in [nrt, parquet] {
         let query = format!("SELECT sum(ragged_sum(code)) FROM '{from}'");
         let set = |setting: &'static str| {
             let ctx = &ctx;
-            async move { batches(ctx, &format!("SET {setting}")).await.unwrap() }
+            async move { query_batches(ctx, &format!("SET {setting}")).await.unwrap() }
         };
-        let expected = one(&ctx, &query).await;
-        assert!(explained(&ctx, &query).await.contains("{1 group:"), "{from}");
+        let expected = query_int(&ctx, &query).await;
+        assert!(explain_query(&ctx, &query).await.contains("{1 group:"), "{from}");
         set("datafusion.optimizer.repartition_file_min_size = 1000").await;
         // Fewer than two batches.
-        assert!(explained(&ctx, &query).await.contains("{1 group:"), "{from}");
+        assert!(explain_query(&ctx, &query).await.contains("{1 group:"), "{from}");
         set("serrate.leaf_batch_size = 1000").await;
-        let plan = explained(&ctx, &query).await;
+        let plan = explain_query(&ctx, &query).await;
         assert!(plan.contains("{4 groups:"), "{plan}");
-        assert_eq!(one(&ctx, &query).await, expected, "{plan}");
+        assert_eq!(query_int(&ctx, &query).await, expected, "{plan}");
         // In source order where it counts.
         let first = format!("SELECT id FROM '{from}' LIMIT 3 OFFSET 400");
-        assert_eq!(ints(&ctx, &first).await, [400, 401, 402]);
+        assert_eq!(query_ints(&ctx, &first).await, [400, 401, 402]);
         set("datafusion.optimizer.repartition_file_scans = false").await;
-        assert!(explained(&ctx, &query).await.contains("{1 group:"), "{from}");
+        assert!(explain_query(&ctx, &query).await.contains("{1 group:"), "{from}");
         set("datafusion.optimizer.repartition_file_scans = true").await;
         set("datafusion.optimizer.repartition_file_min_size = 10485760").await;
         set("serrate.leaf_batch_size = 524288").await;
@@ -344,13 +346,13 @@ async fn few_rows_of_many_leaves_are_read_by_all_partitions() {
 #[tokio::test]
 async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let tables = [
         "CREATE TABLE a AS SELECT * FROM (VALUES (1, [1, 2], [1, 1]), (2, [9223372036854775807, 2], [])) t(id, x, y)",
         "CREATE TABLE b AS SELECT * FROM (VALUES (1, 10), (3, 20)) t(id, y)",
     ];
     for sql in tables {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     for call in [
         "ragged_sum(a.x)",
@@ -364,31 +366,31 @@ async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
         for join in ["JOIN", "RIGHT JOIN"] {
             let sql = format!("SELECT a.id, {call} AS v FROM a {join} b ON a.id = b.id");
             let rows: usize =
-                batches(&ctx, &sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
+                query_batches(&ctx, &sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
             assert_eq!(rows, if join == "JOIN" { 1 } else { 2 }, "{sql}");
         }
         let outer = format!(
             "SELECT a.id, {} AS v FROM a LEFT JOIN b ON a.id = b.id",
             call.replace("-1", "-2")
         );
-        let outer = batches(&ctx, &outer).await;
+        let outer = query_batches(&ctx, &outer).await;
         assert_eq!(outer.is_err(), !call.starts_with("CASE"), "{call}");
     }
-    let file = show(&dir.path().join("sq.parquet"));
+    let file = display_path(&dir.path().join("sq.parquet"));
     let rows = "(VALUES (1, [1], [[1], [2]]), (2, [2], [[1, 2], [3]])) t(id, x, xx)";
-    batches(&ctx, &format!("COPY (SELECT * FROM {rows}) TO '{file}'")).await.unwrap();
-    let nrt = show(&dir.path().join("sq.nrt"));
-    batches(&ctx, &format!("COPY (SELECT id, xx FROM {rows} ORDER BY id) TO '{nrt}'"))
+    query_batches(&ctx, &format!("COPY (SELECT * FROM {rows}) TO '{file}'")).await.unwrap();
+    let nrt = display_path(&dir.path().join("sq.nrt"));
+    query_batches(&ctx, &format!("COPY (SELECT id, xx FROM {rows} ORDER BY id) TO '{nrt}'"))
         .await
         .unwrap();
     for file in [&file, &nrt] {
         let squeezed =
             format!("SELECT sum(ragged_count(ragged_squeeze(xx, 2))) FROM '{file}' WHERE id = 1");
-        assert_eq!(one(&ctx, &squeezed).await, 2);
+        assert_eq!(query_int(&ctx, &squeezed).await, 2);
         let guarded = format!(
             "SELECT max(CASE WHEN id = 1 THEN ragged_count(ragged_squeeze(xx, 2)) ELSE 0 END) FROM '{file}'"
         );
-        assert_eq!(one(&ctx, &guarded).await, 2);
+        assert_eq!(query_int(&ctx, &guarded).await, 2);
         assert!(
             error(&ctx, &format!("SELECT ragged_squeeze(xx, 2) FROM '{file}'"))
                 .await
@@ -397,7 +399,7 @@ async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
         let stepped = format!(
             "SELECT max(CASE WHEN id > 5 THEN array_length(xx[1:2:0]) ELSE 0 END) FROM '{file}'"
         );
-        assert_eq!(one(&ctx, &stepped).await, 0);
+        assert_eq!(query_int(&ctx, &stepped).await, 0);
     }
 }
 
@@ -410,5 +412,5 @@ async fn stock_grouping_by_a_cast_still_fails() {
     let stock = stock_error(&SessionContext::new(), sql).await;
     assert!(stock.contains("eliminate_group_by_constant"), "{stock}");
     let ours = format!("SELECT sum(n * id) FROM ({sql})");
-    assert_eq!(one(&four(), &ours).await, 5);
+    assert_eq!(query_int(&create_parallel_session(), &ours).await, 5);
 }

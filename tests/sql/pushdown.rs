@@ -17,7 +17,7 @@ const HEAD: u64 = 16 << 10;
 
 /// Three events of four codes each: per row 16 bytes on axis 0, 8 of bounds and 24 of time on axis
 /// 1, 24 of bounds, 24 of code and 48 of value on axis 2.
-fn patients(first: i64, n: usize) -> RaggedTable {
+fn make_patients(first: i64, n: usize) -> RaggedTable {
     let ids = first..first + n as i64;
     let codes = ids.clone().flat_map(|i| (0..12).map(move |k| ((i * 12 + k) % 50_000) as u16));
     RaggedTable::builder()
@@ -25,8 +25,8 @@ fn patients(first: i64, n: usize) -> RaggedTable {
         .unwrap()
         .lengths(vec![4; 3 * n])
         .unwrap()
-        .column("id", 0, flat(ids.clone()))
-        .column("age", 0, flat(ids.map(|i| i % 100)))
+        .column("id", 0, make_ints(ids.clone()))
+        .column("age", 0, make_ints(ids.map(|i| i % 100)))
         .column("time", 1, Arc::new(Float64Array::from_iter_values((0..3 * n).map(|t| t as f64))))
         .column("code", 2, Arc::new(UInt16Array::from_iter_values(codes)))
         .column(
@@ -41,45 +41,50 @@ fn patients(first: i64, n: usize) -> RaggedTable {
 fn file_of(table: &RaggedTable) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.nrt");
-    write(&path, table);
+    write_table(&path, table);
     std::fs::read(path).unwrap()
 }
 
 const ROWS: usize = 20_000;
 
 /// Creates a session with some partitions and a table `t` over objects whose headers it has read.
-async fn remote(partitions: usize, objects: &[(&str, Vec<u8>)]) -> (SessionContext, Arc<Counting>) {
+async fn create_remote(
+    partitions: usize,
+    objects: &[(&str, Vec<u8>)],
+) -> (SessionContext, Arc<Counting>) {
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
     let store = Counting::with(objects).await;
     let shared = Arc::clone(&store) as Arc<dyn object_store::ObjectStore>;
     let url = ObjectStoreUrl::parse("mem://bucket").unwrap();
     ctx.register_object_store(url.as_ref(), shared);
-    run(&ctx, "CREATE EXTERNAL TABLE t STORED AS NRT LOCATION 'mem://bucket/data/'").await;
+    run_statement(&ctx, "CREATE EXTERNAL TABLE t STORED AS NRT LOCATION 'mem://bucket/data/'")
+        .await;
     (ctx, store)
 }
 
 async fn one_file(partitions: usize) -> (SessionContext, Arc<Counting>) {
-    let (ctx, store) = remote(partitions, &[("data/a.nrt", file_of(&patients(0, ROWS)))]).await;
+    let (ctx, store) =
+        create_remote(partitions, &[("data/a.nrt", file_of(&make_patients(0, ROWS)))]).await;
     let (requests, bytes) = store.counts();
     assert_eq!((requests, bytes), (1, HEAD), "the header is read once");
     (ctx, store)
 }
 
-async fn run(ctx: &SessionContext, sql: &str) -> Vec<RecordBatch> {
+async fn run_statement(ctx: &SessionContext, sql: &str) -> Vec<RecordBatch> {
     let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"))
 }
 
-async fn shown(ctx: &SessionContext, sql: &str) -> String {
-    pretty_format_batches(&run(ctx, sql).await).unwrap().to_string()
+async fn show_rows(ctx: &SessionContext, sql: &str) -> String {
+    pretty_format_batches(&run_statement(ctx, sql).await).unwrap().to_string()
 }
 
-async fn numbers(ctx: &SessionContext, sql: &str) -> Vec<i64> {
-    let batches = run(ctx, sql).await;
+async fn query_numbers(ctx: &SessionContext, sql: &str) -> Vec<i64> {
+    let batches = run_statement(ctx, sql).await;
     batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
 }
 
-async fn failure(ctx: &SessionContext, sql: &str) -> String {
+async fn expect_failure(ctx: &SessionContext, sql: &str) -> String {
     let frame = match serrate::sql::sql(ctx, sql).await {
         Ok(frame) => frame,
         Err(e) => return e.strip_backtrace(),
@@ -87,7 +92,7 @@ async fn failure(ctx: &SessionContext, sql: &str) -> String {
     frame.collect().await.unwrap_err().strip_backtrace()
 }
 
-fn nested(batch: &RecordBatch, column: &str) -> ArrayRef {
+fn take_nested(batch: &RecordBatch, column: &str) -> ArrayRef {
     let lists = batch.column_by_name(column).unwrap();
     let lists = lists.as_list::<i32>().value(0);
     lists.as_list::<i32>().values().clone()
@@ -97,13 +102,13 @@ fn nested(batch: &RecordBatch, column: &str) -> ArrayRef {
 async fn one_row_of_an_object_takes_the_bytes_of_the_row() {
     for partitions in [1, 4] {
         let (ctx, store) = one_file(partitions).await;
-        let batches = run(&ctx, "SELECT * FROM t WHERE _row = 12345").await;
+        let batches = run_statement(&ctx, "SELECT * FROM t WHERE _row = 12345").await;
         let (requests, bytes) = store.counts();
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         assert_eq!(rows, 1);
         let batch = batches.iter().find(|b| b.num_rows() == 1).unwrap();
         assert_eq!(batch.num_columns(), 5, "* is what it is without positions");
-        let codes = nested(batch, "code");
+        let codes = take_nested(batch, "code");
         let expected = (0..12).map(|k| ((12_345 * 12 + k) % 50_000) as u16).collect::<Vec<_>>();
         assert_eq!(
             codes.as_primitive::<datafusion::arrow::datatypes::UInt16Type>().values().to_vec(),
@@ -118,28 +123,31 @@ async fn one_row_of_an_object_takes_the_bytes_of_the_row() {
 #[tokio::test]
 async fn a_limit_takes_the_bytes_of_its_rows() {
     let (ctx, store) = one_file(4).await;
-    assert_eq!(numbers(&ctx, "SELECT id, code FROM t LIMIT 5").await, [0, 1, 2, 3, 4]);
+    assert_eq!(query_numbers(&ctx, "SELECT id, code FROM t LIMIT 5").await, [0, 1, 2, 3, 4]);
     let (requests, bytes) = store.counts();
     // Bounds of axis 1 and 2; ids and codes.
     assert_eq!(bytes, 5 * 8 + 15 * 8 + 5 * 8 + 5 * 24);
     assert_eq!(requests, 4);
-    assert_eq!(numbers(&ctx, "SELECT id FROM t LIMIT 3 OFFSET 4").await, [4, 5, 6]);
+    assert_eq!(query_numbers(&ctx, "SELECT id FROM t LIMIT 3 OFFSET 4").await, [4, 5, 6]);
     assert_eq!(store.counts().1, 7 * 8);
     // The column of a condition is read for the first rows, then the rows that match it.
     let first = "SELECT id, code FROM t WHERE age = 17 LIMIT 3";
-    assert_eq!(numbers(&ctx, first).await, [17, 117, 217]);
+    assert_eq!(query_numbers(&ctx, first).await, [17, 117, 217]);
     let (_, bytes) = store.counts();
     assert!(bytes < 8192 * 8 + 201 * (8 + 24 + 8 + 24) + 100, "{bytes}");
-    assert_eq!(numbers(&ctx, "SELECT id FROM t WHERE id > 15000 LIMIT 2").await, [15_001, 15_002]);
+    assert_eq!(
+        query_numbers(&ctx, "SELECT id FROM t WHERE id > 15000 LIMIT 2").await,
+        [15_001, 15_002]
+    );
 }
 
 #[tokio::test]
 async fn partition_columns_decide_with_the_others() {
     let objects = [
-        ("data/split=held/a.nrt", file_of(&patients(0, 300))),
-        ("data/split=train/a.nrt", file_of(&patients(300, 300))),
+        ("data/split=held/a.nrt", file_of(&make_patients(0, 300))),
+        ("data/split=train/a.nrt", file_of(&make_patients(300, 300))),
     ];
-    let (ctx, _) = remote(2, &objects).await;
+    let (ctx, _) = create_remote(2, &objects).await;
     for (condition, expected) in [
         ("split = 'train'", 300),
         ("split = 'train' OR id < 10", 310),
@@ -148,26 +156,26 @@ async fn partition_columns_decide_with_the_others() {
         ("_file LIKE '%train%' AND split <> 'train'", 0),
     ] {
         let sql = format!("SELECT count(*) FROM t WHERE {condition}");
-        assert_eq!(numbers(&ctx, &sql).await, [expected], "{condition}");
+        assert_eq!(query_numbers(&ctx, &sql).await, [expected], "{condition}");
     }
     let all = "SELECT max(split), max(_row), max(_file) FROM t WHERE id = 7";
-    let shown = shown(&ctx, all).await;
+    let shown = show_rows(&ctx, all).await;
     assert!(shown.contains("held") && shown.contains("| 7"), "{shown}");
 }
 
 #[tokio::test]
 async fn a_column_takes_the_bounds_above_it_and_no_others() {
     let (ctx, store) = one_file(4).await;
-    let all = run(&ctx, "SELECT time FROM t").await;
+    let all = run_statement(&ctx, "SELECT time FROM t").await;
     assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
     let (_, bytes) = store.counts();
     let least = ROWS as u64 * (8 + 24);
     // The four parts read twice: one bound each, and what their ends share.
     assert!((least..least + 64).contains(&bytes), "{bytes} {least}");
-    let ids = run(&ctx, "SELECT id FROM t").await;
+    let ids = run_statement(&ctx, "SELECT id FROM t").await;
     assert_eq!(ids.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
     assert_eq!(store.counts().1, ROWS as u64 * 8);
-    assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, ROWS as i64);
+    assert_eq!(query_int(&ctx, "SELECT count(*) FROM t").await, ROWS as i64);
     assert_eq!(store.counts(), (0, 0), "rows are counted in headers");
 }
 
@@ -181,7 +189,7 @@ async fn lengths_take_bounds_and_no_values() {
         ("SELECT ragged_max_shape(value)[2] FROM t", 4),
         ("SELECT ragged_shape(value)[1], age FROM t WHERE _row >= 0", 3),
     ] {
-        let all = numbers(&ctx, sql).await;
+        let all = query_numbers(&ctx, sql).await;
         assert!(all.len() == ROWS && all.iter().all(|n| *n == expected), "{sql}");
         let (_, bytes) = store.counts();
         let age = if sql.contains("age") { ROWS as u64 * 8 } else { 0 };
@@ -189,7 +197,7 @@ async fn lengths_take_bounds_and_no_values() {
     }
     // Requested values are read, and so are values that may be missing, because NaN is NULL.
     let both = "SELECT ragged_count(code), ragged_sum(code) FROM t WHERE _row < 3";
-    let rows = run(&ctx, both).await;
+    let rows = run_statement(&ctx, both).await;
     let sums: Vec<u64> = rows
         .iter()
         .flat_map(|b| {
@@ -199,10 +207,10 @@ async fn lengths_take_bounds_and_no_values() {
         .collect();
     assert_eq!(sums, [66, 66 + 144, 66 + 288]);
     store.take();
-    run(&ctx, "SELECT ragged_count(value) FROM t").await;
+    run_statement(&ctx, "SELECT ragged_count(value) FROM t").await;
     assert!(store.counts().1 >= bounds + ROWS as u64 * 48);
-    run(&ctx, "SET serrate.nrt_nan = 'nan'").await;
-    assert_eq!(numbers(&ctx, "SELECT ragged_count(value) FROM t").await, vec![12; ROWS]);
+    run_statement(&ctx, "SET serrate.nrt_nan = 'nan'").await;
+    assert_eq!(query_numbers(&ctx, "SELECT ragged_count(value) FROM t").await, vec![12; ROWS]);
     assert!(store.counts().1 < bounds + 1000);
 }
 
@@ -211,7 +219,7 @@ async fn a_condition_on_a_flat_column_reads_it_first_and_then_its_rows() {
     let (ctx, store) = one_file(1).await;
     // Every hundredth row.
     let sql = "SELECT id, code, value FROM t WHERE age = 17";
-    let batches = run(&ctx, sql).await;
+    let batches = run_statement(&ctx, sql).await;
     let (_, bytes) = store.counts();
     let ids: Vec<i64> = batches
         .iter()
@@ -226,7 +234,7 @@ async fn a_condition_on_a_flat_column_reads_it_first_and_then_its_rows() {
             assert_eq!(i64::from(codes.value(i * 12)), id * 12 % 50_000);
         }
     }
-    let plan = shown(&ctx, &format!("EXPLAIN {sql}")).await;
+    let plan = show_rows(&ctx, &format!("EXPLAIN {sql}")).await;
     assert!(plan.contains("rows=[age@0 = 17]") && !plan.contains("FilterExec"), "{plan}");
     // Rows lie 800 bytes apart in one column and more in others. Gaps of up to 64 KiB are read
     // along, so requested columns are read as a whole, but time and the other columns are not.
@@ -236,13 +244,13 @@ async fn a_condition_on_a_flat_column_reads_it_first_and_then_its_rows() {
 
 /// Like `patients`, with rows so large that every hundredth row is farther apart than the gaps that
 /// are read along.
-fn wide(n: usize) -> RaggedTable {
+fn make_wide_table(n: usize) -> RaggedTable {
     let codes = (0..n * 1000).map(|k| (k % 60_000) as u16);
     RaggedTable::builder()
         .lengths(vec![1000; n])
         .unwrap()
-        .column("id", 0, flat(0..n as i64))
-        .column("age", 0, flat((0..n as i64).map(|i| i % 100)))
+        .column("id", 0, make_ints(0..n as i64))
+        .column("age", 0, make_ints((0..n as i64).map(|i| i % 100)))
         .column("code", 1, Arc::new(UInt16Array::from_iter_values(codes)))
         .build()
         .unwrap()
@@ -250,14 +258,14 @@ fn wide(n: usize) -> RaggedTable {
 
 #[tokio::test]
 async fn a_hundredth_of_the_rows_takes_about_a_hundredth_of_the_bytes() {
-    let bytes = file_of(&wide(5000));
+    let bytes = file_of(&make_wide_table(5000));
     let size = bytes.len() as u64;
     assert!(size > 10_000_000);
     for partitions in [1, 4] {
-        let (ctx, store) = remote(partitions, &[("data/a.nrt", bytes.clone())]).await;
+        let (ctx, store) = create_remote(partitions, &[("data/a.nrt", bytes.clone())]).await;
         store.take();
         let sql = "SELECT count(*), sum(ragged_max(code)) FROM t WHERE age = 17";
-        assert_eq!(numbers(&ctx, sql).await, [50]);
+        assert_eq!(query_numbers(&ctx, sql).await, [50]);
         let (requests, read) = store.counts();
         // The condition reads one column of 8 bytes per row. Then follow 50 rows of 2,000 bytes,
         // and their bounds, which are close enough to be read as a whole.
@@ -270,12 +278,12 @@ async fn a_hundredth_of_the_rows_takes_about_a_hundredth_of_the_bytes() {
 #[tokio::test]
 async fn every_row_once_however_a_file_is_cut() {
     let objects = [
-        ("data/a.nrt", file_of(&patients(0, ROWS))),
-        ("data/b.nrt", file_of(&patients(20_000, 11_000))),
+        ("data/a.nrt", file_of(&make_patients(0, ROWS))),
+        ("data/b.nrt", file_of(&make_patients(20_000, 11_000))),
     ];
     assert!(objects[0].1.len() > 2 << 20);
     for partitions in [1, 3, 4, 16] {
-        let (ctx, _) = remote(partitions, &objects).await;
+        let (ctx, _) = create_remote(partitions, &objects).await;
         for (condition, expected) in [
             ("true", 31_000),
             ("id % 7 = 3", (0..31_000).filter(|i| i % 7 == 3).count()),
@@ -288,7 +296,7 @@ async fn every_row_once_however_a_file_is_cut() {
             let sql = format!(
                 "SELECT count(*), sum(id), sum(cardinality(flatten(code))) FROM t WHERE {condition}"
             );
-            let counts = run(&ctx, &sql).await;
+            let counts = run_statement(&ctx, &sql).await;
             let column = |i: usize| counts[0].column(i).clone();
             let count = column(0).as_primitive::<Int64Type>().value(0);
             assert_eq!(count, expected as i64, "{condition} {partitions}");
@@ -301,7 +309,7 @@ async fn every_row_once_however_a_file_is_cut() {
                 assert_eq!(leaves.as_primitive::<Int64Type>().value(0), count * 12);
             }
         }
-        let all = numbers(&ctx, "SELECT id FROM t ORDER BY id").await;
+        let all = query_numbers(&ctx, "SELECT id FROM t ORDER BY id").await;
         assert_eq!(all, (0..31_000).collect::<Vec<i64>>());
     }
 }
@@ -309,19 +317,23 @@ async fn every_row_once_however_a_file_is_cut() {
 #[tokio::test]
 async fn conditions_answer_as_without_the_scan() {
     let dir = tempfile::tempdir().unwrap();
-    write(&dir.path().join("a.nrt"), &patients(0, 3000));
-    write(&dir.path().join("b.nrt"), &patients(3000, 500));
+    write_table(&dir.path().join("a.nrt"), &make_patients(0, 3000));
+    write_table(&dir.path().join("b.nrt"), &make_patients(3000, 500));
     let objects: Vec<(&str, Vec<u8>)> = ["a", "b"]
         .iter()
         .map(|n| std::fs::read(dir.path().join(format!("{n}.nrt"))).unwrap())
         .zip(["data/a.nrt", "data/b.nrt"])
         .map(|(bytes, name)| (name, bytes))
         .collect();
-    let (ctx, _) = remote(3, &objects).await;
+    let (ctx, _) = create_remote(3, &objects).await;
     let local = "CREATE EXTERNAL TABLE l STORED AS NRT LOCATION";
-    run(&ctx, &format!("{local} '{}/' OPTIONS (positions true)", show(dir.path()))).await;
+    run_statement(
+        &ctx,
+        &format!("{local} '{}/' OPTIONS (positions true)", display_path(dir.path())),
+    )
+    .await;
     let copy = "CREATE TABLE copied AS SELECT *, _row AS r, _file AS f FROM l";
-    run(&ctx, copy).await;
+    run_statement(&ctx, copy).await;
     let conditions = [
         "id = 17",
         "id IN (1, 2, 700, 3001)",
@@ -335,13 +347,13 @@ async fn conditions_answer_as_without_the_scan() {
     ];
     for from in ["t", "l"] {
         for read in ["true", "false"] {
-            run(&ctx, &format!("SET serrate.mmap = {read}")).await;
+            run_statement(&ctx, &format!("SET serrate.mmap = {read}")).await;
             for condition in conditions {
                 let of = |table: &str| {
                     format!("SELECT id, age, time, code FROM {table} WHERE {condition} ORDER BY id")
                 };
-                let expected = shown(&ctx, &of("copied")).await;
-                assert_eq!(shown(&ctx, &of(from)).await, expected, "{from} {condition}");
+                let expected = show_rows(&ctx, &of("copied")).await;
+                assert_eq!(show_rows(&ctx, &of(from)).await, expected, "{from} {condition}");
             }
             for (ours, theirs) in [
                 ("_row = 17", "r = 17"),
@@ -358,7 +370,11 @@ async fn conditions_answer_as_without_the_scan() {
                 let select = "SELECT id, age, time, code FROM";
                 let expected = format!("{select} copied WHERE {theirs} ORDER BY id");
                 let sql = format!("{select} {from} WHERE {ours} ORDER BY id");
-                assert_eq!(shown(&ctx, &sql).await, shown(&ctx, &expected).await, "{from} {ours}");
+                assert_eq!(
+                    show_rows(&ctx, &sql).await,
+                    show_rows(&ctx, &expected).await,
+                    "{from} {ours}"
+                );
             }
         }
     }
@@ -367,10 +383,10 @@ async fn conditions_answer_as_without_the_scan() {
 #[tokio::test]
 async fn files_that_cannot_match_are_not_opened() {
     let objects = [
-        ("data/a.nrt", file_of(&patients(0, 2000))),
-        ("data/b.nrt", file_of(&patients(2000, 2000))),
+        ("data/a.nrt", file_of(&make_patients(0, 2000))),
+        ("data/b.nrt", file_of(&make_patients(2000, 2000))),
     ];
-    let (ctx, store) = remote(2, &objects).await;
+    let (ctx, store) = create_remote(2, &objects).await;
     store.take();
     for condition in [
         "_file = 'mem://bucket/data/b.nrt'",
@@ -380,62 +396,65 @@ async fn files_that_cannot_match_are_not_opened() {
         "NOT _file LIKE '%a.nrt' AND age >= 0",
     ] {
         let sql = format!("SELECT min(id), count(id) FROM t WHERE {condition}");
-        assert_eq!(numbers(&ctx, &sql).await, [2000], "{condition}");
+        assert_eq!(query_numbers(&ctx, &sql).await, [2000], "{condition}");
         let gets = store.take();
         assert!(!gets.is_empty() && gets.iter().all(|(file, _)| file == "data/b.nrt"), "{gets:?}");
     }
     let none = "SELECT id FROM t WHERE _file = 'x'";
-    assert!(numbers(&ctx, none).await.is_empty());
+    assert!(query_numbers(&ctx, none).await.is_empty());
     assert_eq!(store.take().len(), 0);
     let both = "SELECT DISTINCT _file FROM t ORDER BY _file";
     assert_eq!(
-        shown(&ctx, both).await.lines().filter(|l| l.contains("mem://bucket/data/")).count(),
+        show_rows(&ctx, both).await.lines().filter(|l| l.contains("mem://bucket/data/")).count(),
         2
     );
 }
 
 #[tokio::test]
 async fn ids_of_a_join_reach_the_file() {
-    let bytes = file_of(&wide(5000));
-    let (ctx, store) = remote(2, &[("data/a.nrt", bytes.clone())]).await;
-    run(&ctx, "CREATE TABLE few AS SELECT * FROM (VALUES (7), (1200), (4999)) v(id)").await;
+    let bytes = file_of(&make_wide_table(5000));
+    let (ctx, store) = create_remote(2, &[("data/a.nrt", bytes.clone())]).await;
+    run_statement(&ctx, "CREATE TABLE few AS SELECT * FROM (VALUES (7), (1200), (4999)) v(id)")
+        .await;
     store.take();
     let sql = "SELECT t.id, cardinality(t.code) FROM few JOIN t ON few.id = t.id ORDER BY t.id";
-    assert_eq!(numbers(&ctx, sql).await, [7, 1200, 4999]);
+    assert_eq!(query_numbers(&ctx, sql).await, [7, 1200, 4999]);
     let (_, read) = store.counts();
     assert!(read < bytes.len() as u64 / 20, "{read}");
     // The largest ids: once some are known, rows with smaller ids are not read.
     let top = "SELECT id, code FROM t ORDER BY id DESC LIMIT 3";
-    assert_eq!(numbers(&ctx, top).await, [4999, 4998, 4997]);
+    assert_eq!(query_numbers(&ctx, top).await, [4999, 4998, 4997]);
     // The condition of a join does not affect which rows a LIMIT takes.
     let limited =
         "SELECT few.id FROM few JOIN (SELECT * FROM t LIMIT 10) s ON few.id = s.id ORDER BY few.id";
-    assert_eq!(numbers(&ctx, limited).await, [7]);
+    assert_eq!(query_numbers(&ctx, limited).await, [7]);
 }
 
 #[tokio::test]
 async fn what_a_store_does_wrong_reaches_the_user() {
-    let table = patients(0, ROWS);
+    let table = make_patients(0, ROWS);
     let (ctx, store) = one_file(2).await;
     store.short.store(true, std::sync::atomic::Ordering::Relaxed);
-    let e = failure(&ctx, "SELECT code FROM t").await;
+    let e = expect_failure(&ctx, "SELECT code FROM t").await;
     assert!(e.contains("data/a.nrt") && e.contains("were requested"), "{e}");
     store.short.store(false, std::sync::atomic::Ordering::Relaxed);
     store.replace("data/a.nrt", file_of(&table.slice(0, 100).unwrap())).await;
-    assert_eq!(numbers(&ctx, "SELECT count(*) FROM t").await, [100]);
+    assert_eq!(query_numbers(&ctx, "SELECT count(*) FROM t").await, [100]);
     store.remove("data/a.nrt").await;
-    let e = failure(&ctx, "SELECT code FROM t").await;
+    let e = expect_failure(&ctx, "SELECT code FROM t").await;
     assert!(e.contains("data") && e.contains("does not exist"), "{e}");
 }
 
 #[tokio::test]
 async fn empty_files_in_a_store() {
-    let objects =
-        [("data/a.nrt", file_of(&patients(0, 0))), ("data/b.nrt", file_of(&patients(5, 2)))];
-    let (ctx, _) = remote(2, &objects).await;
-    assert_eq!(numbers(&ctx, "SELECT id FROM t ORDER BY id").await, [5, 6]);
-    assert_eq!(numbers(&ctx, "SELECT id FROM t WHERE age > 5 AND _row >= 0").await, [6]);
-    assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 2);
+    let objects = [
+        ("data/a.nrt", file_of(&make_patients(0, 0))),
+        ("data/b.nrt", file_of(&make_patients(5, 2))),
+    ];
+    let (ctx, _) = create_remote(2, &objects).await;
+    assert_eq!(query_numbers(&ctx, "SELECT id FROM t ORDER BY id").await, [5, 6]);
+    assert_eq!(query_numbers(&ctx, "SELECT id FROM t WHERE age > 5 AND _row >= 0").await, [6]);
+    assert_eq!(query_int(&ctx, "SELECT count(*) FROM t").await, 2);
 }
 
 #[tokio::test]
@@ -452,7 +471,7 @@ async fn rows_without_events_at_the_edges_of_what_is_fetched() {
         .unwrap()
         .lengths(codes)
         .unwrap()
-        .column("id", 0, flat(0..n as i64))
+        .column("id", 0, make_ints(0..n as i64))
         .column("time", 1, Arc::new(Float64Array::from_iter_values((0..all).map(|t| t as f64))))
         .column("code", 2, Arc::new(UInt16Array::from_iter_values((0..held).map(|c| c as u16))))
         .build()
@@ -461,9 +480,9 @@ async fn rows_without_events_at_the_edges_of_what_is_fetched() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.nrt"), &file).unwrap();
     for partitions in [1, 3] {
-        let (ctx, _) = remote(partitions, &[("data/a.nrt", file.clone())]).await;
+        let (ctx, _) = create_remote(partitions, &[("data/a.nrt", file.clone())]).await;
         let local = "CREATE EXTERNAL TABLE l STORED AS NRT LOCATION";
-        run(&ctx, &format!("{local} '{}/'", show(dir.path()))).await;
+        run_statement(&ctx, &format!("{local} '{}/'", display_path(dir.path()))).await;
         for condition in [
             "true",
             "_row = 3997",
@@ -475,13 +494,17 @@ async fn rows_without_events_at_the_edges_of_what_is_fetched() {
         ] {
             let of =
                 |t: &str| format!("SELECT id, time, code FROM {t} WHERE {condition} ORDER BY id");
-            assert_eq!(shown(&ctx, &of("t")).await, shown(&ctx, &of("l")).await, "{condition}");
+            assert_eq!(
+                show_rows(&ctx, &of("t")).await,
+                show_rows(&ctx, &of("l")).await,
+                "{condition}"
+            );
         }
     }
 }
 
 /// Returns a metric of an executed plan.
-fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
+fn sum_metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     let own = plan.metrics().into_iter().flat_map(|m| m.iter().cloned().collect::<Vec<_>>());
     let own: usize = own
         .filter_map(|m| match m.value() {
@@ -489,7 +512,7 @@ fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
             _ => None,
         })
         .sum();
-    own + plan.children().into_iter().map(|c| counted(c, name)).sum::<usize>()
+    own + plan.children().into_iter().map(|c| sum_metric(c, name)).sum::<usize>()
 }
 
 /// Returns the bytes that a query reads of local files without memory mapping.
@@ -497,19 +520,19 @@ async fn bytes_of(ctx: &SessionContext, sql: &str) -> (usize, usize) {
     let frame = serrate::sql::sql(ctx, sql).await.unwrap();
     let plan = frame.create_physical_plan().await.unwrap();
     let batches = collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
-    (batches.iter().map(RecordBatch::num_rows).sum(), counted(&plan, "bytes_scanned"))
+    (batches.iter().map(RecordBatch::num_rows).sum(), sum_metric(&plan, "bytes_scanned"))
 }
 
 #[tokio::test]
 async fn local_files_without_a_map_are_read_where_it_is_needed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.nrt");
-    write(&path, &wide(5000));
+    write_table(&path, &make_wide_table(5000));
     let header = NrtFile::open(&path, &ReadOptions::default()).unwrap();
     let header = header.tensors().header().data_start() as usize;
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
-    run(&ctx, "SET serrate.mmap = false").await;
-    let from = format!("FROM '{}'", show(&path));
+    run_statement(&ctx, "SET serrate.mmap = false").await;
+    let from = format!("FROM '{}'", display_path(&path));
     let between = |n: usize, range: Range<usize>| assert!(range.contains(&n), "{n} {range:?}");
 
     let (rows, bytes) = bytes_of(&ctx, &format!("SELECT * {from} WHERE _row = 1234")).await;
@@ -529,10 +552,10 @@ async fn local_files_without_a_map_are_read_where_it_is_needed() {
 #[tokio::test]
 async fn positions_are_there_by_name_and_not_in_a_star() {
     let dir = tempfile::tempdir().unwrap();
-    write(&dir.path().join("a.nrt"), &numbered(10, 3));
-    write(&dir.path().join("b.nrt"), &numbered(20, 2));
-    let ctx = four();
-    let folder = show(dir.path());
+    write_table(&dir.path().join("a.nrt"), &make_numbered_table(10, 3));
+    write_table(&dir.path().join("b.nrt"), &make_numbered_table(20, 2));
+    let ctx = create_parallel_session();
+    let folder = display_path(dir.path());
     let from = format!("'{folder}/*.nrt'");
     let sql = format!("SELECT id, _row FROM {from} ORDER BY _file, _row");
     let expected = [
@@ -546,22 +569,24 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
         "| 21 | 1    |",
         "+----+------+",
     ];
-    assert_eq!(shown(&ctx, &sql).await, expected.join("\n"));
-    let star = run(&ctx, &format!("SELECT * FROM {from} WHERE _row = 1 ORDER BY id")).await;
+    assert_eq!(show_rows(&ctx, &sql).await, expected.join("\n"));
+    let star =
+        run_statement(&ctx, &format!("SELECT * FROM {from} WHERE _row = 1 ORDER BY id")).await;
     assert_eq!(star[0].schema().fields().len(), 2);
-    let both = run(&ctx, &format!("SELECT *, _row, _file FROM {from} LIMIT 1")).await;
+    let both = run_statement(&ctx, &format!("SELECT *, _row, _file FROM {from} LIMIT 1")).await;
     let names: Vec<_> = both[0].schema().fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(names, ["id", "code", "_row", "_file"]);
     let file = both[0].column(3).as_string::<i32>().value(0).to_owned();
     assert_eq!(file, format!("{folder}/a.nrt"));
     assert_eq!(
-        numbers(&ctx, &format!("SELECT id FROM {from} WHERE _file = '{file}' AND _row > 0")).await,
+        query_numbers(&ctx, &format!("SELECT id FROM {from} WHERE _file = '{file}' AND _row > 0"))
+            .await,
         [11, 12]
     );
 
     // Tables by name, with aliases, in joins, subqueries and WITH.
     let create = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{folder}/'");
-    run(&ctx, &create).await;
+    run_statement(&ctx, &create).await;
     for (sql, expected) in [
         ("SELECT t.id FROM t WHERE t._row = 2", vec![12]),
         ("SELECT x.id FROM t x WHERE X._ROW = 2", vec![12]),
@@ -573,13 +598,13 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
         ("SELECT count(*) FROM t GROUP BY _file ORDER BY 1", vec![2, 3]),
         ("FROM t SELECT id WHERE _row = 2", vec![12]),
     ] {
-        assert_eq!(numbers(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_numbers(&ctx, sql).await, expected, "{sql}");
     }
     // `*` over tables that all have a position of that name.
     let star = |sql: String| {
         let ctx = ctx.clone();
         async move {
-            let batches = run(&ctx, &sql).await;
+            let batches = run_statement(&ctx, &sql).await;
             let fields = batches[0].schema().fields().clone();
             let names: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
             (names.join(" "), batches.iter().map(RecordBatch::num_rows).sum::<usize>())
@@ -610,37 +635,44 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
     assert_eq!(star(sql).await, ("id code id code".to_string(), 2));
     let elsewhere = tempfile::tempdir().unwrap();
     let out = elsewhere.path().join("rows.nrt");
-    run(&ctx, &format!("COPY (SELECT id, _row AS row FROM t) TO '{}'", show(&out))).await;
-    assert_eq!(numbers(&ctx, &format!("SELECT row FROM '{}'", show(&out))).await, [0, 1, 2, 0, 1]);
-    let explain = shown(&ctx, "EXPLAIN SELECT id FROM t WHERE _row = 2 AND id > 3").await;
+    run_statement(
+        &ctx,
+        &format!("COPY (SELECT id, _row AS row FROM t) TO '{}'", display_path(&out)),
+    )
+    .await;
+    assert_eq!(
+        query_numbers(&ctx, &format!("SELECT row FROM '{}'", display_path(&out))).await,
+        [0, 1, 2, 0, 1]
+    );
+    let explain = show_rows(&ctx, "EXPLAIN SELECT id FROM t WHERE _row = 2 AND id > 3").await;
     assert!(explain.contains("rows=[_row@2 = 2 AND id@0 > 3]"), "{explain}");
     assert!(!explain.contains("FilterExec"), "{explain}");
 
     // The table option provides positions to statements that bypass our parser.
     let create = "CREATE EXTERNAL TABLE p STORED AS NRT LOCATION";
-    run(&ctx, &format!("{create} '{folder}/*.nrt' OPTIONS (positions true)")).await;
+    run_statement(&ctx, &format!("{create} '{folder}/*.nrt' OPTIONS (positions true)")).await;
     assert_eq!(stock_ints(&ctx, "SELECT id FROM p WHERE _row = 2").await, [12]);
     let all = stock_batches(&ctx, "SELECT * FROM p LIMIT 1").await.unwrap();
     assert_eq!(all[0].num_columns(), 4);
 
     // A column of that name in the file takes precedence.
     let named = numbered_as_row();
-    write(&dir.path().join("own/x.nrt"), &named);
+    write_table(&dir.path().join("own/x.nrt"), &named);
     let own = format!("'{folder}/own/x.nrt'");
     assert_eq!(
-        numbers(&ctx, &format!("SELECT _row FROM {own} WHERE _row > 70 ORDER BY _row")).await,
+        query_numbers(&ctx, &format!("SELECT _row FROM {own} WHERE _row > 70 ORDER BY _row")).await,
         [71, 72]
     );
     assert_eq!(
-        run(&ctx, &format!("SELECT * FROM {own} WHERE _row = 70")).await[0].num_columns(),
+        run_statement(&ctx, &format!("SELECT * FROM {own} WHERE _row = 70")).await[0].num_columns(),
         2
     );
-    let e = failure(&ctx, "SELECT _row FROM (VALUES (1)) v(a)").await;
+    let e = expect_failure(&ctx, "SELECT _row FROM (VALUES (1)) v(a)").await;
     assert!(e.contains("_row"), "{e}");
 }
 
 fn numbered_as_row() -> RaggedTable {
-    let table = numbered(70, 3);
+    let table = make_numbered_table(70, 3);
     let columns = table.columns().iter().map(|c| match c.name() {
         "id" => c.clone().renamed("_row"),
         _ => c.clone(),

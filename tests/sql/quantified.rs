@@ -129,13 +129,13 @@ async fn constant_lists_contain_what_columns_do() {
             "CREATE TABLE v AS SELECT column1 AS x, {list}::{elements} AS l
              FROM (VALUES (2), (NULL), (3), (1))"
         );
-        batches(&ctx, &made).await.unwrap();
+        query_batches(&ctx, &made).await.unwrap();
         let query = format!(
             "SELECT count(*) FROM v
              WHERE array_has(l, x) IS DISTINCT FROM array_has({list}::{elements}, x)
                 OR array_has(l, 2) IS DISTINCT FROM list_contains({list}::{elements}, 2)"
         );
-        assert_eq!(one(&ctx, &query).await, 0, "{list}");
+        assert_eq!(query_int(&ctx, &query).await, 0, "{list}");
     }
 }
 
@@ -177,7 +177,7 @@ async fn lists_are_searched_for_strings_exactly() {
         ),
     ];
     expect_rows(&setup, &cases).await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in setup {
         serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
     }

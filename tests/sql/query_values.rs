@@ -17,7 +17,7 @@ async fn with_tables(partitions: usize) -> SessionContext {
 }
 
 /// Returns the rows, with blanks between cells and semicolons between rows.
-async fn found(ctx: &SessionContext, sql: &str) -> String {
+async fn query_rows(ctx: &SessionContext, sql: &str) -> String {
     use datafusion::arrow::util::display::array_value_to_string;
     let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
@@ -34,18 +34,18 @@ async fn found(ctx: &SessionContext, sql: &str) -> String {
     rows.join("; ")
 }
 
-async fn check(cases: &[(&str, &str)]) {
+async fn check_cases(cases: &[(&str, &str)]) {
     for partitions in [1, 4] {
         let ctx = with_tables(partitions).await;
         for (sql, expected) in cases {
-            assert_eq!(found(&ctx, sql).await, *expected, "{sql}");
+            assert_eq!(query_rows(&ctx, sql).await, *expected, "{sql}");
         }
     }
 }
 
 #[tokio::test]
 async fn in_and_exists_are_values_of_three_kinds() {
-    check(&[
+    check_cases(&[
         // NULL among the values of the query, or as the value to find.
         ("SELECT id, id IN (SELECT k FROM u) FROM t ORDER BY id", "1 true; 2 true; 3 NULL; NULL NULL"),
         (
@@ -90,7 +90,7 @@ async fn in_and_exists_are_values_of_three_kinds() {
 
 #[tokio::test]
 async fn scalar_queries_are_correlated_by_any_condition() {
-    check(&[
+    check_cases(&[
         ("SELECT id, (SELECT sum(y) FROM u WHERE k < id) FROM t ORDER BY id", "1 NULL; 2 10; 3 35; NULL NULL"),
         ("SELECT id, (SELECT count(*) FROM u WHERE k < id) FROM t ORDER BY id", "1 0; 2 1; 3 3; NULL 0"),
         ("SELECT id, (SELECT count(*) + 1 FROM u WHERE k < id) FROM t ORDER BY id", "1 1; 2 2; 3 4; NULL 1"),
@@ -147,7 +147,7 @@ async fn more_than_one_row_for_a_value_is_an_error() {
 /// Parameters of lambdas in the keys of windows.
 #[tokio::test]
 async fn windows_are_divided_and_sorted_by_lambdas() {
-    check(&[
+    check_cases(&[
         (
             "SELECT id, sum(x) OVER (PARTITION BY len(list_filter([0, 1, 2], q -> q > id)) ORDER BY id) FROM t WHERE id > 0 ORDER BY id",
             "1 10; 2 20; 3 50",
@@ -166,7 +166,7 @@ async fn windows_are_divided_and_sorted_by_lambdas() {
 
 #[tokio::test]
 async fn conditions_of_joins_have_queries() {
-    check(&[
+    check_cases(&[
         (
             "SELECT id, k, y FROM t JOIN u ON id = k AND EXISTS (SELECT 1 FROM w WHERE w.y = t.x) ORDER BY 1, 3",
             "1 1 10; 2 2 5; 2 2 20",
@@ -227,7 +227,7 @@ async fn a_correlated_query_may_be_in_a_query() {
 
 #[tokio::test]
 async fn values_may_contain_queries() {
-    check(&[
+    check_cases(&[
         ("VALUES ((SELECT 1)), (2)", "1; 2"),
         ("SELECT a + b FROM (VALUES ((SELECT max(id) FROM t), 1), (5, (SELECT min(id) FROM t))) v(a, b) ORDER BY 1", "4; 6"),
         ("SELECT id FROM t WHERE id IN (VALUES ((SELECT 2)))", "2"),
@@ -246,7 +246,7 @@ async fn values_may_contain_queries() {
 
 #[tokio::test]
 async fn a_scalar_query_without_rows_is_null() {
-    check(&[
+    check_cases(&[
         ("SELECT id FROM t WHERE (SELECT 1 FROM z) IS NULL ORDER BY id", "1; 2; 3; NULL"),
         ("SELECT id FROM t WHERE (SELECT 1 FROM z) IS NOT NULL", ""),
         ("SELECT id, (SELECT 'a' FROM z ORDER BY y LIMIT 1) FROM t WHERE id < 3 ORDER BY id", "1 NULL; 2 NULL"),
@@ -299,7 +299,7 @@ async fn stock_queries_are_no_values() {
 
 #[tokio::test]
 async fn rows_are_looked_for_in_queries_about_the_row_around() {
-    check(&[
+    check_cases(&[
         ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u WHERE u.k = t.id) ORDER BY id", "1; 2"),
         ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u WHERE u.y < t.x + 1) ORDER BY id", "1; 2"),
         ("SELECT id FROM t WHERE (id, x) NOT IN (SELECT k, y FROM w WHERE w.k = t.id) ORDER BY id", "3; NULL"),
@@ -322,7 +322,7 @@ async fn rows_are_looked_for_in_queries_about_the_row_around() {
 
 #[tokio::test]
 async fn lateral_queries_are_of_any_kind() {
-    check(&[
+    check_cases(&[
         (
             "SELECT t.x, u.y FROM (VALUES (1), (2), (4)) t(x), LATERAL
                 (SELECT y FROM (VALUES (1), (2), (3)) v(y) WHERE y >= t.x ORDER BY y LIMIT 1) u ORDER BY 1",
@@ -390,12 +390,12 @@ async fn any_and_all_are_values() {
         ),
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(q, a)| (q.as_str(), a.as_str())).collect();
-    check(&cases).await;
+    check_cases(&cases).await;
 }
 
 #[tokio::test]
 async fn equal_volatile_queries_have_values_of_their_own() {
-    check(&[
+    check_cases(&[
         ("SELECT (SELECT random()) = (SELECT random())", "false"),
         ("SELECT count(*) FROM t WHERE (SELECT random()) = (SELECT random())", "0"),
         ("SELECT count(DISTINCT r) FROM (SELECT (SELECT random()) AS r FROM t)", "1"),
@@ -405,7 +405,7 @@ async fn equal_volatile_queries_have_values_of_their_own() {
 
 #[tokio::test]
 async fn unnest_stands_above_nested_correlated_subqueries() {
-    check(&[(
+    check_cases(&[(
         "SELECT id, unnest([id, 7]) AS v FROM t WHERE EXISTS (SELECT 1 FROM u WHERE EXISTS (SELECT 1 FROM w WHERE w.k = t.id))
          ORDER BY id, v",
         "1 1; 1 7; 2 2; 2 7",

@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn names(ctx: &SessionContext, sql: &str) -> Vec<String> {
+async fn list_names(ctx: &SessionContext, sql: &str) -> Vec<String> {
     let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     frame.schema().fields().iter().map(|f| f.name().clone()).collect()
 }
@@ -94,20 +94,24 @@ async fn set_operations_go_by_place_behind_stars_too() {
 
 #[tokio::test]
 async fn the_first_of_a_name_keeps_it() {
-    let ctx = four();
-    assert_eq!(names(&ctx, "SELECT x, x FROM (VALUES (1)) t(x)").await, ["x", "x_1"]);
-    assert_eq!(names(&ctx, "SELECT *, x FROM (VALUES (1)) t(x)").await, ["x", "x_1"]);
+    let ctx = create_parallel_session();
+    assert_eq!(list_names(&ctx, "SELECT x, x FROM (VALUES (1)) t(x)").await, ["x", "x_1"]);
+    assert_eq!(list_names(&ctx, "SELECT *, x FROM (VALUES (1)) t(x)").await, ["x", "x_1"]);
     let from = "FROM (VALUES (1, 2)) t(x, y)";
-    assert_eq!(names(&ctx, &format!("SELECT x, * {from}")).await, ["x", "x_1", "y"]);
-    assert_eq!(names(&ctx, &format!("SELECT t.y, *, x {from}")).await, ["y", "x", "y_1", "x_1"]);
+    assert_eq!(list_names(&ctx, &format!("SELECT x, * {from}")).await, ["x", "x_1", "y"]);
     assert_eq!(
-        names(&ctx, "SELECT a.x, b.x FROM (VALUES (1)) a(x), (VALUES (1)) b(x)").await,
+        list_names(&ctx, &format!("SELECT t.y, *, x {from}")).await,
+        ["y", "x", "y_1", "x_1"]
+    );
+    assert_eq!(
+        list_names(&ctx, "SELECT a.x, b.x FROM (VALUES (1)) a(x), (VALUES (1)) b(x)").await,
         ["x", "x"]
     );
-    let found = names(&ctx, "SELECT EXISTS (SELECT 1), EXISTS (SELECT 2)").await;
+    let found = list_names(&ctx, "SELECT EXISTS (SELECT 1), EXISTS (SELECT 2)").await;
     assert_eq!(found, ["EXISTS (SELECT 1)", "EXISTS (SELECT 2)"]);
     let found =
-        names(&ctx, "SELECT * FROM (VALUES (1)) a(x), (VALUES (2)) b(x) UNION SELECT 5, 6").await;
+        list_names(&ctx, "SELECT * FROM (VALUES (1)) a(x), (VALUES (2)) b(x) UNION SELECT 5, 6")
+            .await;
     assert_eq!(found, ["x", "x_1"]);
 }
 
@@ -133,25 +137,25 @@ async fn new_names_hide_no_columns() {
         ],
     )
     .await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     let sql =
         "SELECT * FROM (VALUES (1, 2, 3)) a(x, x_1, y), (VALUES (2)) b(x) UNION SELECT 5, 6, 7, 8";
-    assert_eq!(names(&ctx, sql).await, ["x", "x_1", "y", "x_2"]);
+    assert_eq!(list_names(&ctx, sql).await, ["x", "x_1", "y", "x_2"]);
 }
 
 #[tokio::test]
 async fn structs_beside_merged_columns_keep_their_names() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let from = "(SELECT 1 AS k, {'k': 7} AS s) a JOIN (VALUES (1)) b(k) USING (k)";
-    assert_eq!(names(&ctx, &format!("SELECT k, s.k FROM {from}")).await, ["k", "s['k']"]);
-    assert_eq!(names(&ctx, &format!("SELECT k, b.k FROM {from}")).await, ["k", "k_1"]);
+    assert_eq!(list_names(&ctx, &format!("SELECT k, s.k FROM {from}")).await, ["k", "s['k']"]);
+    assert_eq!(list_names(&ctx, &format!("SELECT k, b.k FROM {from}")).await, ["k", "k_1"]);
 }
 
 #[tokio::test]
 async fn equal_intervals_are_two_columns() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let sql = "SELECT n * INTERVAL '1 day', n * INTERVAL '1 day', year(d), year(d) FROM (VALUES (1, DATE '2020-01-01')) v(n, d)";
-    let found = names(&ctx, sql).await;
+    let found = list_names(&ctx, sql).await;
     assert_eq!(found, ["n * INTERVAL '1 day'", "n * INTERVAL '1 day'_1", "year(d)", "year(d)_1"]);
 }
 
@@ -178,8 +182,8 @@ async fn comparisons_are_arguments_of_every_function() {
 
 #[tokio::test]
 async fn aggregates_of_an_outer_query_are_refused() {
-    let ctx = four();
-    batches(&ctx, "CREATE TABLE u AS SELECT 1 AS id, 10 AS k").await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, "CREATE TABLE u AS SELECT 1 AS id, 10 AS k").await.unwrap();
     for sql in ["SELECT (SELECT sum(u.k)) FROM u", "SELECT (SELECT max(o.k) FROM u) FROM u AS o"] {
         let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains("it is an aggregate of the outer query"), "{sql}: {e}");
@@ -214,11 +218,14 @@ async fn stars_exclude_columns_of_all_tables() {
         ("SELECT * EXCLUDE (x) FROM t JOIN b ON t.id = b.id", "1 1 p"),
     ];
     expect_rows(&tables, &cases).await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for table in tables {
-        batches(&ctx, table).await.unwrap();
+        query_batches(&ctx, table).await.unwrap();
     }
-    assert_eq!(names(&ctx, "SELECT * EXCLUDE (id) FROM t JOIN b ON t.id = b.id").await, ["x", "l"]);
+    assert_eq!(
+        list_names(&ctx, "SELECT * EXCLUDE (id) FROM t JOIN b ON t.id = b.id").await,
+        ["x", "l"]
+    );
     let e = rows_or_error(&ctx, "SELECT * EXCLUDE (nope) FROM t JOIN b ON t.id = b.id").await;
     assert!(e.contains("nope"), "{e}");
 }
@@ -249,9 +256,9 @@ async fn an_alias_may_be_the_name_of_a_column_beside_it() {
         ),
     ];
     expect_rows(&setup, &cases).await;
-    let ctx = four();
-    batches(&ctx, setup[0]).await.unwrap();
-    assert_eq!(names(&ctx, "SELECT a, b, -b AS b FROM t").await, ["a", "b", "b"]);
+    let ctx = create_parallel_session();
+    query_batches(&ctx, setup[0]).await.unwrap();
+    assert_eq!(list_names(&ctx, "SELECT a, b, -b AS b FROM t").await, ["a", "b", "b"]);
     for sql in [
         "CREATE TABLE x AS SELECT a, -a AS a FROM t",
         "SELECT count(*) FROM (SELECT a, -a AS a FROM t)",

@@ -11,7 +11,7 @@ async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_format_replaces_a_file_unasked() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     for extension in ["csv", "json", "arrow", "nrt", "safetensors"] {
         let path = dir.path().join(format!("x.{extension}"));
         let copy = format!("COPY (SELECT 1 AS a) TO '{}'", path.display());
@@ -28,7 +28,7 @@ async fn no_format_replaces_a_file_unasked() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn explaining_a_change_changes_nothing() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     run(&ctx, "CREATE TABLE t AS SELECT 1 AS i UNION ALL SELECT 2").await.unwrap();
     for sql in [
         "EXPLAIN DELETE FROM t WHERE i = 1",
@@ -36,7 +36,7 @@ async fn explaining_a_change_changes_nothing() {
         "EXPLAIN ANALYZE DELETE FROM t WHERE i IN (SELECT 1)",
     ] {
         assert!(run(&ctx, sql).await.is_err(), "{sql}");
-        assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 2, "{sql}");
+        assert_eq!(query_int(&ctx, "SELECT count(*) FROM t").await, 2, "{sql}");
     }
 }
 
@@ -48,12 +48,12 @@ async fn values_wider_than_the_table_are_an_error_not_null() {
     };
     let narrow = Arc::new(datafusion::arrow::array::UInt8Array::from(vec![7]));
     let wide = Arc::new(datafusion::arrow::array::UInt16Array::from(vec![700]));
-    write(&dir.path().join("0.nrt"), &table(narrow).unwrap());
-    let ctx = four();
+    write_table(&dir.path().join("0.nrt"), &table(narrow).unwrap());
+    let ctx = create_parallel_session();
     let sql = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{}/'", dir.path().display());
     run(&ctx, &sql).await.unwrap();
-    write(&dir.path().join("1.nrt"), &table(wide).unwrap());
-    let seen = batches(&ctx, "SELECT code FROM t").await;
+    write_table(&dir.path().join("1.nrt"), &table(wide).unwrap());
+    let seen = query_batches(&ctx, "SELECT code FROM t").await;
     match seen {
         Err(e) => assert!(e.to_string().contains("700"), "{e}"),
         // The list of files may date from the creation of the table.
@@ -65,27 +65,32 @@ async fn values_wider_than_the_table_are_an_error_not_null() {
 async fn shards_are_in_the_order_of_their_numbers() {
     let dir = tempfile::tempdir().unwrap();
     for shard in [0, 1, 2, 10, 11] {
-        write(&dir.path().join(format!("in/{shard}.nrt")), &numbered(shard * 100, 3));
+        write_table(
+            &dir.path().join(format!("in/{shard}.nrt")),
+            &make_numbered_table(shard * 100, 3),
+        );
     }
     let out = dir.path().join("out.nrt");
-    let ctx = four();
+    let ctx = create_parallel_session();
     let from = format!("'{}/in/'", dir.path().display());
-    batches(&ctx, &format!("COPY (SELECT id FROM {from}) TO '{}'", out.display())).await.unwrap();
+    query_batches(&ctx, &format!("COPY (SELECT id FROM {from}) TO '{}'", out.display()))
+        .await
+        .unwrap();
     let table =
         serrate::io::nrt::NrtFile::open(&out, &Default::default()).unwrap().table().unwrap();
     let ids = table.column("id").unwrap().values().as_primitive::<Int64Type>().values().to_vec();
     let expected: Vec<i64> = [0, 1, 2, 10, 11].iter().flat_map(|s| s * 100..s * 100 + 3).collect();
     assert_eq!(ids, expected);
-    assert_eq!(ints(&ctx, &format!("SELECT id FROM {from} LIMIT 10")).await, expected[..10]);
-    let mut rest = ints(&ctx, &format!("SELECT id FROM {from} OFFSET 10")).await;
+    assert_eq!(query_ints(&ctx, &format!("SELECT id FROM {from} LIMIT 10")).await, expected[..10]);
+    let mut rest = query_ints(&ctx, &format!("SELECT id FROM {from} OFFSET 10")).await;
     rest.sort_unstable();
     assert_eq!(rest, expected[10..]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_zeros_are_one() {
-    let ctx = four();
-    let shown = text(
+    let ctx = create_parallel_session();
+    let shown = query_text(
         &ctx,
         "SELECT x == 0.0 AS eq, x < 0.0 AS lt, x >= 0.0 AS ge, ragged_eq(x, y) AS both
          FROM (VALUES ([arrow_cast('-0.0', 'Float64'), 1.0], [0.0, 1.0])) AS t(x, y)",

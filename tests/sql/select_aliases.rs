@@ -140,7 +140,7 @@ async fn having_uses_the_aliases_of_aggregates() {
     ];
     expect_rows(&setup, &cases).await;
     let ctx = serrate::sql::session();
-    batches(&ctx, setup[0]).await.unwrap();
+    query_batches(&ctx, setup[0]).await.unwrap();
     let e = rows_or_error(&ctx, "SELECT g + 1 AS k FROM h GROUP BY g HAVING k > 1").await;
     assert!(e.contains("GROUP BY"), "{e}");
 }

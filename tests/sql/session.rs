@@ -15,7 +15,7 @@ async fn unnest_in_from_works_beside_lambdas_and_arrays() {
         ("SELECT * FROM unnest(array_transform([1, 2], lambda v: v * 2))", &[2, 4]),
     ];
     for (sql, expected) in cases {
-        assert_eq!(ints(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_ints(&ctx, sql).await, expected, "{sql}");
         assert_eq!(stock_ints(&ctx, sql).await, expected, "{sql}");
     }
 }
@@ -70,12 +70,12 @@ async fn settings_are_set_shown_and_checked() {
         "SET serrate.max_dense_bytes = '1GiB'",
         "SET serrate.leaf_batch_size = 17",
     ] {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     let set = of(&ctx);
     assert_eq!((set.nrt_nan, set.mmap), (NrtNan::Nan, false));
     assert_eq!((set.max_dense_bytes, set.leaf_batch_size), (1 << 30, 17));
-    assert!(text(&ctx, "SHOW serrate.leaf_batch_size").await.contains("17"));
+    assert!(query_text(&ctx, "SHOW serrate.leaf_batch_size").await.contains("17"));
     assert!(error(&ctx, "SET serrate.nrt_nan = 'zero'").await.contains("'null' or 'nan'"));
     assert!(error(&ctx, "SET serrate.nosuch = 1").await.contains("leaf_batch_size"));
 }
@@ -93,15 +93,17 @@ async fn a_path_that_is_none_says_so() {
 async fn a_session_of_others_can_have_the_parts() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.nrt");
-    write(&path, &numbered(1, 3));
+    write_table(&path, &make_numbered_table(1, 3));
     let ctx = SessionContext::new();
     serrate::sql::register_formats(&ctx).unwrap();
-    let create = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{}'", show(&path));
+    let create =
+        format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{}'", display_path(&path));
     stock_batches(&ctx, &create).await.unwrap();
     assert_eq!(stock_one(&ctx, "SELECT count(*) FROM t").await, 3);
     // Without settings and rules, defaults apply, and the order is determined when the plan runs.
     let out = dir.path().join("y.nrt");
-    let copy = format!("COPY (SELECT * FROM t WHERE id > 1) TO '{}' STORED AS NRT", show(&out));
+    let copy =
+        format!("COPY (SELECT * FROM t WHERE id > 1) TO '{}' STORED AS NRT", display_path(&out));
     stock_batches(&ctx, &copy).await.unwrap();
     assert_eq!(nrt::NrtFile::open(&out, &Default::default()).unwrap().num_rows(), 2);
 }
@@ -110,7 +112,7 @@ async fn a_session_of_others_can_have_the_parts() {
 async fn lists_where_one_value_is_needed_are_explained() {
     let ctx = serrate::sql::session();
     let table = "CREATE TABLE t AS SELECT [1, 2, 3] AS x, [true, false] AS b, ['ab'] AS s, 1 AS n";
-    batches(&ctx, table).await.unwrap();
+    query_batches(&ctx, table).await.unwrap();
     let truth = "needs one boolean per row";
     let cases = [
         ("SELECT n FROM t WHERE x > 2", "x > 2 is a list of booleans; use ragged_any(x > 2)"),
@@ -214,7 +216,7 @@ async fn lists_where_one_value_is_needed_are_explained() {
 async fn lambdas_hold_lists_and_refuse_what_is_about_rows() {
     let ctx = serrate::sql::session();
     let table = "CREATE TABLE t AS SELECT [1, 2] AS x, [3, 4] AS y, 5 AS u, 6 AS v";
-    batches(&ctx, table).await.unwrap();
+    query_batches(&ctx, table).await.unwrap();
     for (body, expected) in [
         ("ragged_map(x, y, lambda v, w: [v, w])", "[[1, 3], [2, 4]]"),
         ("ragged_map(x, v -> [v, u])", "[[1, 5], [2, 5]]"),
@@ -252,7 +254,7 @@ async fn lambdas_hold_lists_and_refuse_what_is_about_rows() {
 
 #[tokio::test]
 async fn own_settings_are_reset() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let value = "SELECT value FROM information_schema.df_settings WHERE name = 'serrate.mmap'";
     let before = rows_or_error(&ctx, value).await;
     for sql in ["SET serrate.mmap = false", "RESET serrate.mmap", "RESET SERRATE.mmap"] {

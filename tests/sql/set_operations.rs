@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
+async fn query_lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
     let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let cell = datafusion::arrow::util::display::array_value_to_string;
@@ -59,7 +59,7 @@ async fn equal_rows_are_counted() {
                 vec!["1", "1"],
             ),
         ] {
-            let mut found = lines(&ctx, &sql).await;
+            let mut found = query_lines(&ctx, &sql).await;
             // Either of two equal zeros may remain.
             if sql.contains("NaN") {
                 found = vec![found.join(" ").replace("-0.0", "0").replace("0.0", "0")];
@@ -77,9 +77,9 @@ async fn equal_rows_are_counted() {
 /// EXISTS and IN with groups become joins by all columns, like INTERSECT ALL.
 #[tokio::test]
 async fn correlated_queries_keep_equal_rows() {
-    for ctx in [four(), serrate::sql::session()] {
+    for ctx in [create_parallel_session(), serrate::sql::session()] {
         let table = "CREATE TABLE t AS SELECT * FROM (VALUES (1), (1), (2), (NULL)) v(i)";
-        batches(&ctx, table).await.unwrap();
+        query_batches(&ctx, table).await.unwrap();
         for (condition, expected) in [
             ("EXISTS (SELECT q.i FROM t q WHERE q.i = a.i GROUP BY q.i)", 3),
             ("NOT EXISTS (SELECT q.i FROM t q WHERE q.i = a.i + 1 GROUP BY q.i)", 2),
@@ -88,28 +88,28 @@ async fn correlated_queries_keep_equal_rows() {
         ] {
             let sql = format!("SELECT i FROM t a WHERE {condition}");
             let count = format!("SELECT count(*) FROM ({sql})");
-            assert_eq!(one(&ctx, &count).await, expected, "{sql}");
-            batches(&ctx, &format!("CREATE OR REPLACE VIEW v AS {sql}")).await.unwrap();
-            assert_eq!(one(&ctx, "SELECT count(*) FROM v").await, expected, "view of {sql}");
+            assert_eq!(query_int(&ctx, &count).await, expected, "{sql}");
+            query_batches(&ctx, &format!("CREATE OR REPLACE VIEW v AS {sql}")).await.unwrap();
+            assert_eq!(query_int(&ctx, "SELECT count(*) FROM v").await, expected, "view of {sql}");
         }
         let sets = "SELECT i FROM t EXCEPT ALL SELECT 1";
         for (of, kind) in [("s", "VIEW"), ("r", "TABLE")] {
-            batches(&ctx, &format!("CREATE {kind} {of} AS {sets}")).await.unwrap();
-            assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {of}")).await, 3, "{of}");
+            query_batches(&ctx, &format!("CREATE {kind} {of} AS {sets}")).await.unwrap();
+            assert_eq!(query_int(&ctx, &format!("SELECT count(*) FROM {of}")).await, 3, "{of}");
         }
     }
 }
 
 #[tokio::test]
 async fn equal_rows_of_correlated_queries_are_counted() {
-    for ctx in [four(), serrate::sql::session()] {
+    for ctx in [create_parallel_session(), serrate::sql::session()] {
         for table in [
             "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1), (2, 1), (3, 2)) v(id, k)",
             "CREATE TABLE u AS SELECT * FROM (VALUES (1, 7), (1, 7), (1, 8), (2, 7), (2, 7), (2, 7),
                 (2, NULL), (2, NULL)) v(k, i)",
             "CREATE TABLE w AS SELECT * FROM (VALUES (7), (7), (8), (8), (NULL)) v(i)",
         ] {
-            batches(&ctx, table).await.unwrap();
+            query_batches(&ctx, table).await.unwrap();
         }
         let of_k = "SELECT i FROM u WHERE u.k = t.k";
         let to_k = "SELECT i FROM u WHERE u.k <= t.k";
@@ -126,9 +126,13 @@ async fn equal_rows_of_correlated_queries_are_counted() {
         ] {
             let sql = format!("SELECT id, (SELECT count(*) FROM ({set})) AS n FROM t");
             let sorted = format!("{sql} ORDER BY id");
-            assert_eq!(lines(&ctx, &sorted).await, right, "{sql}");
-            batches(&ctx, &format!("CREATE OR REPLACE VIEW v AS {sql}")).await.unwrap();
-            assert_eq!(lines(&ctx, "SELECT * FROM v ORDER BY id").await, right, "view of {sql}");
+            assert_eq!(query_lines(&ctx, &sorted).await, right, "{sql}");
+            query_batches(&ctx, &format!("CREATE OR REPLACE VIEW v AS {sql}")).await.unwrap();
+            assert_eq!(
+                query_lines(&ctx, "SELECT * FROM v ORDER BY id").await,
+                right,
+                "view of {sql}"
+            );
         }
         let set = format!("{of_k} EXCEPT ALL {all}");
         for (sql, right) in [
@@ -136,7 +140,7 @@ async fn equal_rows_of_correlated_queries_are_counted() {
             (format!("SELECT id FROM t WHERE 7 IN ({set})"), vec!["3"]),
             (format!("SELECT id, x.i FROM t, LATERAL ({set}) x ORDER BY x.i"), vec!["3 7", "3 "]),
         ] {
-            assert_eq!(lines(&ctx, &sql).await, right, "{sql}");
+            assert_eq!(query_lines(&ctx, &sql).await, right, "{sql}");
         }
     }
 }
@@ -186,8 +190,18 @@ async fn unions_of_correlated_counts_are_grouped() {
     let counts = format!("SELECT (SELECT count(*) FROM {of} WHERE k = a.id) AS n FROM {of} AS a");
     let counts = counts.replace("t(id, k) AS a", "a(id, k)");
     let union = format!("{counts} UNION ALL SELECT 7");
-    assert_eq!(one(&four(), &format!("SELECT sum(n) FROM ({union})")).await, 9);
-    assert_eq!(one(&four(), &format!("SELECT count(*) FROM ({counts} UNION SELECT 7)")).await, 3);
+    assert_eq!(
+        query_int(&create_parallel_session(), &format!("SELECT sum(n) FROM ({union})")).await,
+        9
+    );
+    assert_eq!(
+        query_int(
+            &create_parallel_session(),
+            &format!("SELECT count(*) FROM ({counts} UNION SELECT 7)")
+        )
+        .await,
+        3
+    );
     let mut config = SessionConfig::new();
     config.options_mut().execution.skip_physical_aggregate_schema_check = false;
     let ctx = SessionContext::new_with_config(config);
@@ -197,7 +211,7 @@ async fn unions_of_correlated_counts_are_grouped() {
 
 #[tokio::test]
 async fn inputs_may_have_two_columns_of_one_name() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(id)",
         "CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(k, y)",
@@ -214,7 +228,7 @@ async fn inputs_may_have_two_columns_of_one_name() {
         (format!("({l}) EXCEPT ALL ({r})"), vec!["3 3"]),
         (format!("{r} UNION ALL {r} EXCEPT {l}"), vec![]),
     ] {
-        assert_eq!(lines(&ctx, &sql).await, expected, "{sql}");
+        assert_eq!(query_lines(&ctx, &sql).await, expected, "{sql}");
     }
 }
 
@@ -307,7 +321,7 @@ async fn stock_unions_still_take_names_from_a_later_branch() {
 #[tokio::test]
 async fn cast_keys_are_numbered_above_sorted_rows() {
     let dir = tempfile::tempdir().unwrap();
-    let file = |name: &str| show(&dir.path().join(name));
+    let file = |name: &str| display_path(&dir.path().join(name));
     let (t, o) = (file("t.parquet"), file("o.parquet"));
     let setup = [
         format!(
@@ -324,7 +338,7 @@ async fn cast_keys_are_numbered_above_sorted_rows() {
     let sql = format!(
         "SELECT * FROM ((SELECT id::BIGINT AS id, k, x FROM '{t}') EXCEPT ALL ((SELECT b.id, b.k, b.x FROM '{o}' a JOIN '{o}' b ON a.id = b.id) INTERSECT ALL (SELECT id, k, x FROM '{o}'))) ORDER BY id"
     );
-    assert_eq!(lines(&ctx, &sql).await, ["1 a 1", "2 b "]);
+    assert_eq!(query_lines(&ctx, &sql).await, ["1 a 1", "2 b "]);
 }
 
 const PAIRS: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20), (2, 30), (NULL, 10), (3, NULL), (2, 20)) v(a, b)";

@@ -80,9 +80,9 @@ async fn scalar_queries_without_aggregate_stand_beside_others() {
         ],
     )
     .await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in TABLES {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     let twice = "SELECT (SELECT y FROM u WHERE u.id >= t.id) AS a, (SELECT z FROM u WHERE u.id = t.id) AS b FROM t";
     assert!(error(&ctx, twice).await.contains("2 rows for one row of the outer query"));
@@ -160,10 +160,10 @@ async fn lateral_tables_are_joined_after_a_comma() {
 
 #[tokio::test]
 async fn deeply_nested_subqueries_are_refused() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let nested =
         |levels: usize| format!("SELECT {}1{}", "(SELECT ".repeat(levels), ")".repeat(levels));
-    assert_eq!(one(&ctx, &nested(6)).await, 1);
+    assert_eq!(query_int(&ctx, &nested(6)).await, 1);
     let message = error(&ctx, &nested(20)).await;
     assert!(message.contains("nested more than 16 levels deep"), "{message}");
 }

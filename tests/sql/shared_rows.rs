@@ -130,18 +130,18 @@ async fn ctes_whose_types_change_are_computed_once() {
 
 #[tokio::test]
 async fn views_compute_their_ctes_in_each_run() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in [
         "CREATE TABLE t AS SELECT 1 AS k",
         "CREATE VIEW v AS WITH x AS (SELECT k, random() AS r FROM t) SELECT p.k, p.r FROM x p JOIN x q ON p.r = q.r",
     ] {
         serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
     }
-    assert_eq!(one(&ctx, "SELECT count(*) FROM v").await, 1);
-    let first = text(&ctx, "SELECT r FROM v").await;
-    assert_ne!(text(&ctx, "SELECT r FROM v").await, first);
-    batches(&ctx, "INSERT INTO t VALUES (2)").await.unwrap();
-    assert_eq!(one(&ctx, "SELECT count(*) FROM v").await, 2);
+    assert_eq!(query_int(&ctx, "SELECT count(*) FROM v").await, 1);
+    let first = query_text(&ctx, "SELECT r FROM v").await;
+    assert_ne!(query_text(&ctx, "SELECT r FROM v").await, first);
+    query_batches(&ctx, "INSERT INTO t VALUES (2)").await.unwrap();
+    assert_eq!(query_int(&ctx, "SELECT count(*) FROM v").await, 2);
     let frame = serrate::sql::sql(&ctx, "SELECT r FROM v").await.unwrap();
     let first = frame.clone().collect().await.unwrap();
     assert_ne!(frame.collect().await.unwrap(), first);
@@ -149,7 +149,7 @@ async fn views_compute_their_ctes_in_each_run() {
 
 #[tokio::test]
 async fn each_use_of_a_view_has_its_own_rows() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for sql in [
         "CREATE VIEW v AS SELECT random() AS x",
         "CREATE VIEW w AS SELECT s.x FROM (SELECT random() AS x) AS s",

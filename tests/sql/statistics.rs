@@ -14,7 +14,7 @@ const SPANS: &str = "CREATE TABLE t AS SELECT a::TIMESTAMP AS t, b::DATE AS d, c
 #[tokio::test]
 async fn conditions_whose_rows_cannot_be_estimated_are_evaluated() {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("t.parquet"));
+    let file = display_path(&dir.path().join("t.parquet"));
     let mut cases = Vec::new();
     for from in ["t".to_owned(), format!("'{file}'")] {
         for (condition, rows) in [
@@ -42,7 +42,7 @@ async fn conditions_whose_rows_cannot_be_estimated_are_evaluated() {
 #[tokio::test]
 async fn stock_estimates_of_conditions_still_fail() {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("t.parquet"));
+    let file = display_path(&dir.path().join("t.parquet"));
     let ours = serrate::sql::session();
     for sql in [SPANS, &format!("COPY t TO '{file}'")] {
         rows_or_error(&ours, sql).await;
@@ -57,7 +57,7 @@ async fn stock_estimates_of_conditions_still_fail() {
 #[tokio::test]
 async fn extremes_of_casts_are_not_casts_of_extremes() {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("t.parquet"));
+    let file = display_path(&dir.path().join("t.parquet"));
     let rows = "CREATE TABLE t AS SELECT s, i, ts::TIMESTAMP AS ts, f::DOUBLE AS f, arrow_cast(s, 'Dictionary(Int32, Utf8)') AS d
         FROM (VALUES ('9', 9, '2020-01-01 23:00:00', 1.2), ('10', 10, '2020-01-02 01:00:00', 1.3),
                      ('-5', -5, '2020-01-01 12:00:00', 1.7)) v(s, i, ts, f)";
@@ -101,7 +101,7 @@ const NOON: &str = "CREATE TABLE t AS SELECT id, at::TIMESTAMP AS at, arrow_cast
 #[tokio::test]
 async fn conditions_on_casts_that_change_the_order_read_all_row_groups() {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("t.parquet"));
+    let file = display_path(&dir.path().join("t.parquet"));
     let mut cases = Vec::new();
     for from in ["t".to_owned(), format!("'{file}'")] {
         for (condition, rows) in [
@@ -142,7 +142,7 @@ async fn conditions_on_casts_that_change_the_order_read_all_row_groups() {
 #[tokio::test]
 async fn stock_casts_still_skip_row_groups() {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("t.parquet"));
+    let file = display_path(&dir.path().join("t.parquet"));
     let ours = serrate::sql::session();
     for sql in [NOON, &format!("COPY t TO '{file}'")] {
         rows_or_error(&ours, sql).await;
@@ -159,7 +159,7 @@ async fn stock_casts_still_skip_row_groups() {
 #[tokio::test]
 async fn stock_casts_still_keep_statistics() {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("t.parquet"));
+    let file = display_path(&dir.path().join("t.parquet"));
     let stock = SessionContext::new();
     for sql in [
         format!("COPY (SELECT * FROM (VALUES ('9'), ('10')) t(s)) TO '{file}'"),
@@ -260,7 +260,7 @@ async fn missing_counts_of_nulls_are_unknown() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("p.parquet");
     write_uncounted(&file);
-    let file = show(&file);
+    let file = display_path(&file);
     let table = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{file}'");
     for filters in ["true", "false"] {
         let setting = format!("SET datafusion.execution.parquet.pushdown_filters = {filters}");
@@ -276,7 +276,8 @@ async fn stock_missing_counts_of_nulls_are_still_zero() {
     let file = dir.path().join("p.parquet");
     write_uncounted(&file);
     let stock = SessionContext::new();
-    let table = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{}'", show(&file));
+    let table =
+        format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{}'", display_path(&file));
     stock_batches(&stock, &table).await.unwrap();
     assert_ne!(rows_or_error(&stock, UNCOUNTED_ROWS[1].0).await, UNCOUNTED_ROWS[1].1);
 }

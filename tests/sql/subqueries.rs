@@ -30,7 +30,7 @@ async fn with_tables(partitions: usize) -> SessionContext {
     ctx
 }
 
-async fn rows(ctx: &SessionContext, condition: &str) -> Vec<i64> {
+async fn query_rows(ctx: &SessionContext, condition: &str) -> Vec<i64> {
     let sql = format!("SELECT row FROM a WHERE {condition} ORDER BY row");
     let plan = serrate::sql::sql(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let batches = plan.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
@@ -117,7 +117,7 @@ async fn in_has_three_values_everywhere() {
                         })
                         .map(|(number, _)| number)
                         .collect();
-                    assert_eq!(rows(&ctx, &sql).await, right, "{sql}");
+                    assert_eq!(query_rows(&ctx, &sql).await, right, "{sql}");
                 }
             }
         }
@@ -136,7 +136,7 @@ async fn correlated_aggregates_have_a_row() {
         ("EXISTS (SELECT count(*) FROM e WHERE e.id = a.k)", vec![1, 2, 3, 4, 5, 6]),
         ("NOT EXISTS (SELECT max(id) FROM e WHERE e.id = a.k) OR b", vec![1, 4]),
     ] {
-        assert_eq!(rows(&ctx, condition).await, right, "{condition}");
+        assert_eq!(query_rows(&ctx, condition).await, right, "{condition}");
     }
 }
 
@@ -189,7 +189,7 @@ async fn conditions_on_outer_columns_stay_below_what_changes_rows() {
         ("k NOT IN (SELECT id FROM e ORDER BY id DESC LIMIT 1)", vec![1, 2]),
         ("k NOT IN (SELECT max(id) FROM e GROUP BY id % 2)", vec![1, 2]),
     ] {
-        assert_eq!(rows(&ctx, condition).await, right, "{condition}");
+        assert_eq!(query_rows(&ctx, condition).await, right, "{condition}");
     }
 }
 
@@ -231,7 +231,7 @@ async fn lists_of_outer_rows_are_unnested() {
              (4, [5, NULL], 1)) AS v(id, xs, x)",
         "CREATE TABLE s AS SELECT id, [[id, 1], [], [NULL]] AS xx FROM t WHERE id < 3",
     ] {
-        batches(&ctx, sql).await.unwrap();
+        query_batches(&ctx, sql).await.unwrap();
     }
     for (sql, expected) in [
         ("SELECT t.id * 10 + coalesce(u.y, 0) FROM t, unnest(t.xs) AS u(y)", vec![11, 12, 45, 40]),
@@ -297,7 +297,7 @@ const SELF: &str = "CREATE TABLE a AS
 #[tokio::test]
 async fn columns_of_one_name_in_correlated_queries_differ() {
     let ctx = serrate::sql::session();
-    batches(&ctx, SELF).await.unwrap();
+    query_batches(&ctx, SELF).await.unwrap();
     for (sql, expected) in [
         (
             "SELECT id FROM a r1 WHERE EXISTS (SELECT 1 FROM a r2 CROSS JOIN a r3
@@ -331,7 +331,7 @@ async fn columns_of_one_name_in_correlated_queries_differ() {
             vec![4, 1, 1, 0],
         ),
     ] {
-        assert_eq!(ints(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_ints(&ctx, sql).await, expected, "{sql}");
     }
 }
 
@@ -350,7 +350,7 @@ async fn stock_correlated_self_joins_still_lose_rows() {
 #[tokio::test]
 async fn quantified_queries_of_the_same_table() {
     let ctx = serrate::sql::session();
-    batches(&ctx, "CREATE TABLE same AS SELECT * FROM (VALUES (1), (5), (3)) AS v(x)")
+    query_batches(&ctx, "CREATE TABLE same AS SELECT * FROM (VALUES (1), (5), (3)) AS v(x)")
         .await
         .unwrap();
     let kept: [(&str, &[i64]); 8] = [
@@ -365,17 +365,17 @@ async fn quantified_queries_of_the_same_table() {
     ];
     for (condition, expected) in kept {
         let query = format!("SELECT x FROM same WHERE {condition} ORDER BY x");
-        assert_eq!(ints(&ctx, &query).await, expected, "{condition}");
+        assert_eq!(query_ints(&ctx, &query).await, expected, "{condition}");
         let having = format!("SELECT x FROM same GROUP BY x HAVING {condition} ORDER BY x");
-        assert_eq!(ints(&ctx, &having).await, expected, "{condition}");
+        assert_eq!(query_ints(&ctx, &having).await, expected, "{condition}");
     }
     let correlated = "SELECT same.x FROM same JOIN (VALUES (1), (3)) AS u(k) ON same.x >= u.k
         WHERE same.x >= ALL (SELECT x FROM same WHERE x <> u.k AND x < 5) ORDER BY 1";
-    assert_eq!(ints(&ctx, correlated).await, [3, 3, 5, 5]);
+    assert_eq!(query_ints(&ctx, correlated).await, [3, 3, 5, 5]);
     let aliased =
         correlated.replace("SELECT x FROM same WHERE x", "SELECT i.x FROM same AS i WHERE i.x");
     let aliased = aliased.replace("AND x < 5", "AND i.x < 5");
-    assert_eq!(ints(&ctx, &aliased).await, [3, 3, 5, 5]);
+    assert_eq!(query_ints(&ctx, &aliased).await, [3, 3, 5, 5]);
 }
 
 /// Tables of columns that have one name in a query and in the query around it. `{d}` and `{n}` in a
@@ -388,7 +388,7 @@ const NAMED: [&str; 3] = [
 
 async fn expect_in_named(changes: &[&str], cases: &[(&str, &str)]) {
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("t.parquet"));
+    let file = display_path(&dir.path().join("t.parquet"));
     let copy = ["COPY t TO '{file}' OPTIONS (overwrite true)"];
     let write = |sql: &str| {
         sql.replace("{d}", "(SELECT x AS s, g FROM t)")
@@ -614,7 +614,7 @@ async fn not_in_knows_expressions_that_are_null() {
 
 #[tokio::test]
 async fn aggregates_in_where_are_told() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let own = "SELECT 1 FROM (VALUES (1)) t(a) WHERE max(a) > 0";
     let outer = "SELECT k, (SELECT max(b.id) FROM (VALUES (1)) b(id) WHERE b.id < max(a.id)) FROM (VALUES (1, 2)) a(id, k) GROUP BY k";
     for sql in [own, outer] {

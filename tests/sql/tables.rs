@@ -7,25 +7,28 @@ use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_table_in_memory_is_a_table() {
-    let ctx = four();
-    register_table(&ctx, "t", numbered(0, 10_000)).unwrap();
-    register_table(&ctx, "t", numbered(0, 1000).slice(100, 900).unwrap()).unwrap();
-    assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 900);
-    let plan = text(&ctx, "EXPLAIN SELECT count(*) FROM t").await;
+    let ctx = create_parallel_session();
+    register_table(&ctx, "t", make_numbered_table(0, 10_000)).unwrap();
+    register_table(&ctx, "t", make_numbered_table(0, 1000).slice(100, 900).unwrap()).unwrap();
+    assert_eq!(query_int(&ctx, "SELECT count(*) FROM t").await, 900);
+    let plan = query_text(&ctx, "EXPLAIN SELECT count(*) FROM t").await;
     assert!(plan.contains("PlaceholderRowExec"), "{plan}");
     let sum = "SELECT sum(c) FROM (SELECT unnest(code[1]) AS c FROM t)";
     let expected: i64 = (100..1000).flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).sum();
-    assert_eq!(one(&ctx, sum).await, expected);
-    assert_eq!(ints(&ctx, "SELECT id FROM t WHERE id % 2 = 0 LIMIT 3").await, [100, 102, 104]);
-    assert_eq!(ints(&ctx, "SELECT id FROM t LIMIT 2 OFFSET 898").await, [998, 999]);
-    let plan = text(&ctx, "EXPLAIN SELECT id FROM t WHERE id > 3").await;
+    assert_eq!(query_int(&ctx, sum).await, expected);
+    assert_eq!(
+        query_ints(&ctx, "SELECT id FROM t WHERE id % 2 = 0 LIMIT 3").await,
+        [100, 102, 104]
+    );
+    assert_eq!(query_ints(&ctx, "SELECT id FROM t LIMIT 2 OFFSET 898").await, [998, 999]);
+    let plan = query_text(&ctx, "EXPLAIN SELECT id FROM t WHERE id > 3").await;
     assert!(plan.contains("projection=[id]"), "{plan}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_offset_skips_is_not_read() {
-    let ctx = four();
-    register_table(&ctx, "t", numbered(0, 1000)).unwrap();
+    let ctx = create_parallel_session();
+    register_table(&ctx, "t", make_numbered_table(0, 1000)).unwrap();
     for (query, rows, expected) in [
         ("SELECT id FROM t LIMIT 2 OFFSET 500", Some("rows=500..502"), vec![500, 501]),
         ("SELECT id + 1 FROM t LIMIT 2 OFFSET 998", Some("rows=998..1000"), vec![999, 1000]),
@@ -41,21 +44,21 @@ async fn what_offset_skips_is_not_read() {
         ("SELECT id FROM t ORDER BY id DESC LIMIT 2 OFFSET 3", None, vec![996, 995]),
         ("SELECT id FROM (SELECT id, unnest(code) FROM t) LIMIT 2 OFFSET 2", None, vec![2, 3]),
     ] {
-        let plan = text(&ctx, &format!("EXPLAIN {query}")).await;
+        let plan = query_text(&ctx, &format!("EXPLAIN {query}")).await;
         if let Some(rows) = rows {
             assert!(plan.contains(rows) && !plan.contains("limit"), "{query}\n{plan}");
             assert!(!plan.contains("GlobalLimitExec"), "{query}\n{plan}");
         }
-        assert_eq!(ints(&ctx, query).await, expected, "{query}\n{plan}");
+        assert_eq!(query_ints(&ctx, query).await, expected, "{query}\n{plan}");
     }
     // Repeatedly from the same parts, in other sizes, and with other columns.
     let codes: i64 = (0..1000).flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).sum();
     for size in [300, 70, 300, 10_000] {
-        batches(&ctx, &format!("SET serrate.leaf_batch_size = {size}")).await.unwrap();
-        assert_eq!(one(&ctx, "SELECT sum(id) FROM t").await, 999 * 500);
-        assert_eq!(one(&ctx, "SELECT sum(ragged_sum(code)) FROM t").await, codes);
+        query_batches(&ctx, &format!("SET serrate.leaf_batch_size = {size}")).await.unwrap();
+        assert_eq!(query_int(&ctx, "SELECT sum(id) FROM t").await, 999 * 500);
+        assert_eq!(query_int(&ctx, "SELECT sum(ragged_sum(code)) FROM t").await, codes);
         let both = "SELECT sum(id) FROM t WHERE ragged_count(code) = 9";
-        assert_eq!(one(&ctx, both).await, (0..100).map(|i| i * 10 + 9).sum::<i64>());
+        assert_eq!(query_int(&ctx, both).await, (0..100).map(|i| i * 10 + 9).sum::<i64>());
     }
 }
 
@@ -78,11 +81,11 @@ async fn a_window_is_the_rows_themselves() {
             (table.clone(), &made.rows[..]),
             (table.slice(skipped, rows - skipped).unwrap(), &made.rows[skipped..]),
         ] {
-            let ctx = four();
+            let ctx = create_parallel_session();
             register_table(&ctx, "t", table).unwrap();
             for (limit, offset) in [(1, 0), (2, 1), (1, 4), (9, 3), (50, 0), (3, 7)] {
                 let sql = format!("SELECT x FROM t LIMIT {limit} OFFSET {offset}");
-                let found: Vec<torture::Node> = (batches(&ctx, &sql).await.unwrap().iter())
+                let found: Vec<torture::Node> = (query_batches(&ctx, &sql).await.unwrap().iter())
                     .flat_map(|batch| {
                         batch.column(0).to_data().validate_full().unwrap();
                         torture::decode(batch.column(0))
@@ -98,12 +101,12 @@ async fn a_window_is_the_rows_themselves() {
 
 #[tokio::test]
 async fn batches_share_values_and_are_charged_for_their_own() {
-    let table = numbered(0, 20_000);
+    let table = make_numbered_table(0, 20_000);
     let values = table.column("code").unwrap().values().to_data().buffers()[0].clone();
-    let ctx = four();
-    batches(&ctx, "SET serrate.leaf_batch_size = 500").await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, "SET serrate.leaf_batch_size = 500").await.unwrap();
     register_table(&ctx, "t", table).unwrap();
-    let all = batches(&ctx, "SELECT id, code FROM t").await.unwrap();
+    let all = query_batches(&ctx, "SELECT id, code FROM t").await.unwrap();
     assert!(all.len() > 100, "{}", all.len());
     let within = values.as_ptr_range();
     for batch in &all {
@@ -122,33 +125,36 @@ async fn batches_stay_small_downstream_of_filters_and_joins() {
         RaggedTable::builder()
             .lengths(vec![leaves; rows])
             .unwrap()
-            .column("id", 0, flat(0..rows as i64))
-            .column("v", 1, flat(0..(rows * leaves) as i64))
+            .column("id", 0, make_ints(0..rows as i64))
+            .column("v", 1, make_ints(0..(rows * leaves) as i64))
             .build()
             .unwrap()
     };
     let nrt = dir.path().join("wide.nrt");
-    write(&nrt, &wide(4000, 100));
-    let ctx = four();
+    write_table(&nrt, &wide(4000, 100));
+    let ctx = create_parallel_session();
     register_table(&ctx, "t", wide(4000, 100)).unwrap();
     let parquet = dir.path().join("wide.parquet");
-    let copy = format!("COPY (SELECT * FROM '{}') TO '{}'", show(&nrt), show(&parquet));
-    batches(&ctx, &copy).await.unwrap();
-    batches(&ctx, "SET serrate.leaf_batch_size = 5000").await.unwrap();
-    for from in ["t".into(), format!("'{}'", show(&nrt)), format!("'{}'", show(&parquet))] {
+    let copy =
+        format!("COPY (SELECT * FROM '{}') TO '{}'", display_path(&nrt), display_path(&parquet));
+    query_batches(&ctx, &copy).await.unwrap();
+    query_batches(&ctx, "SET serrate.leaf_batch_size = 5000").await.unwrap();
+    for from in
+        ["t".into(), format!("'{}'", display_path(&nrt)), format!("'{}'", display_path(&parquet))]
+    {
         for sql in [
             format!("SELECT v FROM {from} WHERE id >= 0"),
             format!("SELECT a.v FROM {from} a JOIN {from} b ON a.id = b.id"),
             format!("SELECT id, v FROM {from} ORDER BY id DESC"),
         ] {
-            let all = batches(&ctx, &sql).await.unwrap();
+            let all = query_batches(&ctx, &sql).await.unwrap();
             let most = all.iter().map(RecordBatch::num_rows).max().unwrap();
             assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), 4000);
             // Sizes in Parquet are those of encoded values.
             let limit = if from.contains("parquet") { 1000 } else { 50 };
             assert!(most <= limit, "{most} rows of 100 leaves: {sql}");
         }
-        let flat = text(&ctx, &format!("EXPLAIN SELECT id FROM {from} WHERE id > 3")).await;
+        let flat = query_text(&ctx, &format!("EXPLAIN SELECT id FROM {from} WHERE id > 3")).await;
         assert!(!flat.contains("BatchSizeExec"), "{flat}");
     }
     // Below an aggregate that returns lists, rows without lists come in batches of the usual size.
@@ -173,23 +179,23 @@ async fn batches_stay_small_downstream_of_filters_and_joins() {
 
 #[tokio::test]
 async fn tables_without_rows_columns_or_lists_work() {
-    let ctx = four();
-    register_table(&ctx, "none", numbered(0, 0)).unwrap();
-    assert_eq!(one(&ctx, "SELECT count(id) FROM none").await, 0);
-    let flat_only = RaggedTable::builder().column("i", 0, flat(0..5)).build().unwrap();
+    let ctx = create_parallel_session();
+    register_table(&ctx, "none", make_numbered_table(0, 0)).unwrap();
+    assert_eq!(query_int(&ctx, "SELECT count(id) FROM none").await, 0);
+    let flat_only = RaggedTable::builder().column("i", 0, make_ints(0..5)).build().unwrap();
     register_table(&ctx, "flat", flat_only).unwrap();
-    assert_eq!(one(&ctx, "SELECT sum(i) FROM flat").await, 10);
+    assert_eq!(query_int(&ctx, "SELECT sum(i) FROM flat").await, 10);
     let bare = RaggedTable::builder().rows(7).build().unwrap();
     let bare = RaggedTableProvider::try_new(bare).unwrap();
     ctx.register_table("bare", Arc::new(bare)).unwrap();
-    assert_eq!(one(&ctx, "SELECT count(*) FROM bare").await, 7);
-    assert_eq!(ints(&ctx, "SELECT 1 FROM bare").await, [1; 7]);
+    assert_eq!(query_int(&ctx, "SELECT count(*) FROM bare").await, 7);
+    assert_eq!(query_ints(&ctx, "SELECT 1 FROM bare").await, [1; 7]);
 }
 
 #[tokio::test]
 async fn an_update_sets_a_column_once() {
-    let ctx = four();
-    batches(&ctx, "CREATE TABLE a AS SELECT 1 AS x, 2 AS y").await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, "CREATE TABLE a AS SELECT 1 AS x, 2 AS y").await.unwrap();
     let e = rows_or_error(&ctx, "UPDATE a SET x = x + 1, X = 5").await;
     assert!(e.contains("'X' twice"), "{e}");
     assert_eq!(rows_or_error(&ctx, "UPDATE a SET x = 3, y = 4").await, "1");
@@ -227,7 +233,7 @@ async fn tables_are_created_from_any_query() {
         ],
     )
     .await;
-    let ctx = four();
+    let ctx = create_parallel_session();
     serrate::sql::sql(&ctx, table).await.unwrap().collect().await.unwrap();
     for (sql, part) in [
         ("CREATE TABLE t AS SELECT 1 / 0 AS x", "already exists"),
@@ -242,25 +248,25 @@ async fn tables_are_created_from_any_query() {
 
 #[tokio::test]
 async fn created_tables_have_the_types_of_their_queries() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let table = "CREATE TABLE t AS SELECT arrow_cast(7, 'Int32') AS k";
-    batches(&ctx, table).await.unwrap();
+    query_batches(&ctx, table).await.unwrap();
     for condition in ["false", "true"] {
         let query = format!(
             "SELECT k FROM t WHERE {condition} UNION ALL SELECT 5000000000 FROM t WHERE {condition}"
         );
-        batches(&ctx, &format!("CREATE OR REPLACE TABLE c AS {query}")).await.unwrap();
-        batches(&ctx, "INSERT INTO c VALUES (6000000000)").await.unwrap();
-        assert_eq!(one(&ctx, "SELECT max(k) FROM c").await, 6_000_000_000, "{condition}");
+        query_batches(&ctx, &format!("CREATE OR REPLACE TABLE c AS {query}")).await.unwrap();
+        query_batches(&ctx, "INSERT INTO c VALUES (6000000000)").await.unwrap();
+        assert_eq!(query_int(&ctx, "SELECT max(k) FROM c").await, 6_000_000_000, "{condition}");
     }
     for query in [
         "SELECT max(CASE WHEN k > n THEN k ELSE n END) OVER () FROM (SELECT k, 5 AS n FROM t)",
         "SELECT CASE WHEN k > 1 THEN arrow_cast([k], 'List(Int32, field: ''element'')') ELSE [5] END FROM t",
         "SELECT arrow_cast('a', 'Utf8View') UNION ALL SELECT 'b' FROM t",
     ] {
-        batches(&ctx, &format!("CREATE OR REPLACE TABLE c AS {query}")).await.unwrap();
-        let rows = one(&ctx, &format!("SELECT count(*) FROM ({query})")).await;
-        assert_eq!(one(&ctx, "SELECT count(*) FROM c").await, rows, "{query}");
+        query_batches(&ctx, &format!("CREATE OR REPLACE TABLE c AS {query}")).await.unwrap();
+        let rows = query_int(&ctx, &format!("SELECT count(*) FROM ({query})")).await;
+        assert_eq!(query_int(&ctx, "SELECT count(*) FROM c").await, rows, "{query}");
     }
 }
 
@@ -269,7 +275,7 @@ async fn created_tables_have_the_types_of_their_queries() {
 #[tokio::test]
 async fn stock_created_tables_are_still_optimized_twice() {
     use futures::FutureExt;
-    let ctx = four();
+    let ctx = create_parallel_session();
     let table = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, 20)) v(id, k)";
     serrate::sql::sql(&ctx, table).await.unwrap().collect().await.unwrap();
     let sql = format!("CREATE TABLE c AS {QUERY_OF_UNIONS}");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn told(ctx: &SessionContext, sql: &str) -> String {
+async fn query_first_column(ctx: &SessionContext, sql: &str) -> String {
     use datafusion::arrow::util::display::array_value_to_string;
     let batches = match serrate::sql::sql(ctx, sql).await {
         Ok(frame) => frame.collect().await,
@@ -20,7 +20,7 @@ async fn told(ctx: &SessionContext, sql: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_type_of_text_is_told_the_same() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let rows = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'ab', '%b', ['ab', 'cd', NULL]), (2, 'yz', 'y_', ['x', 'yz']),
         (3, 'Q', 'q', []), (4, NULL, '%', NULL), (5, 'ab', 'ab', ['ab'])) v(id, s, p, l)";
     serrate::sql::sql(&ctx, rows).await.unwrap().collect().await.unwrap();
@@ -71,11 +71,11 @@ async fn every_type_of_text_is_told_the_same() {
                 "SELECT {what} FROM (SELECT id, arrow_cast(s, '{s}') AS s, arrow_cast(p, '{p}') AS p, arrow_cast(l, 'List({list})') AS l FROM t) ORDER BY id"
             )
         };
-        let expected = told(&ctx, &of("Utf8", "Utf8", "Utf8")).await;
+        let expected = query_first_column(&ctx, &of("Utf8", "Utf8", "Utf8")).await;
         assert!(!expected.contains("rror"), "{what}: {expected}");
         for s in types {
             for p in types {
-                let found = told(&ctx, &of(s, s, p)).await;
+                let found = query_first_column(&ctx, &of(s, s, p)).await;
                 if found != expected {
                     wrong.push_str(&format!("{what} of {s} and {p}: {found}, not {expected}\n"));
                 }
@@ -112,10 +112,10 @@ async fn similar_to_is_about_the_whole_text() {
                 .filter(is_right)
                 .map(|id| id.to_string())
                 .collect();
-            assert_eq!(told(&ctx, &sql).await, expected.join("; "), "{sql}");
+            assert_eq!(query_first_column(&ctx, &sql).await, expected.join("; "), "{sql}");
         }
     }
-    let column = told(&ctx, "SELECT s SIMILAR TO s FROM (SELECT 'a' AS s)").await;
+    let column = query_first_column(&ctx, "SELECT s SIMILAR TO s FROM (SELECT 'a' AS s)").await;
     assert!(column.contains("write a string literal"), "{column}");
 }
 

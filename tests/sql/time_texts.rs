@@ -62,7 +62,7 @@ async fn columns_of_csv_files_have_times_without_seconds() {
     std::fs::write(&path, "id,t\n1,2024-01-05 10:00\n2,2024/1/5 9:30\n3,\n").unwrap();
     let create = format!(
         "CREATE EXTERNAL TABLE c (id INT, t TIMESTAMP) STORED AS CSV LOCATION '{}' OPTIONS (format.has_header true)",
-        show(&path)
+        display_path(&path)
     );
     let cases = [("SELECT t FROM c ORDER BY id", "2024-01-05T10:00:00; 2024-01-05T09:30:00; NULL")];
     expect_rows(&[&create], &cases).await;
@@ -109,7 +109,7 @@ async fn columns_of_csv_and_json_files_are_declared_as_intervals() {
     let written = "SELECT * FROM (VALUES (1, TIMESTAMP '2020-01-01' - TIMESTAMP '2020-01-02 02:00', INTERVAL '1y 2mo 3d 04:00'),
         (2, NULL, INTERVAL '-1mo 2d -00:01'), (3, TIMESTAMP '2020-01-02' - TIMESTAMP '2020-01-01', NULL)) v(id, d, i)";
     let copies = [&csv, &json].map(|file| {
-        format!("COPY ({written} ORDER BY id) TO '{}' OPTIONS (overwrite true)", show(file))
+        format!("COPY ({written} ORDER BY id) TO '{}' OPTIONS (overwrite true)", display_path(file))
     });
     let creates = [
         ("c", "CSV", &csv, " OPTIONS (format.has_header true)"),
@@ -118,7 +118,7 @@ async fn columns_of_csv_and_json_files_are_declared_as_intervals() {
     .map(|(name, format, file, options)| {
         format!(
             "CREATE EXTERNAL TABLE {name} (id INT, d INTERVAL, i INTERVAL) STORED AS {format} LOCATION '{}'{options}",
-            show(file)
+            display_path(file)
         )
     });
     let setup: Vec<&str> = copies.iter().chain(&creates).map(String::as_str).collect();

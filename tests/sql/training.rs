@@ -6,7 +6,7 @@ use serrate::io::safetensors::dense;
 use super::*;
 
 /// Returns the tensors of the batches in a folder, in the order of `batches.json`.
-fn read(folder: &Path) -> Vec<Vec<(String, DenseTensor)>> {
+fn read_batches(folder: &Path) -> Vec<Vec<(String, DenseTensor)>> {
     let text = std::fs::read_to_string(folder.join("batches.json")).unwrap();
     let index: serde_json::Value = serde_json::from_str(&text).unwrap();
     let batches = index["batches"].as_array().unwrap();
@@ -20,19 +20,24 @@ fn read(folder: &Path) -> Vec<Vec<(String, DenseTensor)>> {
     read
 }
 
-fn tensor<'a>(batch: &'a [(String, DenseTensor)], name: &str) -> &'a DenseTensor {
+fn find_tensor<'a>(batch: &'a [(String, DenseTensor)], name: &str) -> &'a DenseTensor {
     let names: Vec<&str> = batch.iter().map(|(n, _)| n.as_str()).collect();
     let found = batch.iter().find(|(n, _)| n == name);
     &found.unwrap_or_else(|| panic!("no {name} in {names:?}")).1
 }
 
-fn ids(batches: &[Vec<(String, DenseTensor)>]) -> Vec<i64> {
-    let of = |b: &Vec<_>| tensor(b, "id").as_slice::<i64>().unwrap().to_vec();
+fn list_ids(batches: &[Vec<(String, DenseTensor)>]) -> Vec<i64> {
+    let of = |b: &Vec<_>| find_tensor(b, "id").as_slice::<i64>().unwrap().to_vec();
     batches.iter().flat_map(of).collect()
 }
 
-async fn copy(ctx: &SessionContext, query: &str, folder: &Path, options: &str) -> Result<i64> {
-    let sql = format!("COPY ({query}) TO '{}' STORED AS BATCHES {options}", show(folder));
+async fn copy_query(
+    ctx: &SessionContext,
+    query: &str,
+    folder: &Path,
+    options: &str,
+) -> Result<i64> {
+    let sql = format!("COPY ({query}) TO '{}' STORED AS BATCHES {options}", display_path(folder));
     let batches = serrate::sql::sql(ctx, &sql).await?.collect().await?;
     let counts = datafusion::arrow::compute::cast(
         batches[0].column(0),
@@ -45,19 +50,22 @@ async fn copy(ctx: &SessionContext, query: &str, folder: &Path, options: &str) -
 async fn a_query_is_a_training_set() {
     let dir = tempfile::tempdir().unwrap();
     for part in 0..3 {
-        write(&dir.path().join(format!("in/{part}.nrt")), &numbered(part * 100, 100));
+        write_table(
+            &dir.path().join(format!("in/{part}.nrt")),
+            &make_numbered_table(part * 100, 100),
+        );
     }
-    let ctx = four();
-    let from = format!("SELECT id, code FROM '{}'", show(&dir.path().join("in")));
+    let ctx = create_parallel_session();
+    let from = format!("SELECT id, code FROM '{}'", display_path(&dir.path().join("in")));
     let out = dir.path().join("out");
-    assert_eq!(copy(&ctx, &from, &out, "(batch 64)").await.unwrap(), 300);
-    let batches = read(&out);
+    assert_eq!(copy_query(&ctx, &from, &out, "(batch 64)").await.unwrap(), 300);
+    let batches = read_batches(&out);
     assert_eq!(batches.len(), 5);
     // Source order, with four partitions.
-    assert_eq!(ids(&batches), (0..300).collect::<Vec<i64>>());
-    let code = tensor(&batches[1], "code");
+    assert_eq!(list_ids(&batches), (0..300).collect::<Vec<i64>>());
+    let code = find_tensor(&batches[1], "code");
     assert_eq!((code.dtype(), code.shape()), (DType::I64, [64, 1, 9].as_slice()));
-    let mask = tensor(&batches[1], "dim2/mask");
+    let mask = find_tensor(&batches[1], "dim2/mask");
     let found: Vec<i64> = code
         .as_slice::<i64>()
         .unwrap()
@@ -71,43 +79,43 @@ async fn a_query_is_a_training_set() {
     );
 
     // Existing output is kept unless it may be replaced.
-    let e = copy(&ctx, &from, &out, "(batch 64)").await.unwrap_err().strip_backtrace();
+    let e = copy_query(&ctx, &from, &out, "(batch 64)").await.unwrap_err().strip_backtrace();
     assert!(e.contains("exists") && e.contains("overwrite true"), "{e}");
     let options =
         "OPTIONS (batch 100, shuffle true, seed 7, epochs 2, drop_last true, overwrite true)";
-    copy(&ctx, &format!("{from} WHERE id < 250"), &out, options).await.unwrap();
-    let batches = read(&out);
+    copy_query(&ctx, &format!("{from} WHERE id < 250"), &out, options).await.unwrap();
+    let batches = read_batches(&out);
     assert_eq!(batches.len(), 4);
-    assert_ne!(ids(&batches[..2]), ids(&batches[2..]));
+    assert_ne!(list_ids(&batches[..2]), list_ids(&batches[2..]));
     let again = dir.path().join("again");
-    copy(&ctx, &format!("{from} WHERE id < 250"), &again, options).await.unwrap();
-    assert_eq!(ids(&read(&again)), ids(&batches));
+    copy_query(&ctx, &format!("{from} WHERE id < 250"), &again, options).await.unwrap();
+    assert_eq!(list_ids(&read_batches(&again)), list_ids(&batches));
     std::fs::write(out.join("notes.txt"), "mine").unwrap();
-    let e = copy(&ctx, &from, &out, "(batch 64, overwrite true)").await.unwrap_err();
+    let e = copy_query(&ctx, &from, &out, "(batch 64, overwrite true)").await.unwrap_err();
     assert!(e.strip_backtrace().contains("notes.txt"), "{e}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn windows_forms_and_sides() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let table = RaggedTable::builder()
         .lengths([5, 0, 2])
         .unwrap()
-        .column("id", 0, flat([0, 1, 2]))
-        .column("v", 1, flat(1..8))
+        .column("id", 0, make_ints([0, 1, 2]))
+        .column("v", 1, make_ints(1..8))
         .build()
         .unwrap();
     serrate::sql::register_table(&ctx, "t", table).unwrap();
     let made = async |name: &str, options: &str| {
         let out = dir.path().join(name);
-        copy(&ctx, "SELECT id, v FROM t", &out, options).await.unwrap();
-        read(&out)
+        copy_query(&ctx, "SELECT id, v FROM t", &out, options).await.unwrap();
+        read_batches(&out)
     };
     let v = |batch: &[(String, DenseTensor)]| {
         (
-            tensor(batch, "v").shape().to_vec(),
-            tensor(batch, "v").as_slice::<i64>().unwrap().to_vec(),
+            find_tensor(batch, "v").shape().to_vec(),
+            find_tensor(batch, "v").as_slice::<i64>().unwrap().to_vec(),
         )
     };
     let end = made("end", "(batch 3, len 3)").await;
@@ -115,42 +123,45 @@ async fn windows_forms_and_sides() {
     let start = made("start", "(batch 3, len 3, window 'start', side 'left')").await;
     assert_eq!(v(&start[0]), (vec![3, 3], vec![1, 2, 3, 0, 0, 0, 0, 6, 7]));
     let step = made("step", "(batch 10, len 2, window 'step')").await;
-    assert_eq!(ids(&step), [0, 0, 0, 1, 2]);
+    assert_eq!(list_ids(&step), [0, 0, 0, 1, 2]);
     let fixed = made("fixed", "(batch 2, len 8, fixed true)").await;
-    assert_eq!(tensor(&fixed[1], "v").shape(), [1, 8]);
+    assert_eq!(find_tensor(&fixed[1], "v").shape(), [1, 8]);
     let out = dir.path().join("packed");
-    copy(&ctx, "SELECT id, v FROM t", &out, "(batch 3, len 3, packed true)").await.unwrap();
+    copy_query(&ctx, "SELECT id, v FROM t", &out, "(batch 3, len 3, packed true)").await.unwrap();
     let packed = dense::read(out.join("batch-000000.safetensors"), false).unwrap();
-    assert_eq!(tensor(&packed, "v").as_slice::<i64>().unwrap(), [3, 4, 5, 6, 7]);
-    assert_eq!(tensor(&packed, "dim1/cu_seqlens").as_slice::<i32>().unwrap(), [0, 3, 3, 5]);
+    assert_eq!(find_tensor(&packed, "v").as_slice::<i64>().unwrap(), [3, 4, 5, 6, 7]);
+    assert_eq!(find_tensor(&packed, "dim1/cu_seqlens").as_slice::<i32>().unwrap(), [0, 3, 3, 5]);
     let kept = dir.path().join("kept");
-    copy(&ctx, "SELECT id::SMALLINT AS id, v FROM t", &kept, "(batch 3, keep_types true)")
+    copy_query(&ctx, "SELECT id::SMALLINT AS id, v FROM t", &kept, "(batch 3, keep_types true)")
         .await
         .unwrap();
     let kept = dense::read(kept.join("batch-000000.safetensors"), false).unwrap();
-    assert_eq!(tensor(&kept, "id").dtype(), DType::I16);
+    assert_eq!(find_tensor(&kept, "id").dtype(), DType::I16);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn labels_become_batches_that_end_with_them() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    batches(&ctx, "SET serrate.leaf_batch_size = 3000").await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, "SET serrate.leaf_batch_size = 3000").await.unwrap();
     let out = dir.path().join("out");
     let from = "meds_asof('tests/data/synthea-meds-torch-data', 'tests/data/synthea-meds/labels')";
     let query = format!(
         "SELECT subject_id AS id, prediction_time::BIGINT AS due, boolean_value, ragged_tail(time, 4) AS time, ragged_tail(code_id, 4) AS code FROM {from}"
     );
-    assert_eq!(copy(&ctx, &query, &out, "(batch 256, len 4)").await.unwrap(), 1715);
-    let batches = read(&out);
-    assert_eq!(ids(&batches), ints(&ctx, &format!("SELECT subject_id FROM {from}")).await);
+    assert_eq!(copy_query(&ctx, &query, &out, "(batch 256, len 4)").await.unwrap(), 1715);
+    let batches = read_batches(&out);
+    assert_eq!(
+        list_ids(&batches),
+        query_ints(&ctx, &format!("SELECT subject_id FROM {from}")).await
+    );
     for batch in &batches {
-        let due = tensor(batch, "due").as_slice::<i64>().unwrap();
-        let time = tensor(batch, "time");
+        let due = find_tensor(batch, "due").as_slice::<i64>().unwrap();
+        let time = find_tensor(batch, "time");
         let width = time.shape()[1];
         assert!(width <= 4);
         for (row, times) in time.as_slice::<i64>().unwrap().chunks(width).enumerate() {
-            let mask = &tensor(batch, "dim1/mask").as_bytes()[row * width..][..width];
+            let mask = &find_tensor(batch, "dim1/mask").as_bytes()[row * width..][..width];
             assert!(times.iter().zip(mask).all(|(t, there)| *there == 0 || *t <= due[row]));
         }
     }
@@ -159,7 +170,7 @@ async fn labels_become_batches_that_end_with_them() {
 #[tokio::test]
 async fn what_makes_no_batches_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let out = dir.path().join("out");
     for (query, options, part) in [
         ("SELECT [1] AS v", "", "batch 256"),
@@ -183,11 +194,11 @@ async fn what_makes_no_batches_is_refused() {
         ("SELECT ['a'] AS v", "(batch 1)", "\"v\""),
         ("SELECT [1] AS a, [1, 2] AS b", "(batch 1)", "\"b\""),
     ] {
-        let e = copy(&ctx, query, &out, options).await.unwrap_err().strip_backtrace();
+        let e = copy_query(&ctx, query, &out, options).await.unwrap_err().strip_backtrace();
         assert!(e.contains(part), "{options}: {e}");
         assert!(!out.exists(), "{options}");
     }
-    let e = copy(
+    let e = copy_query(
         &ctx,
         "SELECT v, count(*) AS n FROM (SELECT unnest([1, 2]) AS v) GROUP BY v",
         &out,
@@ -208,9 +219,9 @@ async fn what_makes_no_batches_is_refused() {
 async fn options_that_mean_nothing_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.nrt");
-    write(&file, &numbered(0, 20));
-    let ctx = four();
-    let from = format!("SELECT id, code FROM '{}'", show(&file));
+    write_table(&file, &make_numbered_table(0, 20));
+    let ctx = create_parallel_session();
+    let from = format!("SELECT id, code FROM '{}'", display_path(&file));
     let out = dir.path().join("out");
     for (options, parts) in [
         ("(batch 4, epochs 0)", ["'epochs' must be at least 1", "not 0"]),
@@ -222,10 +233,10 @@ async fn options_that_mean_nothing_are_refused() {
         ("(batch 4, 'batch.size' 9)", ["no option 'batch.size'", "bucket"]),
         ("(batch 4, len 3, window 'balanced', stride 2)", ["requires window", "'step'"]),
     ] {
-        let e = copy(&ctx, &from, &out, options).await.unwrap_err().to_string();
+        let e = copy_query(&ctx, &from, &out, options).await.unwrap_err().to_string();
         assert!(parts.iter().all(|part| e.contains(part)), "{options}: {e}");
         assert!(!out.exists(), "{options}");
     }
-    copy(&ctx, &from, &out, "(batch 4, len 3, window 'balanced', seed 1)").await.unwrap();
-    assert_eq!(read(&out).len(), 5);
+    copy_query(&ctx, &from, &out, "(batch 4, len 3, window 'balanced', seed 1)").await.unwrap();
+    assert_eq!(read_batches(&out).len(), 5);
 }

@@ -6,8 +6,8 @@ const GROUPED: &str = "WITH u AS (SELECT k, unnest(v) AS v FROM (SELECT k, ragge
     FROM (VALUES (1, 10), (1, 20), (1, 30), (2, 40)) t(k, v) GROUP BY k))";
 
 /// Returns the rows of a result, each as its values separated by commas.
-async fn lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
-    let text = text(ctx, sql).await;
+async fn query_lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
+    let text = query_text(ctx, sql).await;
     let rows = text.lines().skip(3).filter(|line| line.starts_with('|'));
     rows.map(|row| {
         let values: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
@@ -16,82 +16,85 @@ async fn lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
     .collect()
 }
 
-async fn sorted(ctx: &SessionContext, sql: &str) -> Vec<String> {
-    let mut lines = lines(ctx, sql).await;
+async fn query_sorted(ctx: &SessionContext, sql: &str) -> Vec<String> {
+    let mut lines = query_lines(ctx, sql).await;
     lines.sort();
     lines
 }
 
 #[tokio::test]
 async fn unnest_of_groups_keeps_what_stands_above_it() {
-    let ctx = four();
-    assert_eq!(sorted(&ctx, &format!("{GROUPED} SELECT DISTINCT k FROM u")).await, ["1", "2"]);
+    let ctx = create_parallel_session();
+    assert_eq!(
+        query_sorted(&ctx, &format!("{GROUPED} SELECT DISTINCT k FROM u")).await,
+        ["1", "2"]
+    );
     let join = format!("{GROUPED} SELECT j.k FROM (VALUES (1), (2)) j(k) JOIN u ON u.k = j.k");
-    assert_eq!(sorted(&ctx, &join).await, ["1", "1", "1", "2"]);
+    assert_eq!(query_sorted(&ctx, &join).await, ["1", "1", "1", "2"]);
     let group = "SELECT id, count(*) AS n FROM (SELECT id, unnest([10, 20, 20]) AS k
         FROM (VALUES (1), (2)) t(id) GROUP BY id) GROUP BY id, k";
-    assert_eq!(sorted(&ctx, group).await, ["1,1", "1,2", "2,1", "2,2"]);
+    assert_eq!(query_sorted(&ctx, group).await, ["1,1", "1,2", "2,1", "2,2"]);
     let count = "SELECT id, count(*) AS n FROM (SELECT id, unnest([10, 20, 20]) AS k
         FROM (VALUES (1), (2)) t(id) GROUP BY id) GROUP BY id";
-    assert_eq!(sorted(&ctx, count).await, ["1,3", "2,3"]);
+    assert_eq!(query_sorted(&ctx, count).await, ["1,3", "2,3"]);
     let order = "SELECT id, k FROM (SELECT id, unnest([3, 1, 2]) AS k FROM (VALUES (1), (2)) t(id) GROUP BY id)
         ORDER BY id, k DESC LIMIT 4";
-    assert_eq!(lines(&ctx, order).await, ["1,3", "1,2", "1,1", "2,3"]);
+    assert_eq!(query_lines(&ctx, order).await, ["1,3", "1,2", "1,1", "2,3"]);
     let same_level =
         "SELECT id, unnest(array_agg(v)) AS k FROM (VALUES (1, 5), (1, 7), (2, 6)) t(id, v)
         GROUP BY id ORDER BY id, k DESC";
-    assert_eq!(lines(&ctx, same_level).await, ["1,7", "1,5", "2,6"]);
+    assert_eq!(query_lines(&ctx, same_level).await, ["1,7", "1,5", "2,6"]);
     let structs = "SELECT g, h['value'] AS c, h['count'] AS n FROM (SELECT g, unnest(ragged_histogram_agg(x)) AS h
         FROM (VALUES (1, ['b', 'a', 'b']), (1, ['c'])) t(g, x) GROUP BY g) ORDER BY g, c DESC";
-    assert_eq!(lines(&ctx, structs).await, ["1,c,1", "1,b,2", "1,a,1"]);
+    assert_eq!(query_lines(&ctx, structs).await, ["1,c,1", "1,b,2", "1,a,1"]);
 }
 
 #[tokio::test]
 async fn unnest_of_distinct_rows_keeps_what_stands_above_it() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let distinct = "SELECT DISTINCT id, k FROM (SELECT id, unnest(v) AS k
         FROM (SELECT DISTINCT id, v FROM (VALUES (1, [5, 5]), (1, [5, 5]), (2, [6])) t(id, v)))";
-    assert_eq!(sorted(&ctx, distinct).await, ["1,5", "2,6"]);
+    assert_eq!(query_sorted(&ctx, distinct).await, ["1,5", "2,6"]);
     // The unnested column itself is the key of the groups.
     let by_list = "SELECT DISTINCT k FROM (SELECT unnest(v) AS k
         FROM (SELECT v FROM (VALUES ([5, 5]), ([5, 6])) t(v) GROUP BY v))";
-    assert_eq!(sorted(&ctx, by_list).await, ["5", "6"]);
+    assert_eq!(query_sorted(&ctx, by_list).await, ["5", "6"]);
 }
 
 /// A LATERAL query becomes `unnest` over the rows of the tables before it.
 #[tokio::test]
 async fn lateral_unnest_of_groups_keeps_what_stands_above_it() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let grouped = "SELECT k, array_agg(i ORDER BY i DESC) AS l
         FROM (VALUES (1, 3), (1, 1), (2, 9), (2, 8), (2, 9)) t(k, i) GROUP BY k";
     for lateral in ["unnest(l) q(x)", "LATERAL (SELECT unnest(l) AS x) q"] {
         let rows = format!("(SELECT k, x FROM ({grouped}) g, {lateral}) z");
         let order = format!("SELECT k, x FROM {rows} ORDER BY k, x");
-        assert_eq!(lines(&ctx, &order).await, ["1,1", "1,3", "2,8", "2,9", "2,9"]);
+        assert_eq!(query_lines(&ctx, &order).await, ["1,1", "1,3", "2,8", "2,9", "2,9"]);
         let group = format!("SELECT k, x, count(*) FROM {rows} GROUP BY k, x ORDER BY k, x");
-        assert_eq!(lines(&ctx, &group).await, ["1,1,1", "1,3,1", "2,8,1", "2,9,2"]);
+        assert_eq!(query_lines(&ctx, &group).await, ["1,1,1", "1,3,1", "2,8,1", "2,9,2"]);
         let join = format!("SELECT j.k FROM (VALUES (1), (1), (2)) j(k) JOIN {rows} ON z.k = j.k");
-        assert_eq!(sorted(&ctx, &join).await, ["1", "1", "1", "1", "2", "2", "2"]);
+        assert_eq!(query_sorted(&ctx, &join).await, ["1", "1", "1", "1", "2", "2", "2"]);
     }
 }
 
 #[tokio::test]
 async fn unnest_within_views_and_subqueries_keeps_what_stands_above_it() {
-    let ctx = four();
-    batches(&ctx, &format!("CREATE VIEW w AS {GROUPED} SELECT * FROM u")).await.unwrap();
-    assert_eq!(sorted(&ctx, "SELECT DISTINCT k FROM w").await, ["1", "2"]);
-    assert_eq!(sorted(&ctx, "SELECT k, count(*) FROM w GROUP BY k").await, ["1,3", "2,1"]);
+    let ctx = create_parallel_session();
+    query_batches(&ctx, &format!("CREATE VIEW w AS {GROUPED} SELECT * FROM u")).await.unwrap();
+    assert_eq!(query_sorted(&ctx, "SELECT DISTINCT k FROM w").await, ["1", "2"]);
+    assert_eq!(query_sorted(&ctx, "SELECT k, count(*) FROM w GROUP BY k").await, ["1,3", "2,1"]);
     let within = format!(
         "{GROUPED} SELECT a FROM (VALUES (10), (40), (50)) t(a) WHERE a IN (SELECT max(v) FROM u GROUP BY k, v)"
     );
-    assert_eq!(sorted(&ctx, &within).await, ["10", "40"]);
+    assert_eq!(query_sorted(&ctx, &within).await, ["10", "40"]);
 }
 
 #[tokio::test]
 async fn filters_pass_unnest_of_groups() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     assert_eq!(
-        sorted(&ctx, &format!("{GROUPED} SELECT v FROM u WHERE k = 1 AND v > 10")).await,
+        query_sorted(&ctx, &format!("{GROUPED} SELECT v FROM u WHERE k = 1 AND v > 10")).await,
         ["20", "30"]
     );
 }
@@ -114,16 +117,16 @@ const V: &str = "(SELECT * FROM (VALUES (1, [3, 1]), (2, [2, 4])) t(id, x))";
 #[tokio::test]
 async fn exploded_rows_are_sorted_by_elements() {
     let dir = tempfile::tempdir().unwrap();
-    let path = show(&dir.path().join("t"));
+    let path = display_path(&dir.path().join("t"));
     for partitions in [1, 4] {
         let ctx =
             serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
         for (n, rows) in ["(1, [3, 1])", "(2, [2, 4])"].iter().enumerate() {
             let copy = format!("COPY (SELECT * FROM (VALUES {rows}) t(id, x)) TO '{path}/{n}.nrt'");
-            batches(&ctx, &format!("{copy} OPTIONS (overwrite true)")).await.unwrap();
+            query_batches(&ctx, &format!("{copy} OPTIONS (overwrite true)")).await.unwrap();
         }
         let table = format!("CREATE EXTERNAL TABLE parts STORED AS NRT LOCATION '{path}/'");
-        batches(&ctx, &table).await.unwrap();
+        query_batches(&ctx, &table).await.unwrap();
         for from in [
             V.to_owned(),
             "(SELECT * FROM parts)".to_owned(),
@@ -132,21 +135,24 @@ async fn exploded_rows_are_sorted_by_elements() {
             let all: &[&str] =
                 if from.ends_with("0.nrt')") { &["1", "3"] } else { &["1", "2", "3", "4"] };
             let explode = format!("ragged_explode({from})");
-            assert_eq!(lines(&ctx, &format!("SELECT x FROM {explode} ORDER BY x")).await, all);
-            let down = lines(&ctx, &format!("SELECT x FROM {explode} ORDER BY x DESC")).await;
+            assert_eq!(
+                query_lines(&ctx, &format!("SELECT x FROM {explode} ORDER BY x")).await,
+                all
+            );
+            let down = query_lines(&ctx, &format!("SELECT x FROM {explode} ORDER BY x DESC")).await;
             assert!(down.iter().eq(all.iter().rev()), "{down:?}");
             let window = format!("SELECT x, row_number() OVER (ORDER BY x) AS r FROM {explode}");
             let numbered: Vec<String> =
                 all.iter().enumerate().map(|(i, x)| format!("{x},{}", i + 1)).collect();
-            assert_eq!(sorted(&ctx, &window).await, numbered);
+            assert_eq!(query_sorted(&ctx, &window).await, numbered);
             let union =
                 format!("SELECT x FROM (SELECT x FROM {explode} UNION ALL SELECT 0) ORDER BY x");
-            assert_eq!(lines(&ctx, &union).await[1..], *all);
-            let file = show(&dir.path().join(format!("out{partitions}.csv")));
+            assert_eq!(query_lines(&ctx, &union).await[1..], *all);
+            let file = display_path(&dir.path().join(format!("out{partitions}.csv")));
             let copy = format!(
                 "COPY (SELECT x FROM {explode} ORDER BY x) TO '{file}' OPTIONS (overwrite true)"
             );
-            batches(&ctx, &copy).await.unwrap();
+            query_batches(&ctx, &copy).await.unwrap();
             let written = std::fs::read_to_string(&file).unwrap();
             assert_eq!(written.lines().skip(1).collect::<Vec<_>>(), all);
         }
@@ -155,12 +161,15 @@ async fn exploded_rows_are_sorted_by_elements() {
 
 #[tokio::test]
 async fn nested_rows_are_sorted_by_lists() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let nested =
         "ragged_nest((SELECT * FROM (VALUES (2, 5), (1, 7), (1, 3)) t(id, x) ORDER BY id), 'id')";
-    assert_eq!(lines(&ctx, &format!("SELECT id FROM {nested} ORDER BY id DESC")).await, ["2", "1"]);
     assert_eq!(
-        lines(&ctx, &format!("SELECT id, row_number() OVER (ORDER BY ragged_sum(x)) AS r FROM {nested} ORDER BY r")).await,
+        query_lines(&ctx, &format!("SELECT id FROM {nested} ORDER BY id DESC")).await,
+        ["2", "1"]
+    );
+    assert_eq!(
+        query_lines(&ctx, &format!("SELECT id, row_number() OVER (ORDER BY ragged_sum(x)) AS r FROM {nested} ORDER BY r")).await,
         ["2,1", "1,2"]
     );
 }
@@ -171,13 +180,13 @@ async fn nested_lists_have_the_order_of_columns_that_nobody_asks_for() {
         let ctx =
             serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
         let table = "CREATE TABLE t0 AS SELECT * FROM (VALUES (7, 'x', 70), (2, 'x', 20), (3, 'x', 30)) t(id, t, b)";
-        batches(&ctx, table).await.unwrap();
+        query_batches(&ctx, table).await.unwrap();
         for inner in ["SELECT id, t, b FROM t0 ORDER BY id", "SELECT t, b FROM t0 ORDER BY id"] {
             let sql = format!("SELECT a.b FROM ragged_nest(({inner}), 't') AS a");
-            assert_eq!(lines(&ctx, &sql).await, ["[20, 30, 70]"]);
+            assert_eq!(query_lines(&ctx, &sql).await, ["[20, 30, 70]"]);
         }
         let exploded = "SELECT x FROM ragged_explode((SELECT id, [b, b + 1] AS x FROM t0 ORDER BY id DESC)) LIMIT 3";
-        assert_eq!(lines(&ctx, exploded).await, ["70", "71", "30"]);
+        assert_eq!(query_lines(&ctx, exploded).await, ["70", "71", "30"]);
     }
 }
 
@@ -185,13 +194,13 @@ async fn nested_lists_have_the_order_of_columns_that_nobody_asks_for() {
 async fn joins_below_nested_tables_are_planned_twice() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
-    let path = |name: &str| show(&dir.path().join(name));
+    let path = |name: &str| display_path(&dir.path().join(name));
     for (name, rows) in [("big", 1000), ("small", 3)] {
         let copy = format!(
             "COPY (SELECT value AS s, value * 2 AS v FROM generate_series(1, {rows})) TO '{}'",
             path(&format!("{name}.parquet"))
         );
-        batches(&ctx, &copy).await.unwrap();
+        query_batches(&ctx, &copy).await.unwrap();
     }
     for (left, right) in [("big", "small"), ("small", "big")] {
         let query = format!(
@@ -200,13 +209,13 @@ async fn joins_below_nested_tables_are_planned_twice() {
             path(&format!("{right}.parquet"))
         );
         let nested = format!("SELECT k, v FROM ragged_nest(({query}), 'k')");
-        assert_eq!(lines(&ctx, &nested).await, ["0,[4]", "1,[2, 6]"]);
+        assert_eq!(query_lines(&ctx, &nested).await, ["0,[4]", "1,[2, 6]"]);
     }
 }
 
 #[tokio::test]
 async fn names_beside_unnest_may_be_those_of_columns() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let from = "FROM (SELECT 1 AS d, [1, 2] AS x UNION ALL SELECT 5, [9]) r";
     for (sql, right) in [
         (

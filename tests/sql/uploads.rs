@@ -7,7 +7,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 
 use super::*;
 
-async fn bucket() -> (SessionContext, Arc<InMemory>) {
+async fn create_bucket() -> (SessionContext, Arc<InMemory>) {
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(4));
     let store = Arc::new(InMemory::new());
     let shared = Arc::clone(&store) as Arc<dyn ObjectStore>;
@@ -25,7 +25,7 @@ const ROWS: &str = "SELECT value AS id, [value, value + 1] AS x FROM generate_se
 
 #[tokio::test]
 async fn each_format_is_written_to_an_object_and_read_back() {
-    let (ctx, store) = bucket().await;
+    let (ctx, store) = create_bucket().await;
     for format in ["nrt", "parquet", "json", "ndjson", "arrow"] {
         let file = format!("mem://bucket/sub/t.{format}");
         let copied = rows_or_error(&ctx, &format!("COPY ({ROWS}) TO '{file}'")).await;
@@ -53,7 +53,7 @@ async fn each_format_is_written_to_an_object_and_read_back() {
 
 #[tokio::test]
 async fn an_object_is_replaced_only_on_request() {
-    let (ctx, _) = bucket().await;
+    let (ctx, _) = create_bucket().await;
     for format in ["nrt", "parquet", "csv", "json", "arrow"] {
         let copy = |n: i64, options: &str| {
             format!("COPY (SELECT {n} AS id) TO 'mem://bucket/t.{format}' {options}")
@@ -72,7 +72,7 @@ async fn an_object_is_replaced_only_on_request() {
 
 #[tokio::test]
 async fn a_failed_query_writes_no_object() {
-    let (ctx, store) = bucket().await;
+    let (ctx, store) = create_bucket().await;
     for format in ["nrt", "parquet", "csv", "json", "arrow"] {
         let copy = format!(
             "COPY (SELECT value AS id, 10 / (value - 900000) AS q FROM generate_series(0, 1000000)) TO 'mem://bucket/t.{format}'"
@@ -85,7 +85,7 @@ async fn a_failed_query_writes_no_object() {
 
 #[tokio::test]
 async fn a_large_object_is_sent_in_parts() {
-    let (ctx, store) = bucket().await;
+    let (ctx, store) = create_bucket().await;
     let rows = "SELECT value AS id, value * 7 AS y FROM generate_series(1, 1500000)";
     let copied = rows_or_error(&ctx, &format!("COPY ({rows}) TO 'mem://bucket/t.nrt'")).await;
     assert_eq!(copied, "1500000");
@@ -97,7 +97,7 @@ async fn a_large_object_is_sent_in_parts() {
 
 #[tokio::test]
 async fn patterns_name_objects() {
-    let (ctx, _) = bucket().await;
+    let (ctx, _) = create_bucket().await;
     for (name, n) in [("d/2.nrt", 2), ("d/10.nrt", 10), ("d/sub/3.nrt", 3)] {
         let copy = format!("COPY (SELECT {n} AS id) TO 'mem://bucket/{name}'");
         assert_eq!(rows_or_error(&ctx, &copy).await, "1");
@@ -112,7 +112,7 @@ async fn patterns_name_objects() {
 
 #[tokio::test]
 async fn explain_writes_no_object() {
-    let (ctx, store) = bucket().await;
+    let (ctx, store) = create_bucket().await;
     let copy = "COPY (SELECT 1 AS id) TO 'mem://bucket/t.nrt'";
     let plan = rows_or_error(&ctx, &format!("EXPLAIN {copy}")).await;
     assert!(plan.contains("NrtSink"), "{plan}");

@@ -11,10 +11,10 @@ async fn write_two(
     wide: &str,
     values: [&str; 2],
 ) -> [String; 1] {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let mut inputs = Vec::new();
     for (file, (data_type, values)) in types.into_iter().zip(values).enumerate() {
-        let path = show(&dir.join(format!("{file}.{extension}")));
+        let path = display_path(&dir.join(format!("{file}.{extension}")));
         let options = if extension == "parquet" { " OPTIONS (max_row_group_size 2)" } else { "" };
         let rows = format!(
             "SELECT {file} * 10 + i AS id, arrow_cast(x, '{data_type}') AS x FROM (VALUES {values}) v(i, x)"
@@ -40,8 +40,8 @@ const ALIKE: [&str; 9] = [
 ];
 
 /// Compares statements over the folder with those over the table in memory.
-async fn compare(dir: &Path, setup: &[String], conditions: &[&str]) {
-    let from = format!("'{}/'", show(dir));
+async fn compare_sessions(dir: &Path, setup: &[String], conditions: &[&str]) {
+    let from = format!("'{}/'", display_path(dir));
     let conditions = conditions.iter().flat_map(|condition| {
         [
             format!("SELECT id, x FROM {{}} WHERE {condition} ORDER BY id"),
@@ -104,7 +104,7 @@ async fn integers_and_floats_are_widened() {
         ] {
             let dir = tempfile::tempdir().unwrap();
             let setup = write_two(dir.path(), extension, types, wide, values).await;
-            compare(dir.path(), &setup, conditions).await;
+            compare_sessions(dir.path(), &setup, conditions).await;
         }
     }
 }
@@ -129,7 +129,7 @@ async fn times_are_widened() {
             let dir = tempfile::tempdir().unwrap();
             let types = [first, "Timestamp(Microsecond, None)"];
             let setup = write_two(dir.path(), extension, types, types[1], values).await;
-            compare(dir.path(), &setup, conditions).await;
+            compare_sessions(dir.path(), &setup, conditions).await;
         }
     }
 }
@@ -138,8 +138,8 @@ async fn times_are_widened() {
 async fn lists_are_widened_and_csv_has_one_type() {
     for extension in ["parquet", "arrow"] {
         let dir = tempfile::tempdir().unwrap();
-        let at = show(dir.path());
-        let ctx = four();
+        let at = display_path(dir.path());
+        let ctx = create_parallel_session();
         for (file, data_type, x) in
             [(0, "List(Int32)", "[1, NULL]"), (1, "List(Int64)", "[4294967296]")]
         {
@@ -156,8 +156,8 @@ async fn lists_are_widened_and_csv_has_one_type() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.csv"), "x\n1\n").unwrap();
     std::fs::write(dir.path().join("b.csv"), "x\n1.5\n").unwrap();
-    let sql = format!("SELECT x FROM '{}/' ORDER BY x", show(dir.path()));
-    assert_eq!(rows_or_error(&four(), &sql).await, "1.0; 1.5");
+    let sql = format!("SELECT x FROM '{}/' ORDER BY x", display_path(dir.path()));
+    assert_eq!(rows_or_error(&create_parallel_session(), &sql).await, "1.0; 1.5");
 }
 
 #[tokio::test]
@@ -169,8 +169,8 @@ async fn types_without_an_exact_common_type_are_refused() {
         ["Timestamp(Microsecond, None)", "Timestamp(Nanosecond, None)"],
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let at = show(dir.path());
-        let ctx = four();
+        let at = display_path(dir.path());
+        let ctx = create_parallel_session();
         for (file, data_type) in types.iter().enumerate() {
             let x = if data_type.starts_with("Time") { "'2020-01-01'" } else { "1" };
             let copy = format!(
@@ -188,12 +188,12 @@ async fn types_without_an_exact_common_type_are_refused() {
 
 /// Writes milliseconds and returns the statement that declares them as microseconds.
 async fn declare_finer(dir: &Path) -> String {
-    let path = show(&dir.join("0.parquet"));
+    let path = display_path(&dir.join("0.parquet"));
     let values = "(1, '2020-01-01 00:00:00.123'), (2, '1969-12-31 23:59:59.999')";
     let copy = format!(
         "COPY (SELECT i AS id, [i] AS l, arrow_cast(x, 'Timestamp(Millisecond, None)') AS x FROM (VALUES {values}) v(i, x)) TO '{path}'"
     );
-    assert_eq!(rows_or_error(&four(), &copy).await, "2");
+    assert_eq!(rows_or_error(&create_parallel_session(), &copy).await, "2");
     format!(
         "CREATE EXTERNAL TABLE t (id BIGINT, l BIGINT[], x TIMESTAMP) STORED AS PARQUET LOCATION '{path}'"
     )
@@ -232,7 +232,7 @@ async fn stock_conditions_on_coarser_files_still_round() {
     let stock = SessionContext::new_with_config(config);
     let create = format!(
         "CREATE EXTERNAL TABLE t (id BIGINT, x TIMESTAMP(6)) STORED AS PARQUET LOCATION '{}'",
-        show(&dir.path().join("0.parquet"))
+        display_path(&dir.path().join("0.parquet"))
     );
     stock_batches(&stock, &create).await.unwrap();
     let sql = "SELECT id FROM t WHERE x = TIMESTAMP '2020-01-01 00:00:00.123456'";
@@ -252,9 +252,9 @@ async fn the_greatest_value_may_be_in_the_narrow_file() {
         (["Date32", "Timestamp(Microsecond, None)"], ["(1, '2021-01-01')", "(1, '2020-01-01')"]),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let at = show(dir.path());
+        let at = display_path(dir.path());
         write_two(dir.path(), "parquet", types, types[1], values).await;
-        let ctx = four();
+        let ctx = create_parallel_session();
         for select in ["max(x)", "max(x), count(*)", "min(x)", "min(x), max(x)"] {
             let sql = format!("SELECT {select} FROM '{at}/'");
             let read = format!("{sql} WHERE x IS NOT NULL AND id >= 0");
@@ -271,7 +271,7 @@ async fn stock_bounds_of_other_types_are_still_null() {
     let ctx = SessionContext::new();
     let create = format!(
         "CREATE EXTERNAL TABLE t (x BIGINT) STORED AS PARQUET LOCATION '{}/'",
-        show(dir.path())
+        display_path(dir.path())
     );
     stock_batches(&ctx, &create).await.unwrap();
     assert_eq!(stock_one(&ctx, "SELECT max(x) FROM t").await, 5);
@@ -279,13 +279,16 @@ async fn stock_bounds_of_other_types_are_still_null() {
 
 /// Writes the columns `i`, `x`, `s.x` and `l`, the last three of a type, and returns the path.
 async fn write_column(dir: &Path, extension: &str, data_type: &str, values: &str) -> String {
-    let path = show(&dir.join(format!("a.{extension}")));
+    let path = display_path(&dir.join(format!("a.{extension}")));
     let x = format!("arrow_cast(x, '{data_type}')");
     let rows = format!(
         "SELECT i, {x} AS x, named_struct('x', {x}, 'i', i) AS s, [{x}] AS l FROM (VALUES {values}) v(i, x)"
     );
     let copy = format!("COPY ({rows}) TO '{path}' OPTIONS (overwrite true)");
-    assert!(rows_or_error(&four(), &copy).await.parse::<u64>().is_ok(), "{copy}");
+    assert!(
+        rows_or_error(&create_parallel_session(), &copy).await.parse::<u64>().is_ok(),
+        "{copy}"
+    );
     path
 }
 
@@ -342,14 +345,14 @@ async fn values_that_the_type_of_a_table_cannot_hold_are_refused() {
 async fn later_files_of_an_inferred_table_lose_nothing() {
     for extension in ["parquet", "arrow"] {
         let dir = tempfile::tempdir().unwrap();
-        let ctx = four();
+        let ctx = create_parallel_session();
         write_column(dir.path(), extension, "Int32", "(1, 1), (2, 2)").await;
         let create = format!(
             "CREATE EXTERNAL TABLE t STORED AS {extension} LOCATION '{}/'",
-            show(dir.path())
+            display_path(dir.path())
         );
         assert_eq!(rows_or_error(&ctx, &create).await, "");
-        let path = format!("{}/b.{extension}", show(dir.path()));
+        let path = format!("{}/b.{extension}", display_path(dir.path()));
         let copy = |x: &str| {
             format!("COPY (SELECT 3 AS i, {x}::DOUBLE AS x) TO '{path}' OPTIONS (overwrite true)")
         };
@@ -397,8 +400,8 @@ async fn conditions_on_coarser_times_in_structs_are_exact() {
 async fn fields_of_structs_are_widened() {
     for extension in ["parquet", "arrow"] {
         let dir = tempfile::tempdir().unwrap();
-        let at = show(dir.path());
-        let ctx = four();
+        let at = display_path(dir.path());
+        let ctx = create_parallel_session();
         for (file, s, l) in [
             (0, "{x: arrow_cast(1, 'Int32'), a: 'p'}", "[{x: arrow_cast(1, 'Int32')}]"),
             (1, "{b: 7, x: 4294967296}", "[{x: 4294967296}, NULL]"),
@@ -457,7 +460,7 @@ async fn required_columns_that_a_file_lacks_are_null() {
     write(&flat.join("1.parquet"), vec![(id(), number(2)), (list(&small), small)]);
     write(&nested.join("0.parquet"), vec![(id(), number(1)), (x(&both), Arc::new(both.clone()))]);
     write(&nested.join("1.parquet"), vec![(id(), number(2)), (x(&one), Arc::new(one.clone()))]);
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (sql, right) in [
         ("SELECT id FROM '{flat}/' WHERE n IS NULL", "2"),
         ("SELECT id, n, l FROM '{flat}/' ORDER BY id", "1 7 [1]; 2 NULL [1]"),
@@ -470,7 +473,8 @@ async fn required_columns_that_a_file_lacks_are_null() {
             "1 p 1; 2 NULL 1",
         ),
     ] {
-        let sql = sql.replace("{flat}", &show(&flat)).replace("{nested}", &show(&nested));
+        let sql =
+            sql.replace("{flat}", &display_path(&flat)).replace("{nested}", &display_path(&nested));
         assert_eq!(rows_or_error(&ctx, &sql).await, right, "{sql}");
     }
 }

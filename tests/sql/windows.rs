@@ -211,8 +211,8 @@ async fn aggregates_over_partitions_have_an_order() {
         ),
     ];
     expect_rows(&setup, &cases).await;
-    let ctx = four();
-    batches(&ctx, setup[0]).await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, setup[0]).await.unwrap();
     for call in [
         "array_agg(id ORDER BY x) OVER (ORDER BY id)",
         "array_agg(DISTINCT id ORDER BY id) OVER ()",
@@ -352,7 +352,7 @@ async fn stock_bit_xor_of_no_rows_is_still_zero() {
 
 #[tokio::test]
 async fn bounds_of_frames_are_checked() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let frames = [
         ("RANGE BETWEEN INTERVAL '-2 day' PRECEDING AND CURRENT ROW", "negative"),
         ("RANGE BETWEEN INTERVAL '-1 day' PRECEDING AND INTERVAL '-1 day' FOLLOWING", "negative"),
@@ -434,8 +434,8 @@ async fn offsets_of_lags_are_columns() {
         ),
     ];
     expect_rows(&[table], &cases).await;
-    let ctx = four();
-    batches(&ctx, table).await.unwrap();
+    let ctx = create_parallel_session();
+    query_batches(&ctx, table).await.unwrap();
     let e = error(&ctx, "SELECT lag(x, x / 7.0) OVER (ORDER BY id) FROM o").await;
     assert!(e.contains("the second argument of lag, the offset, must be an integer, not"), "{e}");
     for call in ["lag(x, 'a')", "lag(x, 1.5)", "lag(x, '1', 0)", "lag(x, 'a') IGNORE NULLS"] {
@@ -545,7 +545,7 @@ async fn windows_that_are_equal_once_simplified_have_both_names() {
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&[EQUAL], &cases).await;
     let dir = tempfile::tempdir().unwrap();
-    let file = show(&dir.path().join("t.parquet"));
+    let file = display_path(&dir.path().join("t.parquet"));
     let copy = format!("COPY t TO '{file}' OPTIONS (overwrite true)");
     let view = format!("CREATE VIEW t AS SELECT * FROM '{file}'");
     expect_rows(&[EQUAL, &copy, "DROP TABLE t", &view], &cases).await;

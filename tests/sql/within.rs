@@ -1,13 +1,13 @@
 //! Groups and windows within rows, compared with GROUP BY and window functions over the exploded rows.
 
-use super::forms::{found, refusal};
+use super::forms::{query_refusal, query_rows};
 use super::*;
 
 const MEDS: &str = "meds('tests/data/synthea-meds')";
 
 #[tokio::test]
 async fn arguments_are_named_and_left_out() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (sql, expected) in [
         ("SELECT ragged_window([1, 2], [1, 5], [5], before => 3)", "[[2]]"),
         ("SELECT ragged_window([1, 2], [1, 5], [0], after => 9, how => 'sum')", "[3]"),
@@ -19,7 +19,7 @@ async fn arguments_are_named_and_left_out() {
         ("SELECT ragged_sum(axis => -1, x => [[1, 2], [3]])", "[3, 3]"),
         ("SELECT ragged_group([1, 2, 3], groups => [7, 8], keys => [7, 9, 7])", "[[1, 3], []]"),
     ] {
-        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
     }
     for (sql, expected) in [
         ("SELECT ragged_window([1], [1], how => 'sum')", "the required argument at is missing"),
@@ -43,14 +43,14 @@ async fn arguments_are_named_and_left_out() {
             "ragged_group(x, time_bucket(INTERVAL '7 days', time))",
         ),
     ] {
-        let e = refusal(&ctx, sql).await;
+        let e = query_refusal(&ctx, sql).await;
         assert!(e.contains(expected), "{sql}: {e}");
     }
 }
 
 #[tokio::test]
 async fn groups_are_those_of_group_by() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let within = format!(
         "SELECT subject_id, CAST(k AS VARCHAR) AS k, n, s FROM ragged_explode((
            SELECT subject_id, ragged_group_keys(c) AS k, ragged_lengths(ragged_group(c, c), 2) AS n,
@@ -65,7 +65,7 @@ async fn groups_are_those_of_group_by() {
         format!("SELECT count(*) FROM (({within}) EXCEPT ({rows}))"),
         format!("SELECT count(*) FROM (({rows}) EXCEPT ({within}))"),
     ] {
-        assert_eq!(found(&ctx, &sql).await, "0", "{sql}");
+        assert_eq!(query_rows(&ctx, &sql).await, "0", "{sql}");
     }
     let months = format!(
         "SELECT subject_id, m, n FROM ragged_explode((
@@ -77,14 +77,14 @@ async fn groups_are_those_of_group_by() {
          FROM ragged_explode((SELECT subject_id, time FROM {MEDS})) GROUP BY ALL"
     );
     let sql = format!("SELECT count(*) FROM (({months}) EXCEPT ({rows}))");
-    assert_eq!(found(&ctx, &sql).await, "0", "{sql}");
+    assert_eq!(query_rows(&ctx, &sql).await, "0", "{sql}");
     let sql = format!("SELECT count(*) > 100 FROM ({months})");
-    assert_eq!(found(&ctx, &sql).await, "true", "{sql}");
+    assert_eq!(query_rows(&ctx, &sql).await, "true", "{sql}");
 }
 
 #[tokio::test]
 async fn windows_are_those_of_window_functions() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let lists = format!(
         "(SELECT subject_id, ragged_filter(time, ragged_not(ragged_is_null(time))) AS time FROM {MEDS})"
     );
@@ -108,9 +108,9 @@ async fn windows_are_those_of_window_functions() {
              FROM ragged_explode({numbers})"
         );
         let sql = format!("SELECT count(*) FROM (({within}) EXCEPT ({rows}))");
-        assert_eq!(found(&ctx, &sql).await, "0", "{sql}");
+        assert_eq!(query_rows(&ctx, &sql).await, "0", "{sql}");
         let sql = format!("SELECT count(*) FROM (({rows}) EXCEPT ({within}))");
-        assert_eq!(found(&ctx, &sql).await, "0", "{sql}");
+        assert_eq!(query_rows(&ctx, &sql).await, "0", "{sql}");
     }
 }
 
@@ -120,12 +120,12 @@ async fn the_documented_examples_give_what_they_show() {
     let page = include_str!("../../docs/sql.md");
     let section = page.split("## Groups and windows within a row").nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
-    let ctx = four();
+    let ctx = create_parallel_session();
     let mut seen = 0;
     for part in section.split("```sql\n").skip(1) {
         let code = part.split("```").next().unwrap();
         let (sql, shown) = code.rsplit_once("\n-- ").unwrap();
-        let answer = found(&ctx, sql).await;
+        let answer = query_rows(&ctx, sql).await;
         assert_eq!(answer, shown.trim().replace("  ", " "), "{sql}");
         seen += 1;
     }
@@ -140,7 +140,7 @@ async fn the_documented_examples_give_what_they_show() {
     assert!(recipes.len() >= 10, "{recipes:?}");
     for recipe in recipes {
         let sql = format!("SELECT {recipe} FROM {row}");
-        assert!(!found(&ctx, &sql).await.is_empty(), "{sql}");
+        assert!(!query_rows(&ctx, &sql).await.is_empty(), "{sql}");
     }
 }
 

@@ -11,9 +11,9 @@ use proptest::prelude::*;
 use serrate::array::Layout;
 use serrate::table::{RaggedTable, promote_types};
 
-use crate::model::{assert_columns, models};
+use crate::model::{assert_columns, draw_models};
 
-fn part(name: &str, axis: usize, values: ArrayRef) -> RaggedTable {
+fn make_part(name: &str, axis: usize, values: ArrayRef) -> RaggedTable {
     RaggedTable::builder()
         .lengths([values.len()])
         .unwrap()
@@ -26,7 +26,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn tables_one_after_the_other((model, seed) in models(), cuts in proptest::collection::vec(0usize..6, 0..4), dirt: bool) {
+    fn tables_one_after_the_other(
+        (model, seed) in draw_models(),
+        cuts in proptest::collection::vec(0usize..6, 0..4),
+        dirt: bool,
+    ) {
         // Concatenated parts of a table restore it.
         let table = model.table(seed, dirt);
         let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(model.rows)).collect();
@@ -82,9 +86,9 @@ fn types_unify_as_numpy_promotes_them() {
         assert_eq!(promote_types(a, &Utf8), None);
     }
     let joined = RaggedTable::concat(&[
-        part("x", 1, Arc::new(UInt16Array::from(vec![Some(60000), None]))),
-        part("x", 1, Arc::new(Int8Array::from(vec![-1]))),
-        part("x", 1, Arc::new(Float32Array::from(vec![0.5]))),
+        make_part("x", 1, Arc::new(UInt16Array::from(vec![Some(60000), None]))),
+        make_part("x", 1, Arc::new(Int8Array::from(vec![-1]))),
+        make_part("x", 1, Arc::new(Float32Array::from(vec![0.5]))),
     ])
     .unwrap();
     let x = joined.column("x").unwrap();
@@ -97,22 +101,22 @@ fn types_unify_as_numpy_promotes_them() {
 
 #[test]
 fn what_cannot_be_concatenated_says_why() {
-    let a = part("x", 1, Arc::new(Int64Array::from(vec![1])));
+    let a = make_part("x", 1, Arc::new(Int64Array::from(vec![1])));
     let error = |b: RaggedTable| RaggedTable::concat(&[a.clone(), b]).unwrap_err().to_string();
     assert!(
-        error(part("y", 1, Arc::new(Int64Array::from(vec![1]))))
+        error(make_part("y", 1, Arc::new(Int64Array::from(vec![1]))))
             .contains("table 1 lacks the column(s) \"x\"")
     );
     let extra = a.with_columns(
-        [a.columns(), part("z", 1, Arc::new(Int64Array::from(vec![1]))).columns()].concat(),
+        [a.columns(), make_part("z", 1, Arc::new(Int64Array::from(vec![1]))).columns()].concat(),
     );
     assert!(error(extra.unwrap()).contains("table 0 lacks the column(s) \"z\""));
     assert!(
-        error(part("x", 0, Arc::new(Int64Array::from(vec![1]))))
+        error(make_part("x", 0, Arc::new(Int64Array::from(vec![1]))))
             .contains("on axis 1 in table 0 but on axis 0 in table 1")
     );
     assert!(
-        error(part("x", 1, Arc::new(StringArray::from(vec!["1"]))))
+        error(make_part("x", 1, Arc::new(StringArray::from(vec!["1"]))))
             .contains("column \"x\" of table 1")
     );
     let flat =

@@ -6,13 +6,13 @@ use arrow::array::{Int64Array, StringArray};
 use proptest::prelude::*;
 use serrate::table::RaggedTable;
 
-use crate::model::models;
+use crate::model::draw_models;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn any_table_can_be_shown((model, seed) in models()) {
+    fn any_table_can_be_shown((model, seed) in draw_models()) {
         let table = model.table(seed, false);
         let text = table.to_string();
         prop_assert_eq!(text.lines().count(), 1 + table.ndim() + table.columns().len());

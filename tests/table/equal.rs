@@ -10,10 +10,10 @@ use arrow::datatypes::{DataType, Int64Type};
 use proptest::prelude::*;
 use serrate::table::RaggedTable;
 
-use crate::common::torture::{Draw, random};
-use crate::model::models;
+use crate::common::torture::{Draw, seed_random};
+use crate::model::draw_models;
 
-fn flat(values: ArrayRef) -> RaggedTable {
+fn make_flat(values: ArrayRef) -> RaggedTable {
     RaggedTable::builder().column("x", 0, values).build().unwrap()
 }
 
@@ -21,7 +21,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn equality_sees_every_change((model, seed) in models(), dirt: bool) {
+    fn equality_sees_every_change((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         // Another layout, with columns in reverse order.
         let mut columns = model.table(seed ^ 5, !dirt);
@@ -45,7 +45,7 @@ proptest! {
             let as_floats = Float64Array::from_iter(values.iter().map(|v| v.map(|v| f64::from(i32::try_from(v).unwrap()))));
             prop_assert!(table.equals(&with(Arc::new(as_floats)), false).unwrap());
             if n > 0 {
-                let mut dice = random(seed ^ 32);
+                let mut dice = seed_random(seed ^ 32);
                 let at = dice.below(n);
                 let mut other = values.clone();
                 other[at] = Some(values[at].unwrap_or(-1) + 1);
@@ -81,18 +81,22 @@ fn numbers_are_equal_by_value() {
         (Arc::new(StringArray::from(vec!["1"])), Arc::new(Int32Array::from(vec![1])), false),
     ];
     for (a, b, same) in pairs {
-        assert_eq!(flat(a.clone()).equals(&flat(b.clone()), false).unwrap(), same, "{a:?} {b:?}");
-        assert_eq!(flat(b).equals(&flat(a), false).unwrap(), same);
+        assert_eq!(
+            make_flat(a.clone()).equals(&make_flat(b.clone()), false).unwrap(),
+            same,
+            "{a:?} {b:?}"
+        );
+        assert_eq!(make_flat(b).equals(&make_flat(a), false).unwrap(), same);
     }
     // Longer than one chunk.
     let long = |last: i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values((0..70_000).chain([last])))
     };
     let narrow = arrow::compute::cast(&long(7), &DataType::Int32).unwrap();
-    assert!(flat(long(7)).equals(&flat(narrow.clone()), false).unwrap());
-    assert!(!flat(long(8)).equals(&flat(narrow), false).unwrap());
+    assert!(make_flat(long(7)).equals(&make_flat(narrow.clone()), false).unwrap());
+    assert!(!make_flat(long(8)).equals(&make_flat(narrow), false).unwrap());
     // A table with one more axis differs, even if no column is on it.
     let deeper = RaggedTable::builder().lengths([0]).unwrap();
     let deeper = deeper.column("x", 0, Arc::new(Int32Array::from(vec![1]))).build().unwrap();
-    assert!(!deeper.equals(&flat(Arc::new(Int32Array::from(vec![1]))), false).unwrap());
+    assert!(!deeper.equals(&make_flat(Arc::new(Int32Array::from(vec![1]))), false).unwrap());
 }

@@ -9,16 +9,16 @@ use serrate::Error;
 use serrate::index::{Index, IndexArray, parse_index};
 use serrate::table::RaggedTable;
 
-use crate::common::torture::{Draw, Random, random};
-use crate::model::{Model, N, column, models, nested};
+use crate::common::torture::{Draw, Random, seed_random};
+use crate::model::{Model, N, draw_models, read_column, read_nested};
 use crate::reference::{Nested, Plan};
 
-fn number(n: usize) -> i64 {
+fn to_i64(n: usize) -> i64 {
     i64::try_from(n).unwrap()
 }
 
 fn draw_position(dice: &mut Random) -> i64 {
-    number(dice.below(6)) - 3
+    to_i64(dice.below(6)) - 3
 }
 
 /// Draws items for some of the axes: arrays of one length or of one element, sometimes `...` and
@@ -60,13 +60,13 @@ fn random_index(model: &Model, dice: &mut Random) -> Vec<Index> {
 }
 
 /// Replaces null lists of the levels `1..=levels` by empty ones.
-fn blurred(column: &N, axis: usize, levels: usize) -> N {
+fn blur_column(column: &N, axis: usize, levels: usize) -> N {
     (1..=levels.min(axis)).fold(column.clone(), |n, depth| {
         n.map_at(depth, &|n| if *n == N::Null { N::List(Vec::new()) } else { n.clone() })
     })
 }
 
-fn check(model: &Model, table: &RaggedTable, index: &[Index]) {
+fn check_index(model: &Model, table: &RaggedTable, index: &[Index]) {
     let found = table.index(index);
     // A null list whose axis becomes the rows gives no rows.
     let given = index.iter().filter(|i| i.takes_axis()).count();
@@ -84,7 +84,7 @@ fn check(model: &Model, table: &RaggedTable, index: &[Index]) {
     let rows_gone = if begins { first.take_while(picks).count() } else { 0 };
     let expected: Option<Vec<(N, usize)>> = plan.and_then(|plan| {
         let of = |(_, axis, rows): &(String, usize, Vec<N>)| {
-            let column = blurred(&N::List(rows.clone()), *axis, rows_gone);
+            let column = blur_column(&N::List(rows.clone()), *axis, rows_gone);
             plan.apply(&column, axis + 1)
         };
         model.columns.iter().map(of).collect()
@@ -96,14 +96,14 @@ fn check(model: &Model, table: &RaggedTable, index: &[Index]) {
     };
     for ((name, _, _), (expected, levels)) in model.columns.iter().zip(expected) {
         let (got, got_levels) = match found.scalar(name) {
-            Ok(scalar) => (nested(scalar.value()).remove(0), 0),
+            Ok(scalar) => (read_nested(scalar.value()).remove(0), 0),
             Err(_) => {
                 let axis = found.column(name).unwrap().axis();
-                (N::List(column(&found, name)), axis + 1)
+                (N::List(read_column(&found, name)), axis + 1)
             }
         };
         assert_eq!(got_levels, levels, "{name} of {index:?}");
-        assert_eq!(got, blurred(&expected, levels.saturating_sub(1), 0), "{name} of {index:?}");
+        assert_eq!(got, blur_column(&expected, levels.saturating_sub(1), 0), "{name} of {index:?}");
     }
     // The result is a valid table: all lengths match.
     let again = found.with_columns(found.columns().to_vec()).unwrap();
@@ -114,32 +114,32 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_index_is_numpys((model, seed) in models(), dirt: bool) {
+    fn any_index_is_numpys((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = random(seed ^ 11);
+        let mut dice = seed_random(seed ^ 11);
         for _ in 0..6 {
-            check(&model, &table, &random_index(&model, &mut dice));
+            check_index(&model, &table, &random_index(&model, &mut dice));
         }
     }
 
     #[test]
-    fn rows_by_any_kind_of_index_agree((model, seed) in models(), dirt: bool) {
+    fn rows_by_any_kind_of_index_agree((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = random(seed ^ 12);
+        let mut dice = seed_random(seed ^ 12);
         let rows: Vec<usize> = match model.rows {
             0 => Vec::new(),
             n => (0..dice.below(5)).map(|_| dice.below(n)).collect(),
         };
         let taken = table.take(&rows).unwrap();
-        let index: Index = rows.iter().map(|r| number(*r)).collect::<Vec<_>>().into();
+        let index: Index = rows.iter().map(|r| to_i64(*r)).collect::<Vec<_>>().into();
         prop_assert_eq!(&table.index(&[index]).unwrap(), &taken);
         let negative: Index =
-            rows.iter().map(|r| number(*r) - number(model.rows)).collect::<Vec<_>>().into();
+            rows.iter().map(|r| to_i64(*r) - to_i64(model.rows)).collect::<Vec<_>>().into();
         prop_assert_eq!(&table.index(&[negative]).unwrap(), &taken);
         // Rows taken one by one and concatenated, after null lists became empty.
         let plain = table.without_null_lists();
         let singles: Vec<RaggedTable> =
-            rows.iter().map(|r| plain.index(&[number(*r).into()]).unwrap()).collect();
+            rows.iter().map(|r| plain.index(&[to_i64(*r).into()]).unwrap()).collect();
         if !singles.is_empty() {
             let stacked = RaggedTable::vstack(&singles).unwrap();
             prop_assert!(stacked.equals(&plain.take(&rows).unwrap(), false).unwrap());
@@ -148,7 +148,7 @@ proptest! {
 }
 
 /// Two patients with 3 and 1 visits, which have 2, 4, 1 and 3 codes.
-fn patients() -> RaggedTable {
+fn make_patients() -> RaggedTable {
     RaggedTable::builder()
         .names(["patient", "visit", "code"])
         .lengths([3, 1])
@@ -162,26 +162,26 @@ fn patients() -> RaggedTable {
         .unwrap()
 }
 
-fn get(text: &str) -> serrate::Result<RaggedTable> {
-    patients().index(&parse_index(text).unwrap())
+fn get_row(text: &str) -> serrate::Result<RaggedTable> {
+    make_patients().index(&parse_index(text).unwrap())
 }
 
-fn codes(table: &RaggedTable) -> Vec<u16> {
+fn list_codes(table: &RaggedTable) -> Vec<u16> {
     table.column("code").unwrap().values().as_primitive::<UInt16Type>().values().to_vec()
 }
 
 #[test]
 fn the_examples_of_the_documentation() {
-    let one = get("0, 1:3").unwrap();
-    assert_eq!((one.num_rows(), codes(&one)), (2, vec![2, 3, 4, 5, 6]));
+    let one = get_row("0, 1:3").unwrap();
+    assert_eq!((one.num_rows(), list_codes(&one)), (2, vec![2, 3, 4, 5, 6]));
     assert_eq!(one.scalar("age").unwrap().typed::<Int32Type>().unwrap(), Some(71));
     assert_eq!(one.axis_name(0), Some("visit"));
-    let every = get(":2, ::2, 0").unwrap();
-    assert_eq!((every.max_ndim(), codes(&every)), (Some(2), vec![0, 6, 7]));
+    let every = get_row(":2, ::2, 0").unwrap();
+    assert_eq!((every.max_ndim(), list_codes(&every)), (Some(2), vec![0, 6, 7]));
     assert_eq!(every.array("time").unwrap().lengths(1).unwrap(), [2, 1]);
     // Pairs of a row and a visit.
-    let pairs = get("[0, 1, 0], [2, 0, -3]").unwrap();
-    assert_eq!((pairs.num_rows(), codes(&pairs)), (3, vec![6, 7, 8, 9, 0, 1]));
+    let pairs = get_row("[0, 1, 0], [2, 0, -3]").unwrap();
+    assert_eq!((pairs.num_rows(), list_codes(&pairs)), (3, vec![6, 7, 8, 9, 0, 1]));
     let time = pairs.column("time").unwrap().values().as_primitive::<Int32Type>();
     assert_eq!(time.values(), &[30, 40, 10]);
     assert_eq!(
@@ -189,19 +189,19 @@ fn the_examples_of_the_documentation() {
         &[71, 38, 71]
     );
     // Down to a scalar, and back.
-    let value = get("1, 0, -1").unwrap();
+    let value = get_row("1, 0, -1").unwrap();
     assert_eq!((value.ndim(), value.num_rows(), value.columns().len()), (0, 0, 0));
     assert_eq!(value.scalar("code").unwrap().typed::<UInt16Type>().unwrap(), Some(9));
     let row = value.unsqueeze(0).unwrap();
     assert_eq!((row.ndim(), row.num_rows(), row.columns().len()), (1, 1, 3));
-    assert_eq!(get("1, 0, -1, None").unwrap(), row);
+    assert_eq!(get_row("1, 0, -1, None").unwrap(), row);
     assert_eq!(row.squeeze(0).unwrap(), value);
     assert_eq!(value.index(&[]).unwrap(), value);
 }
 
 #[test]
 fn errors_name_axis_index_and_size() {
-    let message = |text: &str| get(text).unwrap_err().to_string();
+    let message = |text: &str| get_row(text).unwrap_err().to_string();
     for (text, expected) in [
         ("2", "index 2 is out of range for axis 0 of size 2"),
         ("-3", "index -3 is out of range for axis 0 of size 2"),
@@ -231,11 +231,11 @@ fn errors_name_axis_index_and_size() {
         assert_eq!(&message(text)[..expected.len()], expected, "{text}");
     }
     let flat = IndexArray::try_new([1, 2], vec![0, 1]).unwrap();
-    let error = patients().index(&[Index::Array(flat)]).unwrap_err().to_string();
+    let error = make_patients().index(&[Index::Array(flat)]).unwrap_err().to_string();
     assert!(error.contains("shape [1, 2]"), "{error}");
     let zero = Index::Slice { start: None, stop: None, step: Some(0) };
-    assert!(patients().index(&[zero]).unwrap_err().to_string().contains("step of 0"));
-    assert!(matches!(get("5"), Err(Error::OutOfRange { axis: 0, index: 5, size: 2 })));
+    assert!(make_patients().index(&[zero]).unwrap_err().to_string().contains("step of 0"));
+    assert!(matches!(get_row("5"), Err(Error::OutOfRange { axis: 0, index: 5, size: 2 })));
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn arrays_that_take_nothing() {
 
 #[test]
 fn views_share_buffers_and_copies_are_as_small_as_they_can_be() {
-    let table = patients();
+    let table = make_patients();
     let at = |t: &RaggedTable| {
         t.column("code").unwrap().values().as_primitive::<UInt16Type>().values().as_ptr()
     };
@@ -329,7 +329,7 @@ fn null_lists_give_null_and_stay_null() {
     let x = first.column("x").unwrap().values().clone();
     assert_eq!(x.as_primitive::<Int64Type>().iter().collect::<Vec<_>>(), [None, Some(1)]);
     let taken = table(true).index(&[Index::ALL, vec![1, 1, 0].into()]).unwrap();
-    assert_eq!(column(&taken, "x")[0], Nested::Null);
+    assert_eq!(read_column(&taken, "x")[0], Nested::Null);
     assert_eq!(taken.array("x").unwrap().lengths(1).unwrap(), [0, 3]);
     // An empty list in another column has no element 0.
     let error = table(false).index(&[Index::ALL, 0.into()]).unwrap_err();
@@ -338,7 +338,7 @@ fn null_lists_give_null_and_stay_null() {
 
 #[test]
 fn arrays_are_indexed_as_columns_are() {
-    let (table, array) = (patients(), patients().array("code").unwrap());
+    let (table, array) = (make_patients(), make_patients().array("code").unwrap());
     for text in ["1", "::-1", "0, -2:", ":, 0", "[1, 0], [0, 0]", "None, 0", "..., 0"] {
         let index = parse_index(text).unwrap();
         let expected = table.index(&index).unwrap().array("code").unwrap();

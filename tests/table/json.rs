@@ -18,9 +18,9 @@ use serrate::io::json::{
 use serrate::table::RaggedTable;
 use serrate::{Error, Result};
 
-use crate::model::{Model, N, models};
+use crate::model::{Model, N, draw_models};
 
-fn read(value: &Value) -> Result<RaggedTable> {
+fn read_value(value: &Value) -> Result<RaggedTable> {
     RaggedTable::from_json(value, &JsonOptions::default())
 }
 
@@ -29,19 +29,19 @@ fn read_as(value: &Value, column: &str, t: DataType) -> Result<RaggedTable> {
 }
 
 fn type_of(column: Value) -> DataType {
-    read(&json!({"x": column})).unwrap().column("x").unwrap().data_type().clone()
+    read_value(&json!({"x": column})).unwrap().column("x").unwrap().data_type().clone()
 }
 
-fn value(n: &N) -> Value {
+fn to_value(n: &N) -> Value {
     match n {
         N::Null => Value::Null,
         N::Leaf(x) => (*x).into(),
-        N::List(list) => list.iter().map(value).collect(),
+        N::List(list) => list.iter().map(to_value).collect(),
     }
 }
 
 /// Declares types with lists, so that depths are known where all lists are empty.
-fn declared(model: &Model) -> JsonOptions {
+fn declare_axes(model: &Model) -> JsonOptions {
     model
         .columns
         .iter()
@@ -54,18 +54,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn both_forms_hold_the_table((model, seed) in models(), dirt: bool) {
+    fn both_forms_hold_the_table((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let options = declared(&model);
+        let options = declare_axes(&model);
         let columns = table.to_json(JsonForm::Columns).unwrap();
-        let expected: Value = Value::Object(
-            model.columns.iter().map(|(n, _, rows)| (n.clone(), rows.iter().map(value).collect())).collect(),
-        );
+        let to_member = |(name, _, rows): &(String, usize, Vec<N>)| {
+            (name.clone(), rows.iter().map(to_value).collect::<Value>())
+        };
+        let expected: Value = Value::Object(model.columns.iter().map(to_member).collect());
         prop_assert_eq!(&columns, &expected);
         let records = table.to_json(JsonForm::Records).unwrap();
         for (i, record) in records.as_array().unwrap().iter().enumerate() {
             for (name, _, rows) in &model.columns {
-                prop_assert_eq!(&record[name], &value(&rows[i]));
+                prop_assert_eq!(&record[name], &to_value(&rows[i]));
             }
         }
         prop_assert_eq!(records.as_array().unwrap().len(), model.rows);
@@ -122,7 +123,7 @@ proptest! {
         // Both readers refuse the column, or both accept it.
         let whole = format!("{{\"x\": {text}}}");
         if let Ok(tree) = serde_json::from_str::<Value>(&whole) {
-            let a = read(&tree).map_err(|e| e.to_string());
+            let a = read_value(&tree).map_err(|e| e.to_string());
             let b = RaggedTable::from_json_text(whole.as_bytes(), &JsonOptions::default());
             if holds_ambiguous_number(&tree["x"]) {
                 prop_assert!(a.is_ok() <= b.is_ok() || !whole.contains(['e', 'E', '.']), "{}", whole);
@@ -154,18 +155,18 @@ fn text_tells_large_floats_from_overlong_integers_and_a_tree_cannot() {
     let float = from_text(r#"{"x": [1E20]}"#).unwrap();
     assert_eq!(float.column("x").unwrap().data_type(), &DataType::Float32);
     assert!(from_text(r#"{"x": [100000000000000000000]}"#).is_err());
-    assert!(read(&json!({"x": [1E20]})).is_err());
-    assert!(read(&json!({"x": [1E20, 0.5]})).is_ok());
+    assert!(read_value(&json!({"x": [1E20]})).is_err());
+    assert!(read_value(&json!({"x": [1E20, 0.5]})).is_ok());
     assert!(read_as(&json!({"x": [1E20]}), "x", DataType::Float64).is_ok());
 }
 
-fn cases(file: &str) -> Vec<Value> {
+fn read_cases(file: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/nrt").join(file);
     let all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     all["cases"].as_array().unwrap().clone()
 }
 
-fn dtype(name: &str) -> DataType {
+fn parse_dtype(name: &str) -> DataType {
     match name {
         "bool" => DataType::Boolean,
         "uint8" => DataType::UInt8,
@@ -184,16 +185,16 @@ fn dtype(name: &str) -> DataType {
 }
 
 /// Unwraps strings and integers beyond 64 bits, which the vectors wrap.
-fn unwrapped(v: &Value) -> String {
+fn unwrap_text(v: &Value) -> String {
     match v {
         Value::Object(o) if o.contains_key("$int") => o["$int"].as_str().unwrap().to_owned(),
         Value::Object(o) if o.contains_key("$str") => o["$str"].to_string(),
         Value::Object(o) => {
-            let members = o.iter().map(|(k, v)| format!("{}:{}", json!(k), unwrapped(v)));
+            let members = o.iter().map(|(k, v)| format!("{}:{}", json!(k), unwrap_text(v)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(","))
         }
         Value::Array(list) => {
-            format!("[{}]", list.iter().map(unwrapped).collect::<Vec<_>>().join(","))
+            format!("[{}]", list.iter().map(unwrap_text).collect::<Vec<_>>().join(","))
         }
         other => other.to_string(),
     }
@@ -201,11 +202,11 @@ fn unwrapped(v: &Value) -> String {
 
 #[test]
 fn types_are_inferred_as_nested_ragged_tensors_does() {
-    let all = cases("infer_dtype.json");
+    let all = read_cases("infer_dtype.json");
     assert!(all.len() >= 18);
     for case in all {
         let name = case["name"].as_str().unwrap();
-        let text = format!("{{\"x\": {}}}", unwrapped(&case["input"]["values"]));
+        let text = format!("{{\"x\": {}}}", unwrap_text(&case["input"]["values"]));
         let table = RaggedTable::from_json_text(text.as_bytes(), &JsonOptions::default());
         if case.get("error").is_some() {
             assert!(table.is_err(), "{name}");
@@ -213,7 +214,11 @@ fn types_are_inferred_as_nested_ragged_tensors_does() {
         }
         let table = table.unwrap();
         let x = table.column("x").unwrap();
-        assert_eq!(x.data_type(), &dtype(case["expect"]["dtype"].as_str().unwrap()), "{name}");
+        assert_eq!(
+            x.data_type(),
+            &parse_dtype(case["expect"]["dtype"].as_str().unwrap()),
+            "{name}"
+        );
         let stored = RaggedTable::from_json(
             &json!({"x": case["expect"]["stored"]["data"]}),
             &JsonOptions::default().with_column("x", x.data_type().clone()),
@@ -228,15 +233,15 @@ fn types_are_inferred_as_nested_ragged_tensors_does() {
 
 #[test]
 fn raw_tables_are_built_as_nested_ragged_tensors_does() {
-    let all = cases("construct.json");
+    let all = read_cases("construct.json");
     assert!(all.len() >= 13);
     for case in all {
         let name = case["name"].as_str().unwrap();
         let mut options = JsonOptions::default();
         for (column, t) in case["input"]["schema"].as_object().into_iter().flatten() {
-            options = options.with_column(column, dtype(t.as_str().unwrap()));
+            options = options.with_column(column, parse_dtype(t.as_str().unwrap()));
         }
-        let text = unwrapped(&case["input"]["data"]);
+        let text = unwrap_text(&case["input"]["data"]);
         let table = RaggedTable::from_json_text(text.as_bytes(), &options);
         if case.get("error").is_some() {
             assert!(table.is_err(), "{name}");
@@ -261,7 +266,11 @@ fn raw_tables_are_built_as_nested_ragged_tensors_does() {
             }
             let column = table.column(key).unwrap();
             assert_eq!(column.axis(), axis, "{name} {tensor}");
-            assert_eq!(column.data_type(), &dtype(expected["dtype"].as_str().unwrap()), "{name}");
+            assert_eq!(
+                column.data_type(),
+                &parse_dtype(expected["dtype"].as_str().unwrap()),
+                "{name}"
+            );
             let flat = RaggedTable::builder().column("x", 0, column.values().clone()).build();
             let stored = json!({"x": expected["data"]});
             let stored = read_as(&stored, "x", column.data_type().clone()).unwrap();
@@ -295,9 +304,9 @@ fn an_integer_and_a_float_are_told_apart() {
     assert_eq!(type_of(json!(["NaN", null, 1])), DataType::Float32);
     // A tree of values holds the first as a float, so it is refused.
     let big: Value = serde_json::from_str("[1, 18446744073709551616]").unwrap();
-    assert!(read(&json!({"x": big})).unwrap_err().to_string().contains("more than 64 bits"));
+    assert!(read_value(&json!({"x": big})).unwrap_err().to_string().contains("more than 64 bits"));
     assert_eq!(type_of(json!([0.5, 2e20])), DataType::Float32);
-    let texts = read(&json!({"x": ["NaN", "a", "-Infinity"]})).unwrap();
+    let texts = read_value(&json!({"x": ["NaN", "a", "-Infinity"]})).unwrap();
     assert!(texts.column("x").unwrap().values().as_string::<i32>().iter().flatten().eq([
         "NaN",
         "a",
@@ -307,7 +316,7 @@ fn an_integer_and_a_float_are_told_apart() {
 
 #[test]
 fn errors_name_the_path() {
-    let path = |v: Value| match read(&v).unwrap_err() {
+    let path = |v: Value| match read_value(&v).unwrap_err() {
         Error::DepthVaries { path, .. } => format!("depth {path}"),
         Error::ValueType { path, .. } => format!("type {path}"),
         other => other.to_string(),
@@ -382,18 +391,18 @@ fn errors_name_the_path() {
 
 #[test]
 fn outer_lengths_reserved_names_and_empty_columns_are_checked() {
-    let text = read(&json!({"a": [1, 2, 3], "b": [[1], [2]]})).unwrap_err().to_string();
+    let text = read_value(&json!({"a": [1, 2, 3], "b": [[1], [2]]})).unwrap_err().to_string();
     assert!(
         text.contains("\"a\" and \"b\" differ in list lengths on axis 0")
             && text.contains("3 element(s)"),
         "{text}"
     );
     for name in ["bounds", "mask"] {
-        let text = read(&json!({name: [1]})).unwrap_err().to_string();
+        let text = read_value(&json!({name: [1]})).unwrap_err().to_string();
         assert!(text.contains(name) && text.contains("is reserved"), "{text}");
     }
     for empty in [json!([]), json!([[], []]), json!([null]), json!([[null], []])] {
-        let text = read(&json!({"x": empty.clone()})).unwrap_err().to_string();
+        let text = read_value(&json!({"x": empty.clone()})).unwrap_err().to_string();
         assert!(text.contains("\"x\" has no values to infer a type from"), "{text}");
         let table = read_as(&json!({"x": empty}), "x", DataType::Int16).unwrap();
         assert_eq!(table.column("x").unwrap().data_type(), &DataType::Int16);
@@ -402,15 +411,15 @@ fn outer_lengths_reserved_names_and_empty_columns_are_checked() {
     let table = read_as(&json!({"x": [null, []]}), "x", lists).unwrap();
     assert_eq!(table.array("x").unwrap().ndim(), 3);
     assert_eq!(table.to_json(JsonForm::Columns).unwrap(), json!({"x": [null, []]}));
-    let none = read(&json!({})).unwrap();
+    let none = read_value(&json!({})).unwrap();
     assert_eq!((none.num_rows(), none.columns().len()), (0, 0));
-    assert_eq!(read(&json!([{}, {}])).unwrap().num_rows(), 2);
+    assert_eq!(read_value(&json!([{}, {}])).unwrap().num_rows(), 2);
 }
 
 #[test]
 fn null_lists_stay_apart_from_empty_ones() {
     let value = json!({"x": [null, [], [null, [1, null], []], [null]]});
-    let table = read(&value).unwrap();
+    let table = read_value(&value).unwrap();
     assert_eq!(table.array("x").unwrap().lengths(1).unwrap(), [0, 0, 3, 1]);
     assert_eq!(table.to_json(JsonForm::Columns).unwrap(), value);
 }
@@ -418,7 +427,7 @@ fn null_lists_stay_apart_from_empty_ones() {
 #[test]
 fn records_may_lack_keys_and_columns_may_come_late() {
     let value = json!([{"a": 1}, {"b": [5]}, {"b": [], "a": 2}]);
-    let table = read(&value).unwrap();
+    let table = read_value(&value).unwrap();
     assert_eq!(
         table.to_json(JsonForm::Columns).unwrap(),
         json!({"a": [1, null, 2], "b": [null, [5], []]})
@@ -504,13 +513,13 @@ fn floats_without_a_number_are_texts() {
     let back = read_as(&value, "x", DataType::Float32).unwrap();
     assert_eq!(back.to_json(JsonForm::Columns).unwrap(), value);
     // Undeclared infinities are refused, as by nested_ragged_tensors.
-    assert!(read(&value).unwrap_err().to_string().contains("float64"));
+    assert!(read_value(&value).unwrap_err().to_string().contains("float64"));
 }
 
 #[test]
 fn files_are_written_whole_and_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
-    let table = read(&json!({"id": [1, 2], "code": [[[5], []], []]})).unwrap();
+    let table = read_value(&json!({"id": [1, 2], "code": [[[5], []], []]})).unwrap();
     let path = dir.path().join("t.json");
     for form in [JsonForm::Columns, JsonForm::Records] {
         let options = JsonWriteOptions { form, overwrite: true };

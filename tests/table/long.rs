@@ -11,14 +11,14 @@ use arrow::datatypes::{Int32Type, Int64Type};
 use proptest::prelude::*;
 use serrate::table::{Column, LongOptions, NestOptions, RaggedTable, Unsorted};
 
-use crate::common::torture::{Draw, random};
-use crate::model::models;
+use crate::common::torture::{Draw, seed_random};
+use crate::model::draw_models;
 
 type Key = (Option<i64>, Option<i64>);
 
 /// Draws a long table with keys of few values, sorted or not, and its keys.
 fn long_table(seed: u64, n: usize, sorted: bool, nulls: bool) -> (RecordBatch, Vec<Key>) {
-    let mut dice = random(seed);
+    let mut dice = seed_random(seed);
     let mut value = |most: usize| {
         let v = i64::try_from(dice.below(most)).unwrap() - 2;
         if nulls && v == 0 { None } else { Some(v) }
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn any_table_explodes_to_its_innermost_axis((model, seed) in models(), dirt: bool) {
+    fn any_table_explodes_to_its_innermost_axis((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         let depth = model.lengths.len();
         let long = table.to_long(&LongOptions::default()).unwrap();
@@ -160,30 +160,30 @@ fn long_columns_are_compared_in_parallel_and_in_blocks_alike() {
     assert_eq!(table.array("v").unwrap().lengths(1).unwrap(), run_lengths(&keys[5..700_006]));
 }
 
-fn two(key: ArrayRef) -> RecordBatch {
+fn make_two(key: ArrayRef) -> RecordBatch {
     let v: ArrayRef = Arc::new(Int64Array::from_iter_values(0..i64::try_from(key.len()).unwrap()));
     RecordBatch::try_from_iter([("k", key), ("v", v)]).unwrap()
 }
 
-fn lengths(key: ArrayRef) -> Vec<usize> {
-    let table = RaggedTable::nest(&two(key), &["k"], &NestOptions::default()).unwrap();
+fn read_lengths(key: ArrayRef) -> Vec<usize> {
+    let table = RaggedTable::nest(&make_two(key), &["k"], &NestOptions::default()).unwrap();
     table.array("v").unwrap().lengths(1).unwrap()
 }
 
 #[test]
 fn keys_may_be_texts_dictionaries_floats_and_null() {
     assert_eq!(
-        lengths(Arc::new(StringArray::from(vec![None, None, Some(""), Some("a"), Some("a")]))),
+        read_lengths(Arc::new(StringArray::from(vec![None, None, Some(""), Some("a"), Some("a")]))),
         [2, 1, 2]
     );
     let words: DictionaryArray<Int32Type> = ["a", "a", "b", "c", "c"].into_iter().collect();
-    assert_eq!(lengths(Arc::new(words)), [2, 1, 2]);
+    assert_eq!(read_lengths(Arc::new(words)), [2, 1, 2]);
     let floats = vec![-1.0, 0.0, -0.0, 0.0, f64::NAN, -f64::NAN];
-    assert_eq!(lengths(Arc::new(Float64Array::from(floats))), [1, 3, 2]);
-    assert_eq!(lengths(Arc::new(Int64Array::from(vec![None, None, Some(i64::MIN)]))), [2, 1]);
-    assert_eq!(lengths(Arc::new(arrow::array::NullArray::new(3))), [3]);
+    assert_eq!(read_lengths(Arc::new(Float64Array::from(floats))), [1, 3, 2]);
+    assert_eq!(read_lengths(Arc::new(Int64Array::from(vec![None, None, Some(i64::MIN)]))), [2, 1]);
+    assert_eq!(read_lengths(Arc::new(arrow::array::NullArray::new(3))), [3]);
     assert_eq!(
-        lengths(Arc::new(arrow::array::BooleanArray::from(vec![false, true, true]))),
+        read_lengths(Arc::new(arrow::array::BooleanArray::from(vec![false, true, true]))),
         [1, 2]
     );
 }
@@ -192,7 +192,7 @@ fn keys_may_be_texts_dictionaries_floats_and_null() {
 fn what_cannot_be_nested_says_why() {
     let options = NestOptions::default();
     let error = |keys: &[&str], key: ArrayRef| {
-        RaggedTable::nest(&two(key), keys, &options).unwrap_err().to_string()
+        RaggedTable::nest(&make_two(key), keys, &options).unwrap_err().to_string()
     };
     let text = error(&["k"], Arc::new(Int64Array::from(vec![1, 2, 2, 1])));
     assert!(text.contains("row 3 has \"k\" = 1 after 2"), "{text}");
@@ -202,7 +202,7 @@ fn what_cannot_be_nested_says_why() {
     assert!(error(&["who"], one()).contains("no column \"who\""));
     assert!(error(&[], one()).contains("at least one key"));
     assert!(error(&["k", "k"], one()).contains("given twice"));
-    let nested = RaggedTable::nest(&two(one()), &["k"], &options).unwrap().to_batch().unwrap();
+    let nested = RaggedTable::nest(&make_two(one()), &["k"], &options).unwrap().to_batch().unwrap();
     let text = RaggedTable::nest(&nested, &["v"], &options).unwrap_err().to_string();
     assert!(text.contains("key \"v\"") && text.contains("one value per row"), "{text}");
 }

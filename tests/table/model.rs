@@ -12,24 +12,24 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use proptest::prelude::*;
 use serrate::table::RaggedTable;
 
-use crate::common::torture::{Draw, Random, random};
+use crate::common::torture::{Draw, Random, seed_random};
 use crate::reference::Nested;
 
 /// A nested value.
 pub(crate) type N = Nested<i64>;
 
 /// Returns the values of an Arrow array, read one by one.
-pub(crate) fn nested(array: &dyn Array) -> Vec<N> {
+pub(crate) fn read_nested(array: &dyn Array) -> Vec<N> {
     (0..array.len())
         .map(|i| {
             if array.is_null(i) {
                 return N::Null;
             }
             match array.data_type() {
-                DataType::List(_) => N::List(nested(&array.as_list::<i32>().value(i))),
-                DataType::LargeList(_) => N::List(nested(&array.as_list::<i64>().value(i))),
+                DataType::List(_) => N::List(read_nested(&array.as_list::<i32>().value(i))),
+                DataType::LargeList(_) => N::List(read_nested(&array.as_list::<i64>().value(i))),
                 DataType::FixedSizeList(..) => {
-                    N::List(nested(&array.as_fixed_size_list().value(i)))
+                    N::List(read_nested(&array.as_fixed_size_list().value(i)))
                 }
                 DataType::Int64 => N::Leaf(array.as_primitive::<Int64Type>().value(i)),
                 other => panic!("{other}"),
@@ -39,8 +39,8 @@ pub(crate) fn nested(array: &dyn Array) -> Vec<N> {
 }
 
 /// The rows of one column of a table.
-pub(crate) fn column(table: &RaggedTable, name: &str) -> Vec<N> {
-    nested(&table.array(name).unwrap().to_arrow().unwrap())
+pub(crate) fn read_column(table: &RaggedTable, name: &str) -> Vec<N> {
+    read_nested(&table.array(name).unwrap().to_arrow().unwrap())
 }
 
 /// The kind of list that a level becomes.
@@ -51,17 +51,19 @@ pub(crate) enum Kind {
     Fixed(i32),
 }
 
-fn junk(kinds: &[Kind]) -> N {
+fn make_junk(kinds: &[Kind]) -> N {
     match kinds.split_first() {
         None => N::Leaf(-99),
-        Some((Kind::Fixed(n), rest)) => N::List(vec![junk(rest); usize::try_from(*n).unwrap()]),
-        Some((_, rest)) => N::List(vec![junk(rest)]),
+        Some((Kind::Fixed(n), rest)) => {
+            N::List(vec![make_junk(rest); usize::try_from(*n).unwrap()])
+        }
+        Some((_, rest)) => N::List(vec![make_junk(rest)]),
     }
 }
 
 /// Builds an Arrow array of these elements, with lists of these kinds. With `dirt`, there are
 /// values before, after and under null lists.
-pub(crate) fn arrow(elements: &[N], kinds: &[Kind], dirt: bool) -> ArrayRef {
+pub(crate) fn encode_arrow(elements: &[N], kinds: &[Kind], dirt: bool) -> ArrayRef {
     let Some((kind, rest)) = kinds.split_first() else {
         return Arc::new(Int64Array::from_iter(elements.iter().map(|e| match e {
             N::Null => None,
@@ -71,20 +73,20 @@ pub(crate) fn arrow(elements: &[N], kinds: &[Kind], dirt: bool) -> ArrayRef {
     };
     let hidden = usize::from(dirt);
     let fixed = if let Kind::Fixed(n) = kind { Some(usize::try_from(*n).unwrap()) } else { None };
-    let mut children = vec![junk(rest); if fixed.is_some() { 0 } else { hidden }];
+    let mut children = vec![make_junk(rest); if fixed.is_some() { 0 } else { hidden }];
     let mut offsets = vec![children.len()];
     for e in elements {
         match e {
-            N::Null => children.extend(vec![junk(rest); fixed.unwrap_or(hidden)]),
+            N::Null => children.extend(vec![make_junk(rest); fixed.unwrap_or(hidden)]),
             N::List(list) => children.extend(list.iter().cloned()),
             N::Leaf(_) => panic!("{e:?}"),
         }
         offsets.push(children.len());
     }
     if fixed.is_none() {
-        children.extend(vec![junk(rest); hidden]);
+        children.extend(vec![make_junk(rest); hidden]);
     }
-    let child = arrow(&children, rest, dirt);
+    let child = encode_arrow(&children, rest, dirt);
     let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
     let nulls = NullBuffer::from_iter(elements.iter().map(|e| *e != N::Null));
     let nulls = Some(nulls).filter(|n| n.null_count() > 0);
@@ -114,7 +116,7 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn random(seed: u64, rows: usize, depth: usize, columns: usize) -> Self {
-        let mut dice = random(seed);
+        let mut dice = seed_random(seed);
         let mut lengths = Vec::new();
         let mut n = rows;
         for _ in 0..depth {
@@ -174,18 +176,18 @@ impl Model {
     /// Builds sibling lists of mixed kinds; with `dirt`, columns are slices of longer arrays with
     /// hidden values.
     pub(crate) fn batch(&self, seed: u64, dirt: bool) -> RecordBatch {
-        let mut dice = random(seed ^ 0xABCD);
+        let mut dice = seed_random(seed ^ 0xABCD);
         let mut fields = Vec::new();
         let mut arrays = Vec::new();
         for (name, axis, rows) in &self.columns {
             let kinds = self.kinds(*axis, &mut dice);
             let array = if dirt {
-                let mut around = vec![junk(&kinds), N::Null];
+                let mut around = vec![make_junk(&kinds), N::Null];
                 around.extend(rows.iter().cloned());
-                around.push(junk(&kinds));
-                arrow(&around, &kinds, true).slice(2, rows.len())
+                around.push(make_junk(&kinds));
+                encode_arrow(&around, &kinds, true).slice(2, rows.len())
             } else {
-                arrow(rows, &kinds, false)
+                encode_arrow(rows, &kinds, false)
             };
             fields.push(Field::new(name, array.data_type().clone(), true));
             arrays.push(array);
@@ -204,7 +206,7 @@ impl Model {
         assert_eq!(table.num_rows(), self.rows);
         for (name, axis, rows) in &self.columns {
             assert_eq!(table.column(name).unwrap().axis(), *axis, "{name}");
-            assert_eq!(&column(table, name), rows, "{name}");
+            assert_eq!(&read_column(table, name), rows, "{name}");
         }
     }
 
@@ -215,7 +217,7 @@ impl Model {
 }
 
 /// Draws a model, and a seed for its layout.
-pub(crate) fn models() -> impl Strategy<Value = (Model, u64)> {
+pub(crate) fn draw_models() -> impl Strategy<Value = (Model, u64)> {
     (any::<u64>(), 0usize..6, 0usize..4, 1usize..5)
         .prop_map(|(seed, rows, depth, columns)| (Model::random(seed, rows, depth, columns), seed))
 }
@@ -223,6 +225,6 @@ pub(crate) fn models() -> impl Strategy<Value = (Model, u64)> {
 /// Compares columns and their rows by name.
 pub(crate) fn assert_columns(table: &RaggedTable, expected: &[(String, Vec<N>)]) {
     for (name, rows) in expected {
-        assert_eq!(&column(table, name), rows, "{name}");
+        assert_eq!(&read_column(table, name), rows, "{name}");
     }
 }

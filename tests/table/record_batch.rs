@@ -14,14 +14,14 @@ use serrate::Error;
 use serrate::array::Layout;
 use serrate::table::{AXES_METADATA, Column, RaggedTable, unzip, zip};
 
-use crate::model::{N, column, models, nested};
+use crate::model::{N, draw_models, read_column, read_nested};
 
-fn ints(rows: &[&[i32]]) -> ArrayRef {
+fn make_ints(rows: &[&[i32]]) -> ArrayRef {
     let rows = rows.iter().map(|r| Some(r.iter().copied().map(Some).collect::<Vec<_>>()));
     Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(rows))
 }
 
-fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+fn make_batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn batches_become_tables_and_come_back((model, seed) in models(), dirt: bool) {
+    fn batches_become_tables_and_come_back((model, seed) in draw_models(), dirt: bool) {
         let batch = model.batch(seed, dirt);
         let table = RaggedTable::try_from_batch(&batch).unwrap();
         model.check(&table);
@@ -40,27 +40,27 @@ proptest! {
         let theirs = table.to_batch_as(batch.schema_ref()).unwrap();
         prop_assert_eq!(theirs.schema_ref(), batch.schema_ref());
         for (i, (_, _, rows)) in model.columns.iter().enumerate() {
-            prop_assert_eq!(&nested(own.column(i)), rows);
-            prop_assert_eq!(&nested(theirs.column(i)), rows);
+            prop_assert_eq!(&read_nested(own.column(i)), rows);
+            prop_assert_eq!(&read_nested(theirs.column(i)), rows);
         }
         prop_assert_eq!(&RaggedTable::try_from_batch(&own).unwrap(), &table);
     }
 
     #[test]
-    fn lists_of_structs_hold_the_same((model, seed) in models(), dirt: bool) {
+    fn lists_of_structs_hold_the_same((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt).without_null_lists();
         let zipped = table.to_struct_batch().unwrap();
         prop_assert_eq!(zipped.num_rows(), model.rows);
         let again = RaggedTable::try_from_batch(&zipped).unwrap();
         for (name, axis, _) in &model.columns {
             prop_assert_eq!(again.column(name).unwrap().axis(), *axis);
-            prop_assert_eq!(column(&again, name), column(&table, name));
+            prop_assert_eq!(read_column(&again, name), read_column(&table, name));
         }
         // The same for a slice of the structs.
         if model.rows > 1 {
             let part = RaggedTable::try_from_batch(&zipped.slice(1, model.rows - 1)).unwrap();
             for (name, _, _) in &model.columns {
-                prop_assert_eq!(&column(&part, name)[..], &column(&table, name)[1..]);
+                prop_assert_eq!(&read_column(&part, name)[..], &read_column(&table, name)[1..]);
             }
         }
     }
@@ -68,9 +68,9 @@ proptest! {
 
 #[test]
 fn offsets_are_stored_once_and_values_stay_where_they_are() {
-    let time = ints(&[&[1, 2], &[], &[3]]);
-    let code = ints(&[&[4, 5], &[], &[6]]);
-    let input = batch(vec![("time", time.clone()), ("code", code.clone())]);
+    let time = make_ints(&[&[1, 2], &[], &[3]]);
+    let code = make_ints(&[&[4, 5], &[], &[6]]);
+    let input = make_batch(vec![("time", time.clone()), ("code", code.clone())]);
     let table = RaggedTable::try_from_batch(&input).unwrap();
     let Layout::Ragged(kept) = table.layout(1).unwrap() else { panic!() };
     assert!(kept.ptr_eq(&time.as_list::<i32>().offsets().clone().into()));
@@ -99,9 +99,9 @@ fn offsets_are_stored_once_and_values_stay_where_they_are() {
 
 #[test]
 fn a_slice_shares_values_and_its_columns_share_offsets() {
-    let table = RaggedTable::try_from_batch(&batch(vec![
-        ("a", ints(&[&[1, 2], &[3], &[4, 5]])),
-        ("b", ints(&[&[6, 7], &[8], &[9, 0]])),
+    let table = RaggedTable::try_from_batch(&make_batch(vec![
+        ("a", make_ints(&[&[1, 2], &[3], &[4, 5]])),
+        ("b", make_ints(&[&[6, 7], &[8], &[9, 0]])),
     ]))
     .unwrap();
     let part = table.slice(1, 2).unwrap();
@@ -118,9 +118,9 @@ fn a_slice_shares_values_and_its_columns_share_offsets() {
 
 #[test]
 fn a_row_view_copies_nothing() {
-    let table = RaggedTable::try_from_batch(&batch(vec![
+    let table = RaggedTable::try_from_batch(&make_batch(vec![
         ("id", Arc::new(Int64Array::from(vec![10, 11]))),
-        ("a", ints(&[&[1, 2], &[3, 4, 5]])),
+        ("a", make_ints(&[&[1, 2], &[3, 4, 5]])),
     ]))
     .unwrap();
     let base = table.column("a").unwrap().values().as_primitive::<Int32Type>().values().as_ptr();
@@ -140,10 +140,10 @@ fn a_row_view_copies_nothing() {
 
 #[test]
 fn columns_that_disagree_are_named_with_the_place() {
-    let error = RaggedTable::try_from_batch(&batch(vec![
+    let error = RaggedTable::try_from_batch(&make_batch(vec![
         ("id", Arc::new(Int64Array::from(vec![1, 2, 3]))),
-        ("time", ints(&[&[1, 2], &[3], &[4, 5]])),
-        ("code", ints(&[&[1, 2], &[3], &[4]])),
+        ("time", make_ints(&[&[1, 2], &[3], &[4, 5]])),
+        ("code", make_ints(&[&[1, 2], &[3], &[4]])),
     ]))
     .unwrap_err();
     assert_eq!(
@@ -158,9 +158,9 @@ fn a_disagreement_on_an_inner_level_counts_lists_of_that_level() {
         let field = Arc::new(Field::new_list_field(inner.data_type().clone(), true));
         Arc::new(ListArray::new(field, OffsetBuffer::new(offsets.into()), inner, None))
     };
-    let a = nest(ints(&[&[9], &[1], &[2, 3], &[4]]), vec![1, 2, 4]);
-    let b = nest(ints(&[&[1], &[2, 3], &[]]), vec![0, 1, 3]);
-    let error = RaggedTable::try_from_batch(&batch(vec![("a", a), ("b", b)])).unwrap_err();
+    let a = nest(make_ints(&[&[9], &[1], &[2, 3], &[4]]), vec![1, 2, 4]);
+    let b = nest(make_ints(&[&[1], &[2, 3], &[]]), vec![0, 1, 3]);
+    let error = RaggedTable::try_from_batch(&make_batch(vec![("a", a), ("b", b)])).unwrap_err();
     assert!(
         matches!(error, Error::Disagree { axis: 2, list: 2, left_len: 1, right_len: 0, .. }),
         "{error}"
@@ -175,9 +175,10 @@ fn a_null_list_has_no_elements_when_lengths_are_compared() {
         Arc::new(Int32Array::from(vec![7, 7, 1])),
         Some(NullBuffer::from(vec![false, true])),
     );
-    let columns =
-        |other: ArrayRef| batch(vec![("a", Arc::new(hidden.clone()) as ArrayRef), ("b", other)]);
-    let table = RaggedTable::try_from_batch(&columns(ints(&[&[], &[5]]))).unwrap();
+    let columns = |other: ArrayRef| {
+        make_batch(vec![("a", Arc::new(hidden.clone()) as ArrayRef), ("b", other)])
+    };
+    let table = RaggedTable::try_from_batch(&columns(make_ints(&[&[], &[5]]))).unwrap();
     assert_eq!(nested_ints(&table, "a"), [N::Null, N::List(vec![N::Leaf(1)])]);
     assert_eq!(table.column("a").unwrap().list_nulls()[0].as_ref().unwrap().null_count(), 1);
     assert!(table.column("b").unwrap().list_nulls()[0].is_none());
@@ -192,7 +193,7 @@ fn a_null_list_has_no_elements_when_lengths_are_compared() {
     assert!(refused.contains("list 0 of axis 1") && refused.contains("\"b\""), "{refused}");
     assert!(table.without_null_lists().to_struct_batch().is_ok());
     assert!(matches!(
-        RaggedTable::try_from_batch(&columns(ints(&[&[5, 5], &[5]]))),
+        RaggedTable::try_from_batch(&columns(make_ints(&[&[5, 5], &[5]]))),
         Err(Error::Disagree { axis: 1, list: 0, left_len: 0, right_len: 2, .. })
     ));
 }
@@ -202,7 +203,7 @@ fn nested_ints(table: &RaggedTable, name: &str) -> Vec<N> {
         &table.array(name).unwrap().to_arrow().unwrap(),
         &DataType::new_list(DataType::Int64, true),
     );
-    nested(&cast.unwrap())
+    read_nested(&cast.unwrap())
 }
 
 #[test]
@@ -214,8 +215,8 @@ fn a_uniform_axis_goes_with_lists_of_that_length() {
         None,
     );
     let fixed: ArrayRef = Arc::new(fixed);
-    let both = |columns| RaggedTable::try_from_batch(&batch(columns));
-    let table = both(vec![("f", fixed.clone()), ("r", ints(&[&[5, 6], &[7, 8]]))]).unwrap();
+    let both = |columns| RaggedTable::try_from_batch(&make_batch(columns));
+    let table = both(vec![("f", fixed.clone()), ("r", make_ints(&[&[5, 6], &[7, 8]]))]).unwrap();
     assert_eq!(table.array("f").unwrap().shape(), [Some(2), None]);
     let out = table.to_batch().unwrap();
     assert_eq!(out.column(0).data_type(), out.column(1).data_type());
@@ -223,12 +224,12 @@ fn a_uniform_axis_goes_with_lists_of_that_length() {
     assert_eq!(alone.array("g").unwrap().shape(), [Some(2), Some(2)]);
     assert_eq!(alone.to_batch().unwrap().column(1), &fixed);
     assert!(matches!(
-        both(vec![("f", fixed), ("r", ints(&[&[5, 6], &[7]]))]),
+        both(vec![("f", fixed), ("r", make_ints(&[&[5, 6], &[7]]))]),
         Err(Error::Disagree { axis: 1, list: 1, left_len: 2, right_len: 1, .. })
     ));
 }
 
-fn visits() -> RecordBatch {
+fn make_visits() -> RecordBatch {
     let codes = StructArray::from(vec![
         (
             Arc::new(Field::new("code", DataType::Int32, true)),
@@ -253,7 +254,7 @@ fn visits() -> RecordBatch {
     // The second visit is null, and so are its fields.
     let visits =
         StructArray::new(fields, vec![time, codes], Some(NullBuffer::from(vec![true, false])));
-    batch(vec![
+    make_batch(vec![
         ("name", Arc::new(StringArray::from(vec!["a", "b"]))),
         ("visits", list(vec![0, 2, 2], Arc::new(visits))),
     ])
@@ -261,7 +262,7 @@ fn visits() -> RecordBatch {
 
 #[test]
 fn a_chain_of_structs_becomes_columns_and_named_axes() {
-    let table = RaggedTable::try_from_batch(&visits()).unwrap();
+    let table = RaggedTable::try_from_batch(&make_visits()).unwrap();
     let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
     // `time` occurs twice: both columns are named by their paths.
     assert_eq!(names, ["name", "visits.time", "code", "visits.codes.time"]);
@@ -311,14 +312,14 @@ fn zero_rows_zero_columns_and_all_empty_levels_work() {
     assert!(row.range(1).is_err());
     assert_eq!(table.slice(1, 1).unwrap().num_rows(), 1);
 
-    let empty = batch(vec![("a", ints(&[]))]);
+    let empty = make_batch(vec![("a", make_ints(&[]))]);
     let table = RaggedTable::try_from_batch(&empty).unwrap();
     assert_eq!((table.num_rows(), table.ndim()), (0, 2));
     assert_eq!(table.to_batch().unwrap().columns(), empty.columns());
     assert!(table.row(0).is_err());
     assert_eq!(table.slice(0, 0).unwrap(), table);
 
-    let hollow = batch(vec![("a", ints(&[&[], &[]]))]);
+    let hollow = make_batch(vec![("a", make_ints(&[&[], &[]]))]);
     let table = RaggedTable::try_from_batch(&hollow).unwrap();
     assert_eq!(table.axis_len(1).unwrap(), 0);
     assert_eq!(table.to_batch().unwrap().columns(), hollow.columns());
@@ -327,13 +328,13 @@ fn zero_rows_zero_columns_and_all_empty_levels_work() {
 
 #[test]
 fn list_views_and_equal_names_are_refused() {
-    let list = ints(&[&[1]]);
+    let list = make_ints(&[&[1]]);
     let view = arrow::compute::cast(
         &list,
         &DataType::ListView(Arc::new(Field::new_list_field(DataType::Int32, true))),
     );
     if let Ok(view) = view {
-        let refused = RaggedTable::try_from_batch(&batch(vec![("v", view)])).unwrap_err();
+        let refused = RaggedTable::try_from_batch(&make_batch(vec![("v", view)])).unwrap_err();
         assert!(refused.to_string().contains("column \"v\""), "{refused}");
     }
     let schema = Schema::new(vec![

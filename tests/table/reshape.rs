@@ -9,11 +9,11 @@ use serrate::Error;
 use serrate::array::Layout;
 use serrate::table::{FlattenFill, RaggedTable};
 
-use crate::common::torture::{Draw, random};
-use crate::model::{N, column, models};
+use crate::common::torture::{Draw, seed_random};
+use crate::model::{N, draw_models, read_column};
 use crate::reference::{flatten, squeeze, unsqueeze};
 
-fn lengths(layout: &Layout) -> Vec<usize> {
+fn list_lengths(layout: &Layout) -> Vec<usize> {
     (0..layout.lists()).map(|l| layout.length(l)).collect()
 }
 
@@ -21,7 +21,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn axes_come_and_go((model, seed) in models(), dirt: bool) {
+    fn axes_come_and_go((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         let ndim = table.ndim();
         for at in 0..=ndim {
@@ -34,7 +34,7 @@ proptest! {
                 let expected = unsqueeze(&N::List(rows.clone()), *axis, at);
                 let moved = wide.column(name).unwrap().axis();
                 prop_assert_eq!(moved, axis + usize::from(axis + 1 >= at));
-                prop_assert_eq!(N::List(column(&wide, name)), expected);
+                prop_assert_eq!(N::List(read_column(&wide, name)), expected);
             }
             prop_assert_eq!(&wide.squeeze(axis).unwrap(), &table);
             prop_assert!(table.unsqueeze(i64::try_from(ndim).unwrap() + 1).is_err());
@@ -43,25 +43,25 @@ proptest! {
         for at in 1..ndim {
             let axis = i64::try_from(at).unwrap();
             let plain = table.without_null_lists();
-            let all = lengths(plain.layout(at).unwrap());
+            let all = list_lengths(plain.layout(at).unwrap());
             let Ok(thin) = plain.squeeze(axis) else {
                 prop_assert!(all.iter().any(|n| *n != 1));
                 continue;
             };
             prop_assert!(all.iter().all(|n| *n == 1));
             for (name, axis, _) in &model.columns {
-                let before = N::List(column(&plain, name));
-                prop_assert_eq!(N::List(column(&thin, name)), squeeze(&before, *axis, at));
+                let before = N::List(read_column(&plain, name));
+                prop_assert_eq!(N::List(read_column(&thin, name)), squeeze(&before, *axis, at));
             }
         }
     }
 
     #[test]
-    fn merged_axes_keep_their_elements((model, seed) in models(), dirt: bool) {
+    fn merged_axes_keep_their_elements((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         for at in 1..table.ndim() {
             let axis = i64::try_from(at).unwrap();
-            let of = lengths(table.layout(at).unwrap());
+            let of = list_lengths(table.layout(at).unwrap());
             for fill in [FlattenFill::Zero, FlattenFill::Null, FlattenFill::Repeat] {
                 let more = &|n: &N| match fill {
                     FlattenFill::Zero => N::Leaf(0),
@@ -72,7 +72,13 @@ proptest! {
                 prop_assert_eq!(flat.ndim(), table.ndim() - 1);
                 for (name, axis, rows) in &model.columns {
                     let expected = flatten(&N::List(rows.clone()), *axis, at, &of, more);
-                    prop_assert_eq!(N::List(column(&flat, name)), expected, "{} at {}", name, at);
+                    prop_assert_eq!(
+                        N::List(read_column(&flat, name)),
+                        expected,
+                        "{} at {}",
+                        name,
+                        at,
+                    );
                 }
                 let again = flat.with_columns(flat.columns().to_vec()).unwrap();
                 prop_assert_eq!(again, flat);
@@ -85,9 +91,9 @@ proptest! {
     }
 
     #[test]
-    fn stacked_tables_are_rows((model, seed) in models(), other in models()) {
+    fn stacked_tables_are_rows((model, seed) in draw_models(), other in draw_models()) {
         let table = model.table(seed, false);
-        let mut dice = random(seed ^ 21);
+        let mut dice = seed_random(seed ^ 21);
         let cuts: Vec<RaggedTable> = (0..dice.below(4) + 1)
             .map(|_| {
                 let start = dice.below(model.rows + 1);
@@ -108,7 +114,7 @@ proptest! {
     }
 }
 
-fn patients() -> RaggedTable {
+fn make_patients() -> RaggedTable {
     RaggedTable::builder()
         .names(["patient", "visit"])
         .lengths([2, 0, 1])
@@ -122,34 +128,34 @@ fn patients() -> RaggedTable {
 
 #[test]
 fn what_squeezing_refuses_and_why() {
-    let message = |axis| patients().squeeze(axis).unwrap_err().to_string();
+    let message = |axis| make_patients().squeeze(axis).unwrap_err().to_string();
     assert!(message(0).contains("axis 0 has 3 rows"), "{}", message(0));
     assert!(message(-1).contains("axis 1: list 0 has 2 elements (in row 0)"), "{}", message(-1));
-    assert!(matches!(patients().squeeze(2), Err(Error::NoSuchAxis { axis: 2, ndim: 2, .. })));
-    let last = patients().slice(1, 2).unwrap();
+    assert!(matches!(make_patients().squeeze(2), Err(Error::NoSuchAxis { axis: 2, ndim: 2, .. })));
+    let last = make_patients().slice(1, 2).unwrap();
     assert!(last.squeeze(1).unwrap_err().to_string().contains("list 0 has 0 elements"));
-    let one = patients().slice(2, 1).unwrap();
+    let one = make_patients().slice(2, 1).unwrap();
     assert_eq!(one.squeeze(1).unwrap().column("time").unwrap().axis(), 0);
 }
 
 #[test]
 fn flattening_fills_by_type_and_drops_what_has_no_place() {
-    let flat = patients().flatten(1).unwrap();
+    let flat = make_patients().flatten(1).unwrap();
     assert_eq!(flat.axis_name(0), Some("visit"));
     let alive = flat.column("alive").unwrap().values().as_boolean().clone();
     // The first element of a list keeps the value and further ones get false; the null stays null.
     assert_eq!(alive.iter().collect::<Vec<_>>(), [Some(true), Some(false), None]);
     let name = flat.column("name").unwrap().values().as_string::<i32>().clone();
     assert_eq!(name.iter().collect::<Vec<_>>(), [Some("a"), None, Some("c")]);
-    let again = patients().flatten_with(-1, FlattenFill::Repeat).unwrap();
+    let again = make_patients().flatten_with(-1, FlattenFill::Repeat).unwrap();
     let name = again.column("name").unwrap().values().as_string::<i32>().clone();
     assert_eq!(name.iter().collect::<Vec<_>>(), [Some("a"), Some("a"), Some("c")]);
-    assert!(patients().flatten(0).unwrap_err().to_string().contains("no axis is above"));
+    assert!(make_patients().flatten(0).unwrap_err().to_string().contains("no axis is above"));
 }
 
 #[test]
 fn scalars_stay_until_they_are_columns_again() {
-    let second = patients().index(&[2.into()]).unwrap();
+    let second = make_patients().index(&[2.into()]).unwrap();
     let names =
         |t: &RaggedTable| t.scalars().iter().map(|s| s.name().to_owned()).collect::<Vec<_>>();
     assert_eq!(names(&second), ["name", "alive"]);
@@ -159,7 +165,7 @@ fn scalars_stay_until_they_are_columns_again() {
     assert_eq!(names(&second.select(&["time", "name"]).unwrap()), ["name"]);
     assert!(second.column("name").unwrap_err().to_string().contains("name (a scalar)"));
     assert!(second.scalar("time").is_err());
-    assert_ne!(second, patients().index(&[0.into(), vec![0].into()]).unwrap());
+    assert_ne!(second, make_patients().index(&[0.into(), vec![0].into()]).unwrap());
     // Formats that cannot represent the scalars refuse them.
     let messages = [
         second.to_batch().unwrap_err(),
@@ -174,18 +180,18 @@ fn scalars_stay_until_they_are_columns_again() {
         );
     }
     // Tables are concatenated only if their scalars are equal.
-    let first = patients().index(&[0.into()]).unwrap();
+    let first = make_patients().index(&[0.into()]).unwrap();
     let error = RaggedTable::concat(&[first.clone(), second.clone()]).unwrap_err().to_string();
     assert!(error.contains("\"name\"") && error.contains("vstack"), "{error}");
     let twice = RaggedTable::concat(&[first.clone(), first.clone()]).unwrap();
     assert_eq!((twice.num_rows(), names(&twice).len()), (4, 2));
     let rows = RaggedTable::vstack(&[first, second]).unwrap();
-    assert_eq!(rows, patients().take(&[0, 2]).unwrap());
+    assert_eq!(rows, make_patients().take(&[0, 2]).unwrap());
 }
 
 #[test]
 fn a_dense_scalar_has_no_axes() {
-    let row = patients().select(&["alive", "time"]).unwrap().index(&[2.into()]).unwrap();
+    let row = make_patients().select(&["alive", "time"]).unwrap().index(&[2.into()]).unwrap();
     let dense = row.to_dense(&Default::default()).unwrap();
     let text: Vec<String> = dense.iter().map(|(n, t)| format!("{n}: {t}")).collect();
     assert_eq!(text, ["time: int32[1] [3]", "alive: bool[] false", "alive/valid: bool[] false"]);
@@ -193,7 +199,7 @@ fn a_dense_scalar_has_no_axes() {
 
 #[test]
 fn nothing_of_a_column_that_keeps_its_values_is_copied() {
-    let table = patients();
+    let table = make_patients();
     let at = |t: &RaggedTable| {
         t.column("time").unwrap().values().as_primitive::<Int32Type>().values().as_ptr()
     };

@@ -5,16 +5,16 @@ use arrow::datatypes::Int64Type;
 use proptest::prelude::*;
 use serrate::table::RaggedTable;
 
-use crate::common::torture::{Draw, random};
-use crate::model::{N, assert_columns, models};
+use crate::common::torture::{Draw, seed_random};
+use crate::model::{N, assert_columns, draw_models};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn slices_are_slices((model, seed) in models(), dirt: bool) {
+    fn slices_are_slices((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = random(seed ^ 1);
+        let mut dice = seed_random(seed ^ 1);
         let start = dice.below(model.rows + 1);
         let end = start + dice.below(model.rows - start + 1);
         let part = table.slice(start, end - start).unwrap();
@@ -32,9 +32,9 @@ proptest! {
     }
 
     #[test]
-    fn rows_and_events_are_views((model, seed) in models(), dirt: bool) {
+    fn rows_and_events_are_views((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = random(seed ^ 2);
+        let mut dice = seed_random(seed ^ 2);
         for i in 0..model.rows {
             let row = table.row(i).unwrap();
             prop_assert_eq!(row.index(), i);

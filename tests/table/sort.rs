@@ -6,15 +6,19 @@ use arrow::array::{Float32Array, Int32Array, Int64Array, StringArray};
 use proptest::prelude::*;
 use serrate::table::{RaggedTable, SortKey};
 
-use crate::common::torture::{Draw, random};
-use crate::model::{N, assert_columns, models};
+use crate::common::torture::{Draw, seed_random};
+use crate::model::{N, assert_columns, draw_models};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn sorted_rows_are_in_order((model, seed) in models(), descending: bool, nulls_first: bool) {
-        let mut dice = random(seed ^ 31);
+    fn sorted_rows_are_in_order(
+        (model, seed) in draw_models(),
+        descending: bool,
+        nulls_first: bool,
+    ) {
+        let mut dice = seed_random(seed ^ 31);
         let keys: Vec<Option<i64>> =
             (0..model.rows).map(|_| (dice.below(4) > 0).then(|| i64::try_from(dice.below(3)).unwrap())).collect();
         let mut table = model.table(seed, false);

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use serrate::Error;
 use serrate::table::RaggedTable;
 
-use crate::common::torture::{Draw, random};
-use crate::model::{Model, N, assert_columns, column, models};
+use crate::common::torture::{Draw, seed_random};
+use crate::model::{Model, N, assert_columns, draw_models, read_column};
 
 /// Replaces the lists at a depth, first to last.
 fn each_list(node: &N, depth: usize, replace: &mut dyn FnMut(&N) -> N) -> N {
@@ -26,9 +26,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn taken_rows_are_those_asked_for((model, seed) in models(), dirt: bool) {
+    fn taken_rows_are_those_asked_for((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = random(seed ^ 3);
+        let mut dice = seed_random(seed ^ 3);
         let picked: Vec<usize> = match model.rows {
             0 => Vec::new(),
             n => (0..dice.below(2 * n + 1)).map(|_| dice.below(n)).collect(),
@@ -49,9 +49,9 @@ proptest! {
     }
 
     #[test]
-    fn chosen_elements_of_any_axis((model, seed) in models(), dirt: bool) {
+    fn chosen_elements_of_any_axis((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = random(seed ^ 4);
+        let mut dice = seed_random(seed ^ 4);
         for at in 0..table.ndim() {
             let n = table.axis_len(at).unwrap();
             let keep: Vec<Option<bool>> =
@@ -68,7 +68,7 @@ proptest! {
                 };
                 let whole = N::List(rows.clone());
                 let expected = if *axis < at { whole } else { each_list(&whole, at, &mut choose) };
-                prop_assert_eq!(N::List(column(&kept, name)), expected, "{} at {}", name, at);
+                prop_assert_eq!(N::List(read_column(&kept, name)), expected, "{} at {}", name, at);
             }
         }
         prop_assert!(table.filter_axis(0, &BooleanArray::from(vec![true; model.rows + 1])).is_err());
@@ -107,7 +107,7 @@ fn consecutive_rows_are_taken_without_a_copy() {
     let slice = table.slice(1, 3).unwrap();
     assert_eq!(at(&part), at(&slice));
     assert_eq!(part, slice);
-    assert_eq!(column(&part, "c0"), column(&table, "c0")[1..4]);
+    assert_eq!(read_column(&part, "c0"), read_column(&table, "c0")[1..4]);
     assert!(matches!(table.take(&[5]), Err(Error::OutOfRange { axis: 0, index: 5, size: 5 })));
     assert!(table.filter(&BooleanArray::from(vec![true])).is_err());
 }

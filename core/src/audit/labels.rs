@@ -158,43 +158,7 @@ impl LabelTask {
                 }
                 let value = self.hasher.hash_one(values.row(i).as_ref());
                 self.compare_label((subject, time), value, row, log);
-                let Some(facts) = log.subjects.get(&subject).copied() else {
-                    let found = format!("a label of subject {subject}, who is not in the data");
-                    log.add_error("label-subject", path, position, found, "subjects of the data");
-                    continue;
-                };
-                match facts.span {
-                    Some((first, last)) if first <= time => {
-                        if time.saturating_sub(last) > YEAR {
-                            late.add(|| {
-                                let (time, last) = (format_time(time), format_time(last));
-                                let found = format!(
-                                    "a label of subject {subject} at {time}, whose last event is at {last}"
-                                );
-                                (position(), found)
-                            });
-                        }
-                    }
-                    _ => {
-                        let found =
-                            format!("a label of subject {subject} without an event before it");
-                        let expected = "an event at or before its time";
-                        log.add_warning("label-early", path, position, found, expected);
-                    }
-                }
-                let of_subject = log.shards[facts.shard].split.clone();
-                if let (Some(split), Some(of_subject)) = (split, of_subject)
-                    && split != of_subject
-                {
-                    let found = format!("a label of subject {subject}, who is in {of_subject}");
-                    log.add_error(
-                        "label-split",
-                        path,
-                        position,
-                        found,
-                        format!("subjects of {split}"),
-                    );
-                }
+                check_subject((subject, time), split, (path, row), &mut late, log);
             }
             first_row = first_row.saturating_add(batch.num_rows());
         }
@@ -225,6 +189,48 @@ impl LabelTask {
             let expected = "one value for one subject and time";
             log.add_error("label-contradiction", path, position, found, expected);
         }
+    }
+}
+
+/// Checks a label, a subject and a time, against the events and the split of its subject. `split` is the split in
+/// the path of the file. Labels long after the last event are added to `late`.
+fn check_subject(
+    (subject, time): (i64, i64),
+    split: Option<&str>,
+    (path, row): (&Path, usize),
+    late: &mut Tally,
+    log: &mut AuditLog,
+) {
+    let position = || format!("row {row}");
+    let Some(facts) = log.subjects.get(&subject).copied() else {
+        let found = format!("a label of subject {subject}, who is not in the data");
+        log.add_error("label-subject", path, position, found, "subjects of the data");
+        return;
+    };
+    match facts.span {
+        Some((first, last)) if first <= time => {
+            if time.saturating_sub(last) > YEAR {
+                late.add(|| {
+                    let (time, last) = (format_time(time), format_time(last));
+                    let found = format!(
+                        "a label of subject {subject} at {time}, whose last event is at {last}"
+                    );
+                    (position(), found)
+                });
+            }
+        }
+        _ => {
+            let found = format!("a label of subject {subject} without an event before it");
+            let expected = "an event at or before its time";
+            log.add_warning("label-early", path, position, found, expected);
+        }
+    }
+    let of_subject = log.shards[facts.shard].split.clone();
+    if let (Some(split), Some(of_subject)) = (split, of_subject)
+        && split != of_subject
+    {
+        let found = format!("a label of subject {subject}, who is in {of_subject}");
+        log.add_error("label-split", path, position, found, format!("subjects of {split}"));
     }
 }
 

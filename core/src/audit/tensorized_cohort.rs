@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondType, UInt32Type};
 
 use super::code_table::read_vocabulary;
@@ -174,7 +174,6 @@ fn check_contents(
     seen: &mut TokenCounts,
     log: &mut AuditLog,
 ) -> Result<ShardFacts> {
-    let path = shard.tensors_path();
     let events = &tables.events;
     check_times(shard, events, log)?;
     let mut facts = ShardFacts {
@@ -184,63 +183,11 @@ fn check_contents(
         statics: to_u64(tables.statics.axis_len(1)?),
         ..ShardFacts::default()
     };
-    let size = vocabulary.map(|v| i64::from(v.id().size()));
-    let elsewhere = usize::from(shard.split() != TRAIN);
-    let mut token =
-        |token: i64, place: &Path, position: &dyn Fn() -> String, log: &mut AuditLog| {
-            if token < 0 || size.is_some_and(|size| token >= size) {
-                let expected = format!("0 to {}", size.map_or(i64::MAX, |s| s - 1));
-                log.add_error("token", place, position, format!("code {token}"), expected);
-            } else if token == 0 {
-                log.add_warning(
-                    "unknown-code",
-                    place,
-                    position,
-                    "code 0, which is padding",
-                    "a code of the vocabulary",
-                );
-            }
-            seen.entry(token).or_default()[elsewhere] += 1;
-        };
-    if let Some(codes) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
-        // `counts[code]` is the number of elements with this code, if the vocabulary has the code.
-        // The closure `token` handles all other codes.
-        let mut counts: Vec<u64> =
-            vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
-        for (i, code) in codes.values().iter().enumerate() {
-            match usize::try_from(*code).ok().and_then(|c| counts.get_mut(c)) {
-                Some(n) if *code != 0 => *n += 1,
-                _ => token(*code, path, &|| format!("dim2/code, element {i}"), log),
-            }
-        }
-        for (code, n) in (0i64..).zip(counts).filter(|(_, n)| *n > 0) {
-            seen.entry(code).or_default()[elsewhere] += n;
-        }
+    if let Some(tokens) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
+        check_tokens(shard, tokens.values(), vocabulary, seen, log);
     }
     let statics = tables.statics.column("static_code")?.values().as_primitive::<UInt32Type>();
-    for (i, code) in statics.iter().enumerate() {
-        let code = i64::from(code.unwrap_or(0));
-        if code == 0 || size.is_some_and(|size| code >= size) {
-            let position = || format!("static_code, element {i}");
-            let found = format!("code {code}");
-            match code {
-                0 => log.add_warning(
-                    "unknown-code",
-                    shard.schema_path(),
-                    position,
-                    found,
-                    "a code of the vocabulary",
-                ),
-                _ => log.add_error(
-                    "token",
-                    shard.schema_path(),
-                    position,
-                    found,
-                    format!("1 to {}", size.unwrap_or(0) - 1),
-                ),
-            }
-        }
-    }
+    check_static_tokens(shard, statics, vocabulary, log);
     if let Ok(values) = events.column("numeric_value")
         && let Some(values) = values.values().as_primitive_opt::<Float32Type>()
     {
@@ -251,7 +198,7 @@ fn check_contents(
                 let position = || format!("dim2/numeric_value, element {i}");
                 log.add_warning(
                     "infinite",
-                    path,
+                    shard.tensors_path(),
                     position,
                     value.to_string(),
                     "NaN or finite numbers",
@@ -260,6 +207,64 @@ fn check_contents(
         }
     }
     Ok(facts)
+}
+
+/// Counts the tokens of measurements, and reports those that the vocabulary does not have.
+fn check_tokens(
+    shard: &CohortShard,
+    tokens: &[i64],
+    vocabulary: Option<&Vocabulary>,
+    seen: &mut TokenCounts,
+    log: &mut AuditLog,
+) {
+    let path = shard.tensors_path();
+    let size = vocabulary.map(|v| i64::from(v.id().size()));
+    let elsewhere = usize::from(shard.split() != TRAIN);
+    // `counts[token]` is the number of measurements with this token. Padding and tokens that are not
+    // in the vocabulary are counted in `seen` at once.
+    let mut counts: Vec<u64> = vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
+    for (i, token) in tokens.iter().enumerate() {
+        let count = usize::try_from(*token).ok().and_then(|t| counts.get_mut(t));
+        if let Some(count) = count
+            && *token != 0
+        {
+            *count += 1;
+            continue;
+        }
+        let position = || format!("dim2/code, element {i}");
+        if *token < 0 || size.is_some_and(|size| *token >= size) {
+            let expected = format!("0 to {}", size.map_or(i64::MAX, |s| s - 1));
+            log.add_error("token", path, position, format!("code {token}"), expected);
+        } else if *token == 0 {
+            let found = "code 0, which is padding";
+            log.add_warning("unknown-code", path, position, found, "a code of the vocabulary");
+        }
+        seen.entry(*token).or_default()[elsewhere] += 1;
+    }
+    for (token, n) in (0i64..).zip(counts).filter(|(_, n)| *n > 0) {
+        seen.entry(token).or_default()[elsewhere] += n;
+    }
+}
+
+/// Reports the tokens of static facts that the vocabulary does not have.
+fn check_static_tokens(
+    shard: &CohortShard,
+    tokens: &UInt32Array,
+    vocabulary: Option<&Vocabulary>,
+    log: &mut AuditLog,
+) {
+    let path = shard.schema_path();
+    let size = vocabulary.map(|v| i64::from(v.id().size()));
+    for (i, token) in tokens.iter().enumerate() {
+        let token = i64::from(token.unwrap_or(0));
+        let position = || format!("static_code, element {i}");
+        let found = || format!("code {token}");
+        if token == 0 {
+            log.add_warning("unknown-code", path, position, found(), "a code of the vocabulary");
+        } else if let Some(size) = size.filter(|size| token >= *size) {
+            log.add_error("token", path, position, found(), format!("1 to {}", size - 1));
+        }
+    }
 }
 
 fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) -> Result<()> {

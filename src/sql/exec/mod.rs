@@ -14,6 +14,8 @@ pub(in crate::sql) mod yielding;
 
 use std::sync::Arc;
 
+use datafusion::common::plan_err;
+use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::prelude::SessionConfig;
@@ -37,6 +39,17 @@ pub(in crate::sql) fn find_logical_node<T: 'static>(plan: &LogicalPlan) -> Optio
     let LogicalPlan::Extension(extension) = plan else { return None };
     let node: &dyn UserDefinedLogicalNode = extension.node.as_ref();
     node.as_any().downcast_ref()
+}
+
+/// Returns the input that replaces that of the logical node `name`, which has one.
+fn take_one_input(name: &str, inputs: Vec<LogicalPlan>) -> Result<LogicalPlan> {
+    match <[LogicalPlan; 1]>::try_from(inputs) {
+        Ok([input]) => Ok(input),
+        Err(inputs) => plan_err!(
+            "internal error: {name} has one input, not {}; please report it",
+            inputs.len()
+        ),
+    }
 }
 
 /// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share. The properties are those

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::{DFSchemaRef, plan_err};
+use datafusion::common::DFSchemaRef;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -29,7 +29,7 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::lock::Mutex;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 
-use crate::sql::exec::{find_logical_node, one_input};
+use crate::sql::exec::{find_logical_node, one_input, take_one_input};
 
 /// The rows that several [`SharedExec`] nodes return; `None` until the first one has computed them.
 #[derive(Debug, Default)]
@@ -214,13 +214,8 @@ impl UserDefinedLogicalNodeCore for SharedRows {
     }
 
     fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
-        match <[LogicalPlan; 1]>::try_from(inputs) {
-            Ok([input]) => Ok(Self { id: self.id, result: self.result.clone(), input }),
-            Err(inputs) => plan_err!(
-                "internal error: SharedRows has one input, not {}; please report it",
-                inputs.len()
-            ),
-        }
+        let input = take_one_input("SharedRows", inputs)?;
+        Ok(Self { id: self.id, result: self.result.clone(), input })
     }
 }
 

@@ -11,7 +11,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::{DFSchema, DFSchemaRef, plan_err};
+use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -27,7 +27,7 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 
 use crate::functions::make_elements_nullable;
-use crate::sql::exec::{find_logical_node, pass_through, same_statistics};
+use crate::sql::exec::{find_logical_node, pass_through, same_statistics, take_one_input};
 
 /// Returns the rows of its input, in source order if they have one. Columns that the statement does
 /// not declare are nullable, and so are the elements of their lists, because later statements may
@@ -103,13 +103,7 @@ impl UserDefinedLogicalNodeCore for TableRows {
     }
 
     fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
-        match <[LogicalPlan; 1]>::try_from(inputs) {
-            Ok([input]) => Self::try_new(input, self.declared),
-            Err(inputs) => plan_err!(
-                "internal error: TableRows has one input, not {}; please report it",
-                inputs.len()
-            ),
-        }
+        Self::try_new(take_one_input("TableRows", inputs)?, self.declared)
     }
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::{MemTable, TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::{ScalarValue, plan_err};
+use datafusion::common::plan_err;
 use datafusion::error::Result;
-use datafusion::logical_expr::Expr;
 
 use crate::functions::find_local_codes;
 use crate::io::meds::Vocabulary;
+use crate::sql::sources::as_literal_str;
 
 /// Table function `vocab('FILE')`: returns the columns `token` and `code` of a vocabulary in the order of
 /// the tokens. The file is a `codes.parquet`, or the MEDS folder or tensorized cohort that contains one.
@@ -19,32 +19,25 @@ pub(crate) struct VocabFunction;
 
 impl TableFunctionImpl for VocabFunction {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
-        match args.exprs() {
-            [
-                Expr::Literal(
-                    ScalarValue::Utf8(Some(path))
-                    | ScalarValue::LargeUtf8(Some(path))
-                    | ScalarValue::Utf8View(Some(path)),
-                    _,
-                ),
-            ] => {
-                let vocabulary = Vocabulary::read(find_local_codes(path)?)?;
-                let tokens = vocabulary.iter().map(|(_, token)| token);
-                let tokens: ArrayRef = Arc::new(UInt32Array::from_iter_values(tokens));
-                let codes = vocabulary.iter().map(|(code, _)| code);
-                let codes: ArrayRef = Arc::new(StringArray::from_iter_values(codes));
-                let schema = Arc::new(Schema::new(vec![
-                    Field::new("token", DataType::UInt32, false),
-                    Field::new("code", DataType::Utf8, false),
-                ]));
-                let batch = RecordBatch::try_new(Arc::clone(&schema), vec![tokens, codes])?;
-                Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
-            }
-            others => plan_err!(
-                "vocab takes one string, the path of a codes.parquet or of a folder that contains one, \
-                 such as vocab('DIR/metadata/codes.parquet'); found vocab({})",
-                others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-            ),
+        if let [path] = args.exprs()
+            && let Some(path) = as_literal_str(path)
+        {
+            let vocabulary = Vocabulary::read(find_local_codes(path)?)?;
+            let tokens = vocabulary.iter().map(|(_, token)| token);
+            let tokens: ArrayRef = Arc::new(UInt32Array::from_iter_values(tokens));
+            let codes = vocabulary.iter().map(|(code, _)| code);
+            let codes: ArrayRef = Arc::new(StringArray::from_iter_values(codes));
+            let schema = Arc::new(Schema::new(vec![
+                Field::new("token", DataType::UInt32, false),
+                Field::new("code", DataType::Utf8, false),
+            ]));
+            let batch = RecordBatch::try_new(Arc::clone(&schema), vec![tokens, codes])?;
+            return Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?));
         }
+        plan_err!(
+            "vocab takes one string, the path of a codes.parquet or of a folder that contains one, \
+             such as vocab('DIR/metadata/codes.parquet'); found vocab({})",
+            args.exprs().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        )
     }
 }

@@ -20,7 +20,6 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
 use futures::future::FutureExt;
@@ -179,7 +178,7 @@ impl GuardedSource {
 }
 
 impl FileSource for GuardedSource {
-    delegate_source!(inner: table_schema, filter, projection, metrics, file_type, fmt_extra, supports_repartitioning, apply_expressions);
+    delegate_source!(inner: table_schema, filter, projection, metrics, file_type, fmt_extra, supports_repartitioning, repartitioned, apply_expressions, reorder_files);
 
     fn create_file_opener(
         &self,
@@ -202,20 +201,6 @@ impl FileSource for GuardedSource {
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
         self.wrap_source(self.inner.with_batch_size(batch_size))
-    }
-
-    fn repartitioned(
-        &self,
-        target_partitions: usize,
-        min_size: usize,
-        ordering: Option<LexOrdering>,
-        config: &FileScanConfig,
-    ) -> Result<Option<FileScanConfig>> {
-        self.inner.repartitioned(target_partitions, min_size, ordering, config)
-    }
-
-    fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
-        self.inner.reorder_files(files)
     }
 }
 

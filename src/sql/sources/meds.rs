@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::{ScalarValue, plan_err};
+use datafusion::common::plan_err;
 use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -24,7 +24,7 @@ use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 use crate::memory::Charge;
 use crate::sql::exec::cut_batches::rows_within;
-use crate::sql::sources::{describe_table, select_columns, to_local_path};
+use crate::sql::sources::{as_literal_str, describe_table, select_columns, to_local_path};
 use serrate_core::internal::meds::Needed;
 use serrate_core::internal::trim_extent;
 
@@ -40,20 +40,15 @@ pub(crate) struct MedsFunction;
 
 impl TableFunctionImpl for MedsFunction {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
-        match args.exprs() {
-            [
-                Expr::Literal(
-                    ScalarValue::Utf8(Some(path))
-                    | ScalarValue::LargeUtf8(Some(path))
-                    | ScalarValue::Utf8View(Some(path)),
-                    _,
-                ),
-            ] => Ok(Arc::new(MedsTable::open(to_local_path(path)?)?)),
-            others => plan_err!(
-                "meds takes one string, the folder of a MEDS data set, such as meds('tests/data/synthea-meds'); found meds({})",
-                others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-            ),
+        if let [path] = args.exprs()
+            && let Some(path) = as_literal_str(path)
+        {
+            return Ok(Arc::new(MedsTable::open(to_local_path(path)?)?));
         }
+        plan_err!(
+            "meds takes one string, the folder of a MEDS data set, such as meds('tests/data/synthea-meds'); found meds({})",
+            args.exprs().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        )
     }
 }
 

@@ -46,6 +46,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use arrow::datatypes::Schema;
+use datafusion::logical_expr::Expr;
 
 use crate::access;
 
@@ -122,9 +123,37 @@ macro_rules! delegate_source {
             self.$field.apply_expressions(f)
         }
     };
+    (@ $field:ident repartitioned) => {
+        fn repartitioned(
+            &self,
+            target_partitions: usize,
+            min_size: usize,
+            ordering: Option<datafusion::physical_expr::LexOrdering>,
+            config: &datafusion::datasource::physical_plan::FileScanConfig,
+        ) -> datafusion::error::Result<Option<datafusion::datasource::physical_plan::FileScanConfig>>
+        {
+            self.$field.repartitioned(target_partitions, min_size, ordering, config)
+        }
+    };
+    (@ $field:ident reorder_files) => {
+        fn reorder_files(
+            &self,
+            files: Vec<datafusion::datasource::listing::PartitionedFile>,
+        ) -> Vec<datafusion::datasource::listing::PartitionedFile> {
+            self.$field.reorder_files(files)
+        }
+    };
 }
 
 pub(in crate::sql) use delegate_source;
+
+/// Returns the value of an expression that is a string literal.
+pub(in crate::sql) fn as_literal_str(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(value, _) => value.try_as_str().flatten(),
+        _ => None,
+    }
+}
 
 /// Returns the local path of the data at `path`; for the URL of an object store, that of a copy.
 fn to_local_path(path: &str) -> crate::Result<Cow<'_, Path>> {

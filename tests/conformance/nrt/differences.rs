@@ -60,12 +60,12 @@ pub(crate) enum Rule {
 pub(super) fn declared_otherwise(case: &Case, error: &Error) -> bool {
     let Error::ValueType { expected, .. } = error else { return false };
     let dtype = expected.parse::<DataType>().ok().and_then(|t| DType::from_arrow(&t));
-    let declared = |d: DType| any(&case.input, &|j| *j == Json::Text(d.name().into()));
+    let declared = |d: DType| has_any(&case.input, &|j| *j == Json::Text(d.name().into()));
     dtype.is_some_and(|d| (d == DType::Bool || d.is_float()) && declared(d))
 }
 
 /// Returns the difference that explains an answer where the library refuses, if the answer is right.
-pub(super) fn meant(
+pub(super) fn find_rule(
     case: &Case,
     from: &[RaggedTable],
     found: &Found,
@@ -104,7 +104,7 @@ pub(super) fn meant(
         {
             let default = if op == "flatten" { -1 } else { 0 };
             let dim = case.args.get("dim").map_or(Ok(default), Json::int::<i64>)?;
-            ensure(reshaped(op, dim, &from[0], table)?, Rule::AnyAxis)?
+            ensure(is_reshaped(op, dim, &from[0], table)?, Rule::AnyAxis)?
         }
         "collate_roundtrip" if tagged || from[0].max_ndim() == Some(1) => {
             rows_in_order(case, &from[0], table)?;
@@ -113,11 +113,11 @@ pub(super) fn meant(
         "load" if matches!(case.args.get("keys"), Some(Json::List(keys)) if keys.is_empty()) => {
             ensure(table.columns().is_empty(), Rule::NoKeys)?
         }
-        _ if constructs && any(&case.input, &|j| j.get("$str").is_some()) => {
+        _ if constructs && has_any(&case.input, &|j| j.get("$str").is_some()) => {
             as_given(&case.input, table)?;
             Some(Rule::Texts)
         }
-        _ if constructs && given.is_some_and(|g| any(g, &|j| *j == Json::Null)) => {
+        _ if constructs && given.is_some_and(|g| has_any(g, &|j| *j == Json::Null)) => {
             as_given(&case.input, table)?;
             Some(Rule::Nulls)
         }
@@ -129,11 +129,11 @@ pub(super) fn meant(
     })
 }
 
-pub(super) fn any(json: &Json, is: &dyn Fn(&Json) -> bool) -> bool {
+pub(super) fn has_any(json: &Json, is: &dyn Fn(&Json) -> bool) -> bool {
     is(json)
         || match json {
-            Json::List(list) => list.iter().any(|j| any(j, is)),
-            Json::Object(members) => members.iter().any(|(_, j)| any(j, is)),
+            Json::List(list) => list.iter().any(|j| has_any(j, is)),
+            Json::Object(members) => members.iter().any(|(_, j)| has_any(j, is)),
             _ => false,
         }
 }
@@ -144,7 +144,7 @@ pub(crate) fn as_given(input: &Json, table: &RaggedTable) -> Checked<()> {
         Some(values) => vec![("x".to_owned(), values.clone())],
         None => input.get("data").ok_or("no data")?.members()?.to_vec(),
     };
-    state::same("columns", table.columns().len(), data.len())?;
+    state::check_same("columns", table.columns().len(), data.len())?;
     data.iter().try_for_each(|(name, values)| {
         let array = table.array(name).and_then(|a| a.to_arrow()).map_err(|e| e.to_string())?;
         same_as_raw(name, &array, values)
@@ -153,23 +153,23 @@ pub(crate) fn as_given(input: &Json, table: &RaggedTable) -> Checked<()> {
 
 fn same_as_raw(path: &str, array: &ArrayRef, raw: &Json) -> Checked<()> {
     let raw = raw.list()?;
-    state::same(path, array.len(), raw.len())?;
+    state::check_same(path, array.len(), raw.len())?;
     for (i, raw) in raw.iter().enumerate() {
         let path = format!("{path}[{i}]");
-        state::same(&format!("a null at {path}"), array.is_null(i), *raw == Json::Null)?;
+        state::check_same(&format!("a null at {path}"), array.is_null(i), *raw == Json::Null)?;
         match array.data_type() {
             _ if array.is_null(i) => {}
             DataType::List(_) => same_as_raw(&path, &array.as_list::<i32>().value(i), raw)?,
             DataType::LargeList(_) => same_as_raw(&path, &array.as_list::<i64>().value(i), raw)?,
             data_type => {
                 let found = array_value_to_string(array, i).map_err(|e| e.to_string())?;
-                let expected = cast(raw, data_type)?;
+                let expected = cast_number(raw, data_type)?;
                 let both = (found.parse::<f64>(), expected.parse::<f64>());
                 let same = match both {
                     (Ok(a), Ok(b)) if data_type.is_floating() => a == b || a.is_nan() && b.is_nan(),
                     _ => found == expected,
                 };
-                state::same(&path, same.then_some(&expected), Some(&expected))
+                state::check_same(&path, same.then_some(&expected), Some(&expected))
                     .map_err(|e| format!("{e}: it is {found}"))?;
             }
         }
@@ -179,7 +179,7 @@ fn same_as_raw(path: &str, array: &ArrayRef, raw: &Json) -> Checked<()> {
 
 /// A raw value as text, as it is in a column of a type.
 #[allow(clippy::cast_possible_truncation)]
-fn cast(raw: &Json, data_type: &DataType) -> Checked<String> {
+fn cast_number(raw: &Json, data_type: &DataType) -> Checked<String> {
     let text = raw.get("$str").map(Json::text).transpose()?;
     if matches!(data_type, DataType::Utf8 | DataType::LargeUtf8) {
         return text.map(str::to_owned).ok_or_else(|| format!("{raw:?} became a text"));
@@ -213,28 +213,28 @@ pub(super) fn outer_lengths_differ(input: &Json) -> bool {
         });
         lengths.windows(2).any(|w: &[usize]| w[0] != w[1])
     };
-    any(input, &|j| j.get("data").is_some_and(differ))
+    has_any(input, &|j| j.get("data").is_some_and(differ))
 }
 
 /// Elements as text, lists as lists.
-fn nested(array: &ArrayRef) -> Nested<String> {
+fn read_nested(array: &ArrayRef) -> Nested<String> {
     let one = |i: usize| {
         if array.is_null(i) {
             return Nested::Null;
         }
         match array.data_type() {
-            DataType::List(_) => nested(&array.as_list::<i32>().value(i)),
-            DataType::LargeList(_) => nested(&array.as_list::<i64>().value(i)),
-            DataType::FixedSizeList(..) => nested(&array.as_fixed_size_list().value(i)),
+            DataType::List(_) => read_nested(&array.as_list::<i32>().value(i)),
+            DataType::LargeList(_) => read_nested(&array.as_list::<i64>().value(i)),
+            DataType::FixedSizeList(..) => read_nested(&array.as_fixed_size_list().value(i)),
             _ => Nested::Leaf(array_value_to_string(array, i).unwrap()),
         }
     };
     Nested::List((0..array.len()).map(one).collect())
 }
 
-fn column(table: &RaggedTable, name: &str) -> Checked<Nested<String>> {
+fn read_column(table: &RaggedTable, name: &str) -> Checked<Nested<String>> {
     let array = table.array(name).and_then(|a| a.to_arrow()).map_err(|e| e.to_string())?;
-    Ok(nested(&array))
+    Ok(read_nested(&array))
 }
 
 /// Refuses what is not numpy's answer, column by column.
@@ -247,13 +247,13 @@ pub(super) fn numpy_answer(
     for source in from.columns() {
         let name = source.name();
         let (expected, levels) = plan
-            .apply(&column(from, name)?, source.axis() + 1)
+            .apply(&read_column(from, name)?, source.axis() + 1)
             .ok_or("numpy finds something out of range")?;
         let (got, axis) = match found.scalar(name) {
-            Ok(scalar) => (nested(scalar.value()).children()[0].clone(), 0),
+            Ok(scalar) => (read_nested(scalar.value()).children()[0].clone(), 0),
             Err(_) => {
                 let axis = found.column(name).map_err(|e| e.to_string())?.axis();
-                (column(found, name)?, axis + 1)
+                (read_column(found, name)?, axis + 1)
             }
         };
         if got != expected || axis != levels {
@@ -263,13 +263,13 @@ pub(super) fn numpy_answer(
     Ok(())
 }
 
-fn reshaped(op: &str, dim: i64, from: &RaggedTable, found: &RaggedTable) -> Checked<bool> {
+fn is_reshaped(op: &str, dim: i64, from: &RaggedTable, found: &RaggedTable) -> Checked<bool> {
     let ndim = i64::try_from(from.ndim()).unwrap() + i64::from(op == "unsqueeze");
     let at = usize::try_from(if dim < 0 { dim + ndim } else { dim }).map_err(|e| e.to_string())?;
     let mut same = true;
     for source in from.columns() {
         let (name, axis) = (source.name(), source.axis());
-        let before = column(from, name)?;
+        let before = read_column(from, name)?;
         let expected = match op {
             "squeeze" => reference::squeeze(&before, axis, at),
             "unsqueeze" => reference::unsqueeze(&before, axis, at),
@@ -285,8 +285,8 @@ fn reshaped(op: &str, dim: i64, from: &RaggedTable, found: &RaggedTable) -> Chec
             }
         };
         same &= match found.scalar(name) {
-            Ok(scalar) => nested(scalar.value()).children()[0] == expected,
-            Err(_) => column(found, name)? == expected,
+            Ok(scalar) => read_nested(scalar.value()).children()[0] == expected,
+            Err(_) => read_column(found, name)? == expected,
         };
     }
     Ok(same)
@@ -294,7 +294,7 @@ fn reshaped(op: &str, dim: i64, from: &RaggedTable, found: &RaggedTable) -> Chec
 
 /// Collated rows are the rows taken, columns of axis 0 included.
 pub(super) fn rows_in_order(case: &Case, from: &RaggedTable, table: &RaggedTable) -> Checked<()> {
-    let order: Vec<i64> = crate::format::ints(case.args.get("order").ok_or("no order")?)?;
+    let order: Vec<i64> = crate::format::parse_ints(case.args.get("order").ok_or("no order")?)?;
     let rows = from.index(&[order.into()]).map_err(|e| e.to_string())?;
-    state::same("the rows taken", table.equals(&rows, true).map_err(|e| e.to_string())?, true)
+    state::check_same("the rows taken", table.equals(&rows, true).map_err(|e| e.to_string())?, true)
 }

@@ -8,7 +8,7 @@ use serrate::table::RaggedTable;
 
 use super::differences::{Rule, rows_in_order};
 use super::{Checked, Found, Verdict};
-use crate::format::{Case, only, same_tensor};
+use crate::format::{Case, check_only, same_tensor};
 use crate::json::Json;
 
 /// Compares an answer with all that the case says about it.
@@ -45,14 +45,14 @@ pub(super) fn check(
         }
         Found::Dense(table, dense) => same_dense(table, dense.clone(), expect),
         Found::Flag(name, value) => {
-            only(expect, "the result", &[name])?;
+            check_only(expect, "the result", &[name])?;
             if expect.get(name).ok_or("no result")?.bool()? == *value {
                 return Ok(Verdict::Passed);
             }
             Err(format!("{name} is {value}"))
         }
         Found::Inferred(table) => {
-            only(expect, "the result", &["dtype", "stored"])?;
+            check_only(expect, "the result", &["dtype", "stored"])?;
             let values = table.column("x").map_err(|e| e.to_string())?.values();
             let tensor = DenseTensor::from_flat(values, "x").map_err(|e| e.to_string())?;
             let dtype = expect.get("dtype").ok_or("no dtype")?.text()?;
@@ -67,7 +67,7 @@ pub(super) fn check(
 }
 
 /// The columns and bounds of a table as an `.nrt` file names them.
-fn tensors(table: &RaggedTable) -> Checked<Vec<(String, DenseTensor)>> {
+fn list_tensors(table: &RaggedTable) -> Checked<Vec<(String, DenseTensor)>> {
     let mut out = Vec::new();
     for axis in 1..table.ndim() {
         let layout = table.layout(axis).map_err(|e| e.to_string())?;
@@ -126,7 +126,7 @@ fn same_dense(
     Ok(if differs { Verdict::Differs(Rule::NoValues) } else { Verdict::Passed })
 }
 
-pub(super) fn same<T: PartialEq + std::fmt::Debug>(
+pub(super) fn check_same<T: PartialEq + std::fmt::Debug>(
     what: &str,
     found: T,
     expected: T,
@@ -138,26 +138,26 @@ pub(super) fn same<T: PartialEq + std::fmt::Debug>(
     }
 }
 
-fn names(json: &Json) -> Checked<Vec<String>> {
+fn parse_names(json: &Json) -> Checked<Vec<String>> {
     let mut names =
         json.list()?.iter().map(|n| n.text().map(str::to_owned)).collect::<Checked<Vec<_>>>()?;
     names.sort_unstable();
     Ok(names)
 }
 
-fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+fn sort_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut names: Vec<String> = names.map(str::to_owned).collect();
     names.sort_unstable();
     names
 }
 
-fn dtype(table: &RaggedTable, name: &str) -> Checked<&'static str> {
+fn find_dtype(table: &RaggedTable, name: &str) -> Checked<&'static str> {
     let column = table.column(name).map_err(|e| e.to_string())?;
     Ok(DType::from_arrow(column.data_type()).ok_or("a type of no tensor")?.name())
 }
 
 /// Whether a name is that of an axis which an index has taken: the library may keep `dim-1/..`.
-fn gone(name: &str) -> bool {
+fn is_gone(name: &str) -> bool {
     name.strip_prefix("dim-").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
@@ -167,9 +167,11 @@ fn same_state(case: &Case, table: &RaggedTable, what: &str, expected: &Json) -> 
         "tensors" => {
             let flat = case.op == "collate_roundtrip";
             // Columns of axis 0 go with their rows here, where the library loses them.
-            let kept = expected.members()?.iter().filter(|(name, _)| !gone(name)).cloned();
+            let kept = expected.members()?.iter().filter(|(name, _)| !is_gone(name)).cloned();
             let expected = Json::Object(kept.collect());
-            same_tensors(tensors(table)?, &expected, &|name, _| flat && name.starts_with("dim0/"))
+            same_tensors(list_tensors(table)?, &expected, &|name, _| {
+                flat && name.starts_with("dim0/")
+            })
         }
         "scalars" => expected.members()?.iter().try_for_each(|(name, value)| {
             let scalar = table.scalar(name).map_err(|e| e.to_string())?;
@@ -182,31 +184,35 @@ fn same_state(case: &Case, table: &RaggedTable, what: &str, expected: &Json) -> 
             let parts = parts.map(|(n, v)| (n.to_owned(), v));
             same_tensor(name, &found, &Json::Object(parts.into()))
         }),
-        "len" => same("len", table.num_rows(), expected.int()?),
-        "min_n_dims" => same("min_n_dims", table.min_ndim(), Some(expected.int()?)),
-        "max_n_dims" => same("max_n_dims", table.max_ndim(), Some(expected.int()?)),
-        "keys" => same("keys", sorted(table.names()), names(expected)?),
+        "len" => check_same("len", table.num_rows(), expected.int()?),
+        "min_n_dims" => check_same("min_n_dims", table.min_ndim(), Some(expected.int()?)),
+        "max_n_dims" => check_same("max_n_dims", table.max_ndim(), Some(expected.int()?)),
+        "keys" => check_same("keys", sort_names(table.names()), parse_names(expected)?),
         "keys_at_dim" => {
             let depths = expected.members()?;
-            same("dims", depths.len(), table.max_ndim().unwrap_or(0))?;
+            check_same("dims", depths.len(), table.max_ndim().unwrap_or(0))?;
             depths.iter().try_for_each(|(axis, keys)| {
                 let axis: usize = axis.parse().map_err(|_| format!("dim {axis:?}"))?;
-                let found = sorted(table.columns_at(axis).map(|c| c.name()));
-                same(&format!("keys at {axis}"), found, names(keys)?)
+                let found = sort_names(table.columns_at(axis).map(|c| c.name()));
+                check_same(&format!("keys at {axis}"), found, parse_names(keys)?)
             })
         }
         "schema" => {
             let schema = expected.members()?;
-            let keys = sorted(schema.iter().map(|(n, _)| n.as_str()));
-            same("schema", sorted(table.names()), keys)?;
-            schema.iter().try_for_each(|(n, t)| same(n, dtype(table, n)?, t.text()?))
+            let keys = sort_names(schema.iter().map(|(n, _)| n.as_str()));
+            check_same("schema", sort_names(table.names()), keys)?;
+            schema.iter().try_for_each(|(n, t)| check_same(n, find_dtype(table, n)?, t.text()?))
         }
         "nested" => {
             let columns = expected.members()?;
-            same("nested", table.columns().len(), columns.len())?;
+            check_same("nested", table.columns().len(), columns.len())?;
             columns.iter().try_for_each(|(name, column)| {
-                only(column, "a nested column", &["dtype", "ragged"])?;
-                same(name, dtype(table, name)?, column.get("dtype").ok_or("no dtype")?.text()?)?;
+                check_only(column, "a nested column", &["dtype", "ragged"])?;
+                check_same(
+                    name,
+                    find_dtype(table, name)?,
+                    column.get("dtype").ok_or("no dtype")?.text()?,
+                )?;
                 let array = table.array(name).and_then(|a| a.to_arrow());
                 let array = array.map_err(|e| e.to_string())?;
                 same_nested(name, &array, column.get("ragged").ok_or("no values")?)
@@ -218,7 +224,7 @@ fn same_state(case: &Case, table: &RaggedTable, what: &str, expected: &Json) -> 
 
 fn same_nested(path: &str, array: &ArrayRef, expected: &Json) -> Checked<()> {
     let list = expected.list()?;
-    same(path, array.len(), list.len())?;
+    check_same(path, array.len(), list.len())?;
     let element = |i: usize| match array.data_type() {
         DataType::List(_) => Some(array.as_list::<i32>().value(i)),
         DataType::LargeList(_) => Some(array.as_list::<i64>().value(i)),
@@ -255,34 +261,34 @@ fn same_file(case: &Case, path: &std::path::Path, expect: &Json) -> Checked<Verd
         match what.as_str() {
             "names" => {
                 let names = expected.members()?;
-                same("tensors", entries.len(), names.len())?;
+                check_same("tensors", entries.len(), names.len())?;
                 for (name, info) in names {
-                    only(info, "a tensor of a header", &["dtype", "shape"])?;
+                    check_only(info, "a tensor of a header", &["dtype", "shape"])?;
                     let entry = file.tensor(name).map_err(|e| e.to_string())?;
                     let dtype = dense::from_dtype(entry.dtype()).ok_or("a type of no tensor")?;
-                    same(
+                    check_same(
                         name,
                         dtype.safetensors_name(),
                         info.get("dtype").ok_or("no dtype")?.text()?,
                     )?;
                     let shape: Vec<usize> =
-                        crate::format::ints(info.get("shape").ok_or("no shape")?)?;
-                    same(name, entry.shape(), &shape[..])?;
+                        crate::format::parse_ints(info.get("shape").ok_or("no shape")?)?;
+                    check_same(name, entry.shape(), &shape[..])?;
                 }
             }
             "header_order" => {
                 let order = expected.list()?.iter().map(Json::text).collect::<Checked<Vec<_>>>()?;
-                same("header", entries.iter().map(|e| e.name()).collect(), order)?;
+                check_same("header", entries.iter().map(|e| e.name()).collect(), order)?;
             }
             "has_metadata" => {
-                same("metadata", !file.header().metadata().is_empty(), expected.bool()?)?;
+                check_same("metadata", !file.header().metadata().is_empty(), expected.bool()?)?;
             }
-            "bytes" => same("bytes", bytes.len(), expected.int()?)?,
+            "bytes" => check_same("bytes", bytes.len(), expected.int()?)?,
             // The file itself is there to compare with.
             "sha256" => {
-                let theirs = super::file(case, case.args.get("file"))?;
+                let theirs = super::find_file(case, case.args.get("file"))?;
                 let theirs = std::fs::read(theirs).map_err(|e| e.to_string())?;
-                same("the file", bytes == theirs, true)?;
+                check_same("the file", bytes == theirs, true)?;
             }
             "tensors" => {
                 let found = entries

@@ -36,7 +36,7 @@ use statistics::{Counted, Totals};
 pub struct CheckClaims;
 
 /// Returns a finished plan that checks the claims of each node.
-pub fn checked(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+pub fn wrap_checked(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         Ok(Transformed::yes(Arc::new(ClaimsExec::new(node)) as Arc<dyn ExecutionPlan>))
     })?;

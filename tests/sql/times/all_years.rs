@@ -5,17 +5,17 @@ use super::*;
 #[tokio::test]
 async fn timestamps_are_microseconds_of_any_year() {
     let dir = tempfile::tempdir().unwrap();
-    let ctx = four();
-    let file = show(&dir.path().join("t.parquet"));
+    let ctx = create_parallel_session();
+    let file = display_path(&dir.path().join("t.parquet"));
     let sql = format!(
         "COPY (SELECT * FROM (VALUES (0, TIMESTAMP '1600-01-01'), (1, TIMESTAMP '2020-01-01'), (2, TIMESTAMP '2999-12-31'), (3, NULL)) t(id, t)) TO '{file}'"
     );
     run(&ctx, &sql).await.unwrap();
     run(&ctx, &format!("CREATE TABLE m AS SELECT * FROM '{file}'")).await.unwrap();
-    assert_eq!(rows(&ctx, "SELECT arrow_typeof(t) FROM m LIMIT 1").await, "Timestamp(µs)");
+    assert_eq!(query_rows(&ctx, "SELECT arrow_typeof(t) FROM m LIMIT 1").await, "Timestamp(µs)");
     let typed = "SELECT arrow_typeof(TIMESTAMP '2999-12-31'), arrow_typeof(TIMESTAMP '2020-01-01 00:00:00.1234567'), arrow_typeof('2020-01-01'::TIMESTAMP(9)), arrow_typeof([NULL]::TIMESTAMP[])";
     assert_eq!(
-        rows(&ctx, typed).await,
+        query_rows(&ctx, typed).await,
         "Timestamp(µs) Timestamp(ns) Timestamp(ns) List(Timestamp(µs))"
     );
     for table in ["m".to_owned(), format!("'{file}'")] {
@@ -93,27 +93,31 @@ async fn timestamps_are_microseconds_of_any_year() {
                 "0; 1; 2; NULL",
             ),
         ];
-        assert_eq!(wrong(&ctx, &format!("{table} ORDER BY id"), &expected).await, "", "{table}");
+        assert_eq!(
+            list_wrong(&ctx, &format!("{table} ORDER BY id"), &expected).await,
+            "",
+            "{table}"
+        );
         for (what, expected) in expected {
             if expected.contains("true") && !expected.contains('[') {
                 let sql = format!("SELECT count(*) FROM {table} WHERE {what}");
                 assert_eq!(
-                    rows(&ctx, &sql).await,
+                    query_rows(&ctx, &sql).await,
                     expected.matches("true").count().to_string(),
                     "{sql}"
                 );
             }
         }
         let sql = format!("SELECT min(t), max(t) FROM {table}");
-        assert_eq!(rows(&ctx, &sql).await, "1600-01-01T00:00:00 2999-12-31T00:00:00");
+        assert_eq!(query_rows(&ctx, &sql).await, "1600-01-01T00:00:00 2999-12-31T00:00:00");
         let sql = format!(
             "SELECT t FROM {table} WHERE id = 2 UNION ALL SELECT DATE '1600-01-01' ORDER BY 1"
         );
-        assert_eq!(rows(&ctx, &sql).await, "1600-01-01T00:00:00; 2999-12-31T00:00:00");
+        assert_eq!(query_rows(&ctx, &sql).await, "1600-01-01T00:00:00; 2999-12-31T00:00:00");
         let sql = format!(
             "SELECT count(*) FROM {table} a JOIN (SELECT arrow_cast(t, 'Timestamp(Second, None)') AS s FROM {table}) b ON a.t = b.s"
         );
-        assert_eq!(rows(&ctx, &sql).await, "3");
+        assert_eq!(query_rows(&ctx, &sql).await, "3");
     }
     // Columns of nanoseconds next to values that nanoseconds cannot represent.
     let n = "(SELECT arrow_cast('2020-01-01', 'Timestamp(Nanosecond, None)') AS n, t FROM m WHERE id < 3)";
@@ -128,7 +132,7 @@ async fn timestamps_are_microseconds_of_any_year() {
         ("[n] < DATE '2999-12-31'", "[true]; [true]; [true]"),
         ("ragged_searchsorted([n], t)", "0; 0; 1"),
     ];
-    assert_eq!(wrong(&ctx, &format!("{n} ORDER BY t"), &expected).await, "");
+    assert_eq!(list_wrong(&ctx, &format!("{n} ORDER BY t"), &expected).await, "");
     let expected = [
         ("5::TIMESTAMP", "1970-01-01T00:00:05"),
         ("TRY_CAST('x' AS TIMESTAMP)", "NULL"),
@@ -138,35 +142,35 @@ async fn timestamps_are_microseconds_of_any_year() {
         ("DATE '2999-01-01' + INTERVAL '36 hours'", "2999-01-02T12:00:00"),
         ("DATE '2999-01-01' + INTERVAL '1 day'", "2999-01-02"),
     ];
-    assert_eq!(wrong(&ctx, "(SELECT 1)", &expected).await, "");
-    assert!(refusal(&ctx, "SELECT to_timestamp(1e30)").await.contains("outside the range"));
-    assert!(refusal(&ctx, "SELECT 5.5::TIMESTAMP").await.contains("to_timestamp"));
+    assert_eq!(list_wrong(&ctx, "(SELECT 1)", &expected).await, "");
+    assert!(query_refusal(&ctx, "SELECT to_timestamp(1e30)").await.contains("outside the range"));
+    assert!(query_refusal(&ctx, "SELECT 5.5::TIMESTAMP").await.contains("to_timestamp"));
     run(&ctx, "CREATE TABLE w (t TIMESTAMP)").await.unwrap();
     run(&ctx, "INSERT INTO w VALUES (TIMESTAMP '2999-01-01'), (now()), ('1600-01-01')")
         .await
         .unwrap();
     assert_eq!(
-        rows(&ctx, "SELECT min(t), max(t) FROM w").await,
+        query_rows(&ctx, "SELECT min(t), max(t) FROM w").await,
         "1600-01-01T00:00:00 2999-01-01T00:00:00"
     );
 }
 
 #[tokio::test]
 async fn series_and_windows_take_timestamps() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for series in ["generate_series", "range"] {
         let sql = format!(
             "SELECT value > TIMESTAMP '2020-01-01' FROM {series}(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 12:00:00', INTERVAL '1 day') WHERE value < '2999-01-01' ORDER BY value"
         );
-        assert_eq!(rows(&ctx, &sql).await, "false; true", "{series}");
+        assert_eq!(query_rows(&ctx, &sql).await, "false; true", "{series}");
         let sql = format!(
             "SELECT array_length({series}(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 12:00:00', INTERVAL '1 day'))"
         );
-        assert_eq!(rows(&ctx, &sql).await, "2", "{series}");
+        assert_eq!(query_rows(&ctx, &sql).await, "2", "{series}");
     }
     let sql = "SELECT sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL '1 day' PRECEDING AND CURRENT ROW) FROM (VALUES
         (TIMESTAMP '2020-01-01', 1), (TIMESTAMP '2020-01-01 12:00:00', 2), (TIMESTAMP '2999-01-01', 4)) v(t, x)";
-    assert_eq!(rows(&ctx, sql).await, "1; 3; 4");
+    assert_eq!(query_rows(&ctx, sql).await, "1; 3; 4");
 }
 
 /// Once this test fails, our `date_trunc`, `date_bin` and `to_timestamp` can be removed.
@@ -212,13 +216,13 @@ async fn now_has_room_for_all_years() {
             "1",
         ),
     ];
-    assert_eq!(wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "");
+    assert_eq!(list_wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "");
     run(&ctx, "SET datafusion.execution.time_zone = '+02:00'").await.unwrap();
     let zoned = [
         ("arrow_typeof(now())", "Timestamp(µs, \"+02:00\")"),
         ("now() + INTERVAL '2000 years' > now()", "true"),
     ];
-    assert_eq!(wrong(&ctx, "(VALUES (1)) AS one(x)", &zoned).await, "");
+    assert_eq!(list_wrong(&ctx, "(VALUES (1)) AS one(x)", &zoned).await, "");
 }
 
 #[tokio::test]
@@ -240,7 +244,7 @@ async fn times_with_a_zone_are_instants() {
         ("now() - TIMESTAMP '2020-01-01' > INTERVAL '1 day'", "true"),
         ("TIMESTAMP '2020-01-01' IN (TIMESTAMPTZ '2020-01-01 00:00:00Z')", "true"),
     ];
-    assert_eq!(wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "");
+    assert_eq!(list_wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "");
 }
 
 #[tokio::test]
@@ -256,7 +260,7 @@ async fn tables_are_looked_into_by_times_of_any_unit() {
             let one = |text: &str| format!("arrow_cast('{text}', 'Timestamp({values}, None)')");
             let given = [one("2020-01-01"), one("2001-01-01T00:00:01"), one("2001-01-01T00:00:02")];
             let sql = format!("SELECT ragged_lookup([{}], 't', 'k', 'v')", given.join(", "));
-            assert_eq!(rows(&ctx, &sql).await, "[1, 2, ]", "{keys} {values}");
+            assert_eq!(query_rows(&ctx, &sql).await, "[1, 2, ]", "{keys} {values}");
         }
         let expected = [
             // No key lies between two units, and none beyond the years of a unit.
@@ -270,13 +274,13 @@ async fn tables_are_looked_into_by_times_of_any_unit() {
             ),
             ("ragged_lookup([DATE '2020-01-01', DATE '2999-01-01'], 't', 'k', 'v')", "[1, ]"),
         ];
-        assert_eq!(wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "", "{keys}");
+        assert_eq!(list_wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "", "{keys}");
     }
 }
 
 #[tokio::test]
 async fn unions_of_dates_with_hours_and_timestamps_are_of_all_years() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let dates = "(VALUES (DATE '1600-01-01')) t(d)";
     let expected = "1600-01-01T05:00:00; 2999-12-31T00:00:00";
     for sql in [
@@ -296,7 +300,7 @@ async fn unions_of_dates_with_hours_and_timestamps_are_of_all_years() {
             "SELECT c FROM (SELECT DATE '2999-12-31' AS c UNION ALL SELECT d + INTERVAL '5 hours' FROM {dates}) ORDER BY c"
         ),
     ] {
-        assert_eq!(rows(&ctx, &sql).await, expected, "{sql}");
+        assert_eq!(query_rows(&ctx, &sql).await, expected, "{sql}");
     }
 }
 

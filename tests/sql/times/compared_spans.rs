@@ -8,7 +8,7 @@ const SIXTY: &str = "(SELECT b - a AS d, x, y FROM (VALUES
 
 #[tokio::test]
 async fn a_duration_and_an_interval_compare_as_lengths_of_time() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let expected = [
         ("d > INTERVAL '30 days'", "true"),
         ("d > INTERVAL '60 days'", "false"),
@@ -40,33 +40,33 @@ async fn a_duration_and_an_interval_compare_as_lengths_of_time() {
         ("arrow_cast(d, 'Duration(Second)') < INTERVAL '60 days 0.000000001 seconds'", "true"),
         ("d > NULL", "NULL"),
     ];
-    assert_eq!(wrong(&ctx, SIXTY, &expected).await, "");
+    assert_eq!(list_wrong(&ctx, SIXTY, &expected).await, "");
     let sql = format!("SELECT count(*) FROM {SIXTY} WHERE d > INTERVAL '30 days' AND d > x");
-    assert_eq!(rows(&ctx, &sql).await, "1");
+    assert_eq!(query_rows(&ctx, &sql).await, "1");
     let sql =
         format!("SELECT max(d) > INTERVAL '30 days', min(d) = INTERVAL '60 days' FROM {SIXTY}");
-    assert_eq!(rows(&ctx, &sql).await, "true true");
+    assert_eq!(query_rows(&ctx, &sql).await, "true true");
     let sql = format!("SELECT count(*) FROM {SIXTY} WHERE d IN (SELECT INTERVAL '60 days')");
-    assert_eq!(rows(&ctx, &sql).await, "1");
+    assert_eq!(query_rows(&ctx, &sql).await, "1");
     let sql = format!(
         "SELECT count(*) FROM {SIXTY} s JOIN (SELECT INTERVAL '60 days' AS z) u ON s.d = u.z"
     );
-    assert_eq!(rows(&ctx, &sql).await, "1");
+    assert_eq!(query_rows(&ctx, &sql).await, "1");
     let sql = format!(
         "SELECT d > (SELECT INTERVAL '30 days'), count(*) FROM {SIXTY} WHERE EXISTS (SELECT 1 FROM (SELECT INTERVAL '60 days' AS z) u WHERE u.z = d) GROUP BY 1"
     );
-    assert_eq!(rows(&ctx, &sql).await, "true 1");
+    assert_eq!(query_rows(&ctx, &sql).await, "true 1");
 }
 
 #[tokio::test]
 async fn a_month_has_no_length_beside_a_duration() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for what in [
         "d > INTERVAL '1 month'",
         "d BETWEEN INTERVAL '1 day' AND INTERVAL '1 year'",
         "d IN (INTERVAL '2 months')",
     ] {
-        let e = refusal(&ctx, &format!("SELECT {what} FROM {SIXTY}")).await;
+        let e = query_refusal(&ctx, &format!("SELECT {what} FROM {SIXTY}")).await;
         assert!(
             e.contains("a month has no fixed length; write days, such as INTERVAL '30 days'"),
             "{what}: {e}"
@@ -75,9 +75,9 @@ async fn a_month_has_no_length_beside_a_duration() {
     // The value of a column is known only at execution.
     let sql = "SELECT b - a > x FROM (VALUES (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '30 days'),
         (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '2 months')) t(b, a, x)";
-    let e = refusal(&ctx, sql).await;
+    let e = query_refusal(&ctx, sql).await;
     assert!(e.contains("the interval 2mo ") && e.contains("a month has no fixed length"), "{e}");
-    let e = refusal(
+    let e = query_refusal(
         &ctx,
         "SELECT ragged_diff([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01']) > INTERVAL '1 month'",
     )
@@ -90,28 +90,28 @@ async fn a_month_has_no_length_beside_a_duration() {
 
 #[tokio::test]
 async fn intervals_compare_as_in_duckdb() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let spans = "(SELECT x, n FROM (VALUES (INTERVAL '36 hours', 3), (INTERVAL '1 day', 1), (INTERVAL '24 hours', 1),
         (INTERVAL '1 month', 5), (INTERVAL '30 days', 5), (INTERVAL '31 days', 6), (INTERVAL '-1 day', 0), (NULL, NULL)) t(x, n))";
     for op in ["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"] {
         let sql = format!(
             "SELECT count(*) FROM {spans} a CROSS JOIN {spans} b WHERE (a.x {op} b.x) IS DISTINCT FROM (a.n {op} b.n)"
         );
-        assert_eq!(rows(&ctx, &sql).await, "0", "{op}");
+        assert_eq!(query_rows(&ctx, &sql).await, "0", "{op}");
     }
     let sql = format!("SELECT n FROM {spans} ORDER BY x NULLS LAST, n");
-    assert_eq!(rows(&ctx, &sql).await, "0; 1; 1; 3; 5; 5; 6; NULL");
+    assert_eq!(query_rows(&ctx, &sql).await, "0; 1; 1; 3; 5; 5; 6; NULL");
     let sql =
         format!("SELECT n, rank() OVER (ORDER BY x) AS r FROM {spans} WHERE n > 0 ORDER BY r, n");
-    assert_eq!(rows(&ctx, &sql).await, "1 1; 1 1; 3 3; 5 4; 5 4; 6 6");
+    assert_eq!(query_rows(&ctx, &sql).await, "1 1; 1 1; 3 3; 5 4; 5 4; 6 6");
     let sql = format!("SELECT count(*) OVER (PARTITION BY x) AS c FROM {spans} WHERE n = 1");
-    assert_eq!(rows(&ctx, &sql).await, "2; 2");
+    assert_eq!(query_rows(&ctx, &sql).await, "2; 2");
     let sql = format!("SELECT count(*) FROM {spans} a JOIN {spans} b ON a.x = b.x");
-    assert_eq!(rows(&ctx, &sql).await, "11");
+    assert_eq!(query_rows(&ctx, &sql).await, "11");
     let sql = format!("SELECT array_agg(n ORDER BY x DESC NULLS LAST, n) FROM {spans} WHERE n < 4");
-    assert_eq!(rows(&ctx, &sql).await, "[3, 1, 1, 0]");
+    assert_eq!(query_rows(&ctx, &sql).await, "[3, 1, 1, 0]");
     assert_eq!(
-        rows(
+        query_rows(
             &ctx,
             "SELECT INTERVAL '1 day' = INTERVAL '24 hours', INTERVAL '1 month' = INTERVAL '30 days'"
         )
@@ -119,7 +119,8 @@ async fn intervals_compare_as_in_duckdb() {
         "true true"
     );
     assert_eq!(
-        rows(&ctx, "SELECT [INTERVAL '1 day', INTERVAL '25 hours'] > INTERVAL '24 hours'").await,
+        query_rows(&ctx, "SELECT [INTERVAL '1 day', INTERVAL '25 hours'] > INTERVAL '24 hours'")
+            .await,
         "[false, true]"
     );
     for sql in [
@@ -135,7 +136,7 @@ async fn intervals_compare_as_in_duckdb() {
         "SELECT CASE [INTERVAL '1 day'] WHEN [INTERVAL '24 hours'] THEN 1 END".into(),
         "SELECT array_has([INTERVAL '1 day'], INTERVAL '24 hours')".into(),
     ] {
-        let e = refusal(&ctx, &sql).await;
+        let e = query_refusal(&ctx, &sql).await;
         assert!(
             e.contains("interval") && (e.contains("epoch") || e.contains("durations")),
             "{sql}: {e}"
@@ -145,7 +146,7 @@ async fn intervals_compare_as_in_duckdb() {
 
 #[tokio::test]
 async fn lists_and_structs_of_durations_compare_with_those_of_intervals() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let t = "(SELECT TIMESTAMP '2020-03-01' - TIMESTAMP '2020-01-01' AS d)";
     let expected = [
         ("[d] > [INTERVAL '730 hours']", "true"),
@@ -153,17 +154,17 @@ async fn lists_and_structs_of_durations_compare_with_those_of_intervals() {
         ("{'a': d} <= {'a': INTERVAL '1439 hours'}", "false"),
         ("[d] IS DISTINCT FROM [INTERVAL '1440 hours']", "false"),
     ];
-    assert_eq!(wrong(&ctx, t, &expected).await, "");
-    let e = refusal(&ctx, &format!("SELECT [d] = [INTERVAL '60 days'] FROM {t}")).await;
+    assert_eq!(list_wrong(&ctx, t, &expected).await, "");
+    let e = query_refusal(&ctx, &format!("SELECT [d] = [INTERVAL '60 days'] FROM {t}")).await;
     assert!(e.contains("months or days"), "{e}");
     let view = "CREATE VIEW v AS SELECT [d] = [INTERVAL '1440 hours'] AS c FROM ";
     run(&ctx, &format!("{view}{t}")).await.unwrap();
-    assert_eq!(rows(&ctx, "SELECT c FROM v").await, "true");
+    assert_eq!(query_rows(&ctx, "SELECT c FROM v").await, "true");
 }
 
 #[tokio::test]
 async fn lists_of_durations_meet_intervals() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let t = "(SELECT ragged_diff(x) AS d, INTERVAL '1 day' AS i FROM (VALUES ([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01', TIMESTAMP '2020-02-02'])) t(x))";
     let expected = [
         ("d > INTERVAL '30 days'", "[, true, false]"),
@@ -181,13 +182,13 @@ async fn lists_of_durations_meet_intervals() {
         ("ragged_map(d, lambda v: v > INTERVAL '30 days')", "[, true, false]"),
         ("d > INTERVAL '1 nanosecond'", "[, true, true]"),
     ];
-    assert_eq!(wrong(&ctx, t, &expected).await, "");
+    assert_eq!(list_wrong(&ctx, t, &expected).await, "");
 }
 
 /// DataFusion compares the months, days and hours of elements one after the other.
 #[tokio::test]
 async fn searches_for_intervals_are_refused() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for call in [
         "array_remove(l, i)",
         "array_remove_n(l, i, 1)",
@@ -199,7 +200,7 @@ async fn searches_for_intervals_are_refused() {
         let sql = format!(
             "SELECT {call} FROM (SELECT [INTERVAL '1 day'] AS l, INTERVAL '24 hours' AS i)"
         );
-        let refused = refusal(&ctx, &sql).await;
+        let refused = query_refusal(&ctx, &sql).await;
         assert!(refused.contains("use durations instead"), "{call}: {refused}");
     }
 }
@@ -208,7 +209,7 @@ async fn searches_for_intervals_are_refused() {
 async fn windows_are_ordered_by_durations() {
     let of = "(SELECT v, arrow_cast(v, 'Duration(Microsecond)') AS g, TIMESTAMP '2020-01-01' AS t
         FROM (VALUES (3), (-1), (NULL), (3), (9)) t(v))";
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (call, expected) in [
         ("rank() OVER (ORDER BY g)", "1 2 2 4 5"),
         ("rank() OVER (ORDER BY g DESC NULLS LAST)", "1 2 2 4 5"),
@@ -230,7 +231,7 @@ async fn windows_are_ordered_by_durations() {
         ),
     ] {
         let sql = format!("SELECT {call} AS n FROM {of} ORDER BY n");
-        assert_eq!(rows(&ctx, &sql).await.replace(';', ""), expected, "{call}");
+        assert_eq!(query_rows(&ctx, &sql).await.replace(';', ""), expected, "{call}");
     }
     let heading = run(&ctx, &format!("SELECT rank() OVER (ORDER BY g) FROM {of}")).await.unwrap();
     let name = heading[0].schema().field(0).name().clone();
@@ -247,7 +248,7 @@ async fn stock_windows_over_durations_still_fail() {
 /// Equal intervals are one group, one distinct value and one extreme, however they are written.
 #[tokio::test]
 async fn equal_intervals_are_one_group() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let spans =
         "(VALUES (INTERVAL '1 month', 1), (INTERVAL '30 days', 2), (INTERVAL '720 hours', 3),
         (INTERVAL '1 day', 4), (INTERVAL '-24 hours', 5), (NULL, 6)) t(x, n)";
@@ -283,6 +284,6 @@ async fn equal_intervals_are_one_group() {
             "720 hours 3",
         ),
     ] {
-        assert_eq!(rows(&ctx, &sql).await, expected, "{sql}");
+        assert_eq!(query_rows(&ctx, &sql).await, expected, "{sql}");
     }
 }

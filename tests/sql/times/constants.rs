@@ -54,9 +54,10 @@ async fn constants_in_lists_are_those_of_scalars() {
         "'x' || INTERVAL '36 hours'",
         "(TIMESTAMP '2020-01-01' - TIMESTAMP '2019-12-01')::INTERVAL::VARCHAR",
     ] {
-        let data_type = rows(&ctx, &format!("SELECT arrow_typeof({constant})")).await;
-        let value = rows(&ctx, &format!("SELECT {constant}")).await;
-        let list = rows(&ctx, &format!("SELECT arrow_typeof([{constant}]), [{constant}]")).await;
+        let data_type = query_rows(&ctx, &format!("SELECT arrow_typeof({constant})")).await;
+        let value = query_rows(&ctx, &format!("SELECT {constant}")).await;
+        let list =
+            query_rows(&ctx, &format!("SELECT arrow_typeof([{constant}]), [{constant}]")).await;
         assert_eq!(list, format!("List({data_type}) [{value}]"), "{constant}");
     }
     let sql =

@@ -14,7 +14,7 @@ async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
 }
 
 /// Returns the rows as text, with blanks between values and semicolons between rows.
-async fn rows(ctx: &SessionContext, sql: &str) -> String {
+async fn query_rows(ctx: &SessionContext, sql: &str) -> String {
     use datafusion::arrow::util::display::array_value_to_string;
     let batches = run(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let mut rows = Vec::new();
@@ -30,12 +30,12 @@ async fn rows(ctx: &SessionContext, sql: &str) -> String {
 }
 
 /// Returns the differences from the expected values of expressions over the rows of FROM.
-async fn wrong(ctx: &SessionContext, from: &str, expected: &[(&str, &str)]) -> String {
+async fn list_wrong(ctx: &SessionContext, from: &str, expected: &[(&str, &str)]) -> String {
     let mut wrong = String::new();
     for (what, expected) in expected {
         let sql = format!("SELECT {what} FROM {from}");
         let found = match run(ctx, &sql).await {
-            Ok(_) => rows(ctx, &sql).await,
+            Ok(_) => query_rows(ctx, &sql).await,
             Err(e) => e.strip_backtrace(),
         };
         if found != *expected {
@@ -45,7 +45,7 @@ async fn wrong(ctx: &SessionContext, from: &str, expected: &[(&str, &str)]) -> S
     wrong
 }
 
-async fn refusal(ctx: &SessionContext, sql: &str) -> String {
+async fn query_refusal(ctx: &SessionContext, sql: &str) -> String {
     match run(ctx, sql).await {
         Ok(found) => panic!("{sql} gave\n{}", pretty_format_batches(&found).unwrap()),
         Err(e) => e.strip_backtrace(),

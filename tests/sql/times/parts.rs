@@ -6,7 +6,7 @@ use super::*;
 /// need not replace it.
 #[tokio::test]
 async fn parts_of_long_durations_are_exact() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let rows = "(VALUES (TIMESTAMP '2020-01-01', TIMESTAMP '1940-01-01'), (TIMESTAMP '2020-01-01', TIMESTAMP '2019-12-31')) t(x, y)";
     let run = async |sql: String| {
         let batches = serrate::sql::sql(&ctx, &sql).await.unwrap().collect().await;

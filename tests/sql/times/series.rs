@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn series_of_timestamps_are_of_all_years() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     for (sql, expected) in [
         (
             "SELECT generate_series(TIMESTAMP '2999-01-01', TIMESTAMP '2999-01-02', INTERVAL '1 day')",
@@ -43,7 +43,7 @@ async fn series_of_timestamps_are_of_all_years() {
             "List(Timestamp(µs))",
         ),
     ] {
-        assert_eq!(rows(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
     }
     for (sql, words) in [
         (
@@ -63,7 +63,7 @@ async fn series_of_timestamps_are_of_all_years() {
             "2^31 - 1 timestamps",
         ),
     ] {
-        let e = refusal(&ctx, sql).await;
+        let e = query_refusal(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
@@ -85,8 +85,8 @@ async fn series_of_local_times_do_not_end_early() {
             "SELECT len(generate_series(TIMESTAMP '{first}' AT TIME ZONE 'Europe/Berlin', TIMESTAMP '2020-04-02 02:30:00' AT TIME ZONE 'Europe/Berlin', INTERVAL '{step}'))"
         )
     };
-    let refused = refusal(&ctx, &days("2020-03-28 02:30:00", "1 day")).await;
+    let refused = query_refusal(&ctx, &days("2020-03-28 02:30:00", "1 day")).await;
     assert!(refused.contains("does not exist or occurs twice"), "{refused}");
-    assert_eq!(rows(&ctx, &days("2020-03-28 12:00:00", "1 day")).await, "5");
-    assert_eq!(rows(&ctx, &days("2020-03-28 02:30:00", "24 hours")).await, "5");
+    assert_eq!(query_rows(&ctx, &days("2020-03-28 12:00:00", "1 day")).await, "5");
+    assert_eq!(query_rows(&ctx, &days("2020-03-28 02:30:00", "24 hours")).await, "5");
 }

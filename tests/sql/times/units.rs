@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_date_and_a_duration_make_a_time() {
-    let ctx = four();
+    let ctx = create_parallel_session();
     let expected = [
         ("d + (b - a)", "2020-01-03T06:00:00"),
         ("(b - a) + d", "2020-01-03T06:00:00"),
@@ -12,7 +12,7 @@ async fn a_date_and_a_duration_make_a_time() {
         ("arrow_typeof(d + (b - a))", "Timestamp(µs)"),
     ];
     let from = "(VALUES (DATE '2020-01-01', TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-03 06:00:00')) t(d, a, b)";
-    assert_eq!(wrong(&ctx, from, &expected).await, "");
+    assert_eq!(list_wrong(&ctx, from, &expected).await, "");
 }
 
 #[tokio::test]
@@ -67,8 +67,8 @@ async fn intervals_finer_than_the_times_they_are_added_to() {
             ("[d] IN ('2020-01-01')", "[true]"),
             ("ragged_searchsorted([d], '2020-01-01 12:00:00')", "1"),
         ];
-        assert_eq!(wrong(&ctx, "s", &expected).await, "");
-        let refused = refusal(&ctx, "SELECT ragged_add([d], half) FROM s").await;
+        assert_eq!(list_wrong(&ctx, "s", &expected).await, "");
+        let refused = query_refusal(&ctx, "SELECT ragged_add([d], half) FROM s").await;
         assert!(refused.contains("not a multiple of the unit of Date32"), "{refused}");
     }
 }

@@ -3,10 +3,11 @@
 use arrow::datatypes::ToByteSlice;
 
 use super::DokTensor;
+use super::entries::{Entries, take_rows};
 use super::selection::PlaceSelection;
 use super::storage::{Storage, count_elements, to_coordinate};
 use super::wide_numbers::find_zeros;
-use crate::dense::{DenseTensor, Fill};
+use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
@@ -191,49 +192,11 @@ impl DokTensor {
                     selection.shape()
                 )));
             }
-            let values = entries.values.cast(dtype)?;
-            let zero = find_zeros(&values)?;
-            let mut written: Vec<(u64, i64)> = (0..)
-                .zip(entries.places()?.iter().zip(&zero))
-                .filter(|(_, (_, zero))| !**zero)
-                .map(|(row, (at, _))| (row, *at))
-                .collect();
-            let to_place_in_part = |(_, at): &(u64, i64)| selection.find_element_place(*at);
-            let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
-            if selection.has_repeats() {
-                // If an element is selected repeatedly, its last value wins, even if that value is
-                // a zero, for which `sparse` has no entry.
-                let mut last = vec![0u64; places.len()];
-                selection
-                    .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;
-                let mut last = last.into_iter();
-                written.retain(|(_, at)| last.next() == u64::try_from(*at).ok());
-                places = written.iter().map(to_place_in_part).collect();
-            }
-            let rows: Vec<u64> = written.into_iter().map(|(row, _)| row).collect();
-            let values = super::entries::take_rows(&values, &rows)?;
-            clear_part(&mut storage, &selection, self.limit)?;
-            let count = places.len();
-            storage.map.put_rows(places.to_byte_slice(), values.as_bytes(), count, true)?;
-            return Ok(());
+            return put_sparse_part(&mut storage, &selection, self.limit, &entries);
         }
         let given = match value {
             DokValue::Scalar(fill) => make_scalar_tensor(fill)?.cast(dtype)?,
-            DokValue::Dense(dense) => {
-                // Ignore leading axes of size 1 that the selected part does not have, as NumPy does.
-                let extra = dense.ndim().saturating_sub(selection.shape().len());
-                let (leading, rest) = dense.shape().split_at(extra);
-                let fits = broadcast_shapes(rest, selection.shape())
-                    .is_some_and(|s| s == selection.shape());
-                if !fits || leading.iter().any(|n| *n != 1) {
-                    return Err(Error::invalid(format!(
-                        "the value has the shape {:?}, which does not broadcast to the shape {:?} of the selected part; give a value with sizes that are equal or 1",
-                        dense.shape(),
-                        selection.shape()
-                    )));
-                }
-                dense.cast(dtype)?.reshape(&dense.shape()[extra..])?
-            }
+            DokValue::Dense(dense) => fit_dense_value(dense, selection.shape(), dtype)?,
             DokValue::Sparse(_) => return Ok(()),
         };
         let zero = find_zeros(&given)?;
@@ -270,7 +233,7 @@ impl DokTensor {
         let mut gone: Vec<i64> = zeros.iter().map(|i| places[*i]).collect();
         if selection.has_repeats() {
             let rows = storage.map.find_rows(gone.to_byte_slice(), gone.len())?;
-            let now = super::entries::take_rows(&storage.map.values()?, &rows)?;
+            let now = take_rows(&storage.map.values()?, &rows)?;
             let mut still = find_zeros(&now)?.into_iter();
             gone.retain(|_| still.next().unwrap_or(false));
         }
@@ -286,6 +249,53 @@ pub(super) fn make_scalar_tensor(fill: Fill) -> Result<DenseTensor> {
         Fill::UInt(v) => DenseTensor::from_vec([], vec![v]),
         Fill::Float(v) => DenseTensor::from_vec([], vec![v]),
     }
+}
+
+/// Replaces the entries of a part with those of a sparse tensor of the same shape.
+fn put_sparse_part(
+    storage: &mut Storage,
+    selection: &PlaceSelection,
+    limit: Option<u64>,
+    entries: &Entries,
+) -> Result<()> {
+    let values = entries.values.cast(storage.dtype())?;
+    let zero = find_zeros(&values)?;
+    let mut written: Vec<(u64, i64)> = (0..)
+        .zip(entries.places()?.iter().zip(&zero))
+        .filter(|(_, (_, zero))| !**zero)
+        .map(|(row, (at, _))| (row, *at))
+        .collect();
+    let to_place_in_part = |(_, at): &(u64, i64)| selection.find_element_place(*at);
+    let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
+    if selection.has_repeats() {
+        // If an element is selected repeatedly, its last value wins, even if that value is a zero,
+        // for which `entries` has no entry.
+        let mut last = vec![0u64; places.len()];
+        selection.for_each_stored(&places, limit, |at, i| last[i] = last[i].max(at))?;
+        let mut last = last.into_iter();
+        written.retain(|(_, at)| last.next() == u64::try_from(*at).ok());
+        places = written.iter().map(to_place_in_part).collect();
+    }
+    let rows: Vec<u64> = written.into_iter().map(|(row, _)| row).collect();
+    let values = take_rows(&values, &rows)?;
+    clear_part(storage, selection, limit)?;
+    storage.map.put_rows(places.to_byte_slice(), values.as_bytes(), places.len(), true)?;
+    Ok(())
+}
+
+/// Casts a value that broadcasts to the shape of a part. Leading axes of size 1 that the part does not have are
+/// removed, as NumPy does.
+fn fit_dense_value(value: &DenseTensor, shape: &[usize], dtype: DType) -> Result<DenseTensor> {
+    let extra = value.ndim().saturating_sub(shape.len());
+    let (leading, rest) = value.shape().split_at(extra);
+    let fits = broadcast_shapes(rest, shape).is_some_and(|s| s == shape);
+    if !fits || leading.iter().any(|n| *n != 1) {
+        return Err(Error::invalid(format!(
+            "the value has the shape {:?}, which does not broadcast to the shape {shape:?} of the selected part; give a value with sizes that are equal or 1",
+            value.shape()
+        )));
+    }
+    value.cast(dtype)?.reshape(rest)
 }
 
 fn clear_part(storage: &mut Storage, selection: &PlaceSelection, limit: Option<u64>) -> Result<()> {

@@ -369,7 +369,6 @@ impl CohortShard {
         schema: &SchemaFile,
         mismatch: &mut Option<Mismatch>,
     ) -> Result<RaggedTable> {
-        let wrong = |message: String| Error::file(&self.tensors, message);
         let tensors = self.tensors()?.table()?;
         let times = schema.times.axis(1)?.layout();
         let lengths: Vec<usize> = (0..schema.rows).map(|row| times.length(row)).collect();
@@ -383,26 +382,49 @@ impl CohortShard {
             );
         }
         for (name, axis) in [("code", 2), ("time_delta_days", 1)] {
-            let found = tensors.column(name).map_err(|e| wrong(e.to_string()))?.axis();
+            let found =
+                tensors.column(name).map_err(|e| Error::file(&self.tensors, e.to_string()))?.axis();
             if found != axis {
-                return Err(wrong(format!(
-                    "column {name:?} is on axis {found} instead of axis {axis}; create the cohort again"
-                )));
+                return Err(Error::file(
+                    &self.tensors,
+                    format!(
+                        "column {name:?} is on axis {found} instead of axis {axis}; create the cohort again"
+                    ),
+                ));
             }
         }
+        self.check_events(&tensors, &lengths, mismatch)?;
+        let inner = tensors.layout(2)?;
+        if let Some(counts) = &schema.measurements {
+            self.check_measurements(inner, counts, mismatch)?;
+        }
+        schema.combine_events(lengths, inner, &tensors)
+    }
+
+    /// Checks that the rows of the tensors have as many events as the schema file has times, which
+    /// are `lengths`. The tensors may lack the rows without events.
+    fn check_events(
+        &self,
+        tensors: &RaggedTable,
+        lengths: &[usize],
+        mismatch: &mut Option<Mismatch>,
+    ) -> Result<()> {
         let layout = tensors.layout(1)?;
         let with_events = lengths.iter().filter(|n| **n > 0).count();
+        let aligned = tensors.num_rows() == lengths.len();
+        if !aligned && tensors.num_rows() != with_events {
+            return Err(Error::file(
+                &self.tensors,
+                format!(
+                    "the file has {rows} row(s); expected {expected} as in {schema}, or {with_events} if rows without events are omitted; create the cohort again",
+                    rows = tensors.num_rows(),
+                    expected = lengths.len(),
+                    schema = self.schema.display()
+                ),
+            ));
+        }
         // Index of the row of the tensors that belongs to row `row` of the schema file.
         let mut next = 0;
-        let aligned = tensors.num_rows() == schema.rows;
-        if !aligned && tensors.num_rows() != with_events {
-            return Err(wrong(format!(
-                "the file has {rows} row(s); expected {expected} as in {schema}, or {with_events} if rows without events are omitted; create the cohort again",
-                rows = tensors.num_rows(),
-                expected = schema.rows,
-                schema = self.schema.display()
-            )));
-        }
         for (row, expected) in lengths.iter().enumerate() {
             if !aligned && *expected == 0 {
                 continue;
@@ -410,41 +432,54 @@ impl CohortShard {
             let found = layout.length(next);
             if found != *expected {
                 *mismatch = Some(Mismatch::Events);
-                return Err(wrong(format!(
-                    "row {next} has {found} event(s), but row {row} of the schema file {} has {expected} time(s); create the cohort again",
-                    self.schema.display()
-                )));
-            }
-            next += 1;
-        }
-        let inner = tensors.layout(2)?;
-        if let Some(counts) = &schema.measurements {
-            let counts = counts.leaves().as_primitive::<Int64Type>();
-            let differs =
-                |e: &usize| usize::try_from(counts.value(*e)).ok() != Some(inner.length(*e));
-            if counts.len() != inner.lists() || counts.null_count() > 0 {
-                *mismatch = Some(Mismatch::Measurements);
                 return Err(Error::file(
-                    &self.schema,
+                    &self.tensors,
                     format!(
-                        "the shard has {} event(s), but measurements_per_event has {} value(s), {} of them NULL; create the cohort again with one number per event",
-                        inner.lists(),
-                        counts.len(),
-                        counts.null_count()
+                        "row {next} has {found} event(s), but row {row} of the schema file {} has {expected} time(s); create the cohort again",
+                        self.schema.display()
                     ),
                 ));
             }
-            if let Some(event) = (0..inner.lists()).find(differs) {
-                *mismatch = Some(Mismatch::Measurements);
-                return Err(wrong(format!(
+            next += 1;
+        }
+        Ok(())
+    }
+
+    /// Checks that events have as many measurements in the tensors as in the column
+    /// `measurements_per_event` of the schema file.
+    fn check_measurements(
+        &self,
+        events: &Layout,
+        counts: &RaggedArray,
+        mismatch: &mut Option<Mismatch>,
+    ) -> Result<()> {
+        let counts = counts.leaves().as_primitive::<Int64Type>();
+        if counts.len() != events.lists() || counts.null_count() > 0 {
+            *mismatch = Some(Mismatch::Measurements);
+            return Err(Error::file(
+                &self.schema,
+                format!(
+                    "the shard has {} event(s), but measurements_per_event has {} value(s), {} of them NULL; create the cohort again with one number per event",
+                    events.lists(),
+                    counts.len(),
+                    counts.null_count()
+                ),
+            ));
+        }
+        let differs = |e: &usize| usize::try_from(counts.value(*e)).ok() != Some(events.length(*e));
+        if let Some(event) = (0..events.lists()).find(differs) {
+            *mismatch = Some(Mismatch::Measurements);
+            return Err(Error::file(
+                &self.tensors,
+                format!(
                     "event {event} of the shard has {found} measurement(s), but measurements_per_event in {schema} is {expected}; create the cohort again",
-                    found = inner.length(event),
+                    found = events.length(event),
                     schema = self.schema.display(),
                     expected = counts.value(event)
-                )));
-            }
+                ),
+            ));
         }
-        schema.combine_events(lengths, inner, &tensors)
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
-use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
 
 use super::LocalFile;
 use super::lists::ColumnsReader;
@@ -128,16 +128,7 @@ impl ParquetTableReader {
             ArrowReaderOptions::new().with_page_index_policy(policy),
         )
         .map_err(fail)?;
-        let count = |n: i64| {
-            usize::try_from(n).map_err(|_| {
-                Error::file(
-                    &path,
-                    format!("the footer declares {n} rows, which is negative, so the file is damaged; create it again"),
-                )
-            })
-        };
-
-        let file_rows = count(metadata.metadata().file_metadata().num_rows())?;
+        let file_rows = to_row_count(&path, metadata.metadata().file_metadata().num_rows())?;
         let rows = options.rows.clone().unwrap_or(0..file_rows);
         if rows.start > rows.end || rows.end > file_rows {
             return Err(Error::file(
@@ -151,32 +142,14 @@ impl ParquetTableReader {
         let roots = select_columns(&path, &metadata, options.columns.as_deref())?;
         let mask = ProjectionMask::roots(metadata.parquet_schema(), roots.iter().copied());
 
-        let (mut groups, mut selectors, mut start) = (Vec::new(), Vec::new(), 0usize);
-        let mut spans = Vec::new();
-        let (mut leaves, mut group_rows) = (0u128, 0u128);
-        for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
-            let length = count(group.num_rows())?;
-            let end = start.saturating_add(length);
-            let (from, to) = (rows.start.max(start), rows.end.min(end));
-            if from < to {
-                groups.push(i);
-                spans.push((i, from - start..to - start));
-                selectors.push(RowSelector::skip(from - start));
-                selectors.push(RowSelector::select(to - from));
-                selectors.push(RowSelector::skip(end - to));
-                leaves += compute_max_leaves(group, &mask);
-                group_rows += length as u128;
-            }
-            start = end;
-        }
-        let leaves_per_row = leaves.div_ceil(group_rows.max(1)).max(1);
-        let batch = usize::try_from(options.chunk_leaves as u128 / leaves_per_row)
+        let selected = select_groups(&path, metadata.metadata(), &rows, &mask)?;
+        let batch = usize::try_from(options.chunk_leaves as u128 / selected.leaves_per_row)
             .unwrap_or(usize::MAX)
             .clamp(1, rows.len().max(1));
 
         let schema = Arc::new(metadata.schema().project(&roots)?);
         let parquet = Arc::clone(metadata.metadata());
-        let mut columns = ColumnsReader::new(Arc::new(file.clone()), parquet, spans);
+        let mut columns = ColumnsReader::new(Arc::new(file.clone()), parquet, selected.spans);
         let is_other: Vec<bool> = roots
             .iter()
             .zip(schema.fields())
@@ -191,10 +164,10 @@ impl ParquetTableReader {
             let mask = ProjectionMask::roots(metadata.parquet_schema(), others);
             let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
                 .with_projection(mask)
-                .with_row_groups(groups)
+                .with_row_groups(selected.groups)
                 .with_batch_size(batch);
             if options.rows.is_some() {
-                builder = builder.with_row_selection(RowSelection::from(selectors));
+                builder = builder.with_row_selection(RowSelection::from(selected.selectors));
             }
             Some(builder.build().map_err(fail)?)
         } else {
@@ -333,6 +306,54 @@ fn select_columns(
     roots.sort_unstable();
     roots.dedup();
     Ok(roots)
+}
+
+fn to_row_count(path: &Path, rows: i64) -> Result<usize> {
+    usize::try_from(rows).map_err(|_| {
+        Error::file(
+            path,
+            format!("the footer declares {rows} rows, which is negative, so the file is damaged; create it again"),
+        )
+    })
+}
+
+/// The row groups with requested rows.
+struct SelectedGroups {
+    groups: Vec<usize>,
+    /// Selects the requested rows among the rows of these groups.
+    selectors: Vec<RowSelector>,
+    /// Each group with its requested rows.
+    spans: Vec<(usize, Range<usize>)>,
+    /// Average over the rows of these groups, for the column with the most leaves; at least 1.
+    leaves_per_row: u128,
+}
+
+fn select_groups(
+    path: &Path,
+    metadata: &ParquetMetaData,
+    rows: &Range<usize>,
+    mask: &ProjectionMask,
+) -> Result<SelectedGroups> {
+    let (mut groups, mut selectors, mut spans) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut leaves, mut group_rows) = (0u128, 0u128);
+    let mut start = 0usize;
+    for (i, group) in metadata.row_groups().iter().enumerate() {
+        let length = to_row_count(path, group.num_rows())?;
+        let end = start.saturating_add(length);
+        let (from, to) = (rows.start.max(start), rows.end.min(end));
+        if from < to {
+            groups.push(i);
+            spans.push((i, from - start..to - start));
+            selectors.push(RowSelector::skip(from - start));
+            selectors.push(RowSelector::select(to - from));
+            selectors.push(RowSelector::skip(end - to));
+            leaves += compute_max_leaves(group, mask);
+            group_rows += length as u128;
+        }
+        start = end;
+    }
+    let leaves_per_row = leaves.div_ceil(group_rows.max(1)).max(1);
+    Ok(SelectedGroups { groups, selectors, spans, leaves_per_row })
 }
 
 /// Returns the number of values in the longest selected column of a row group.

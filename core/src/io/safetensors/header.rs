@@ -281,38 +281,8 @@ impl Header {
         for (name, info) in raw.tensors {
             let wrong = |message: String| Error::file(path, format!("tensor {name:?}: {message}"));
             let [from, to] = info.data_offsets;
-            if from > to {
-                return Err(wrong(format!(
-                    "the data_offsets are [{from}, {to}], but the second number must not be smaller than the first; create the file again"
-                )));
-            }
-            if to > data_len {
-                return Err(wrong(format!(
-                    "the tensor ends at byte {to} of the data, but the file has only {data_len} bytes of data, so the file is truncated; create it again"
-                )));
-            }
-            if from != end {
-                let before = header.tensors.last().map_or_else(
-                    || "the first tensor must start at byte 0".to_owned(),
-                    |t| format!("the previous tensor {:?} ends at byte {end}", t.name),
-                );
-                return Err(wrong(format!(
-                    "the tensor starts at byte {from} of the data, but {before}; create the file again with tensors that neither overlap nor leave gaps"
-                )));
-            }
-            let (elements, needed) = compute_tensor_size(info.dtype, &info.shape.0).ok_or_else(|| {
-                wrong(format!(
-                    "the type {} and the shape {:?} do not give a valid size in whole bytes; create the file again",
-                    info.dtype, info.shape.0
-                ))
-            })?;
-            let held = to.saturating_sub(from);
-            if needed != held {
-                return Err(wrong(format!(
-                    "the type {} and the shape {:?} take {needed} bytes, but the data_offsets [{from}, {to}] hold {held} bytes; create the file again",
-                    info.dtype, info.shape.0
-                )));
-            }
+            check_offsets([from, to], data_len, end, header.tensors.last()).map_err(wrong)?;
+            let elements = check_size(&info).map_err(wrong)?;
             let bytes = data_start
                 .checked_add(from)
                 .zip(data_start.checked_add(to))
@@ -428,6 +398,50 @@ struct RawTensor {
 }
 
 struct BoundedShape(Vec<usize>);
+
+/// Checks that the data of a tensor begins at `end`, where the data of the previous tensor ends, and is in the file.
+fn check_offsets(
+    [from, to]: [u64; 2],
+    data_len: u64,
+    end: u64,
+    previous: Option<&TensorEntry>,
+) -> std::result::Result<(), String> {
+    if from > to {
+        return Err(format!(
+            "the data_offsets are [{from}, {to}], but the second number must not be smaller than the first; create the file again"
+        ));
+    }
+    if to > data_len {
+        return Err(format!(
+            "the tensor ends at byte {to} of the data, but the file has only {data_len} bytes of data, so the file is truncated; create it again"
+        ));
+    }
+    if from != end {
+        let before = previous.map_or_else(
+            || "the first tensor must start at byte 0".to_owned(),
+            |t| format!("the previous tensor {:?} ends at byte {end}", t.name),
+        );
+        return Err(format!(
+            "the tensor starts at byte {from} of the data, but {before}; create the file again with tensors that neither overlap nor leave gaps"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that the type and the shape of a tensor take as many bytes as its data; returns the number of elements.
+fn check_size(info: &RawTensor) -> std::result::Result<usize, String> {
+    let (dtype, shape, [from, to]) = (info.dtype, &info.shape.0, info.data_offsets);
+    let (elements, needed) = compute_tensor_size(dtype, shape).ok_or_else(|| {
+        format!("the type {dtype} and the shape {shape:?} do not give a valid size in whole bytes; create the file again")
+    })?;
+    let held = to.saturating_sub(from);
+    if needed != held {
+        return Err(format!(
+            "the type {dtype} and the shape {shape:?} take {needed} bytes, but the data_offsets [{from}, {to}] hold {held} bytes; create the file again"
+        ));
+    }
+    Ok(elements)
+}
 
 impl<'de> Deserialize<'de> for RawHeader {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -219,10 +219,6 @@ fn is_time(t: &DataType) -> bool {
 const EXACT_INTEGERS: DataType = DataType::Decimal128(20, 0);
 
 fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
-    use DataType::{
-        Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Duration, Interval, Timestamp,
-    };
-    use TimeUnit::{Microsecond, Nanosecond};
     let both = |t: DataType| Some((t.clone(), t));
     let intervals = [a, b].map(|t| matches!(value_type(t), DataType::Interval(_)));
     if op.is_comparison() && intervals == [true, true] {
@@ -238,84 +234,16 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     {
         return Some(types);
     }
-    if op.is_arithmetic() {
-        match (a, b) {
-            (Timestamp(u, _), Timestamp(v, z)) if u != v => {
-                let finer = *u.max(v);
-                let left = replace_unit(a, finer)?;
-                return Some((left, Timestamp(finer, z.clone())));
-            }
-            (Timestamp(u, z), Duration(v)) => {
-                let finer = *u.max(v);
-                return Some((Timestamp(finer, z.clone()), Duration(finer)));
-            }
-            (Duration(v), Timestamp(u, z)) => {
-                let finer = *u.max(v);
-                return Some((Duration(finer), Timestamp(finer, z.clone())));
-            }
-            // Widen to microseconds, not to nanoseconds, because their range of years is small.
-            (Timestamp(u, z), Interval(_)) => {
-                return Some((Timestamp(*u.max(&Microsecond), z.clone()), b.clone()));
-            }
-            (Interval(_), Timestamp(u, z)) => {
-                return Some((a.clone(), Timestamp(*u.max(&Microsecond), z.clone())));
-            }
-            (Duration(u), Interval(_)) | (Interval(_), Duration(u)) => {
-                return both(Duration(*u.max(&Microsecond)));
-            }
-            _ if is_time(a) && is_time(b) => {
-                let same = if a == b { None } else { promote_types(a, b) };
-                return match (a, b, same) {
-                    (Duration(_), Duration(_), Some(t)) => both(t),
-                    _ => Some((a.clone(), b.clone())),
-                };
-            }
-            _ if is_time(a) || is_time(b) => {
-                return match (a.is_null(), b.is_null()) {
-                    (true, _) => both(b.clone()),
-                    (_, true) => both(a.clone()),
-                    _ => Some((a.clone(), b.clone())),
-                };
-            }
-            _ => {}
-        }
+    if op.is_arithmetic() && (is_time(a) || is_time(b)) {
+        return combine_arithmetic_times(a, b);
     }
     if a.is_decimal() || b.is_decimal() {
-        return match (a, b) {
-            _ if a == b => both(a.clone()),
-            _ if b.is_null() => both(a.clone()),
-            _ if a.is_null() => both(b.clone()),
-            // Arrow aligns the scales of decimals of the same width in arithmetic, so they need no cast.
-            (Decimal32(..), Decimal32(..))
-            | (Decimal64(..), Decimal64(..))
-            | (Decimal128(..), Decimal128(..))
-            | (Decimal256(..), Decimal256(..))
-                if op.is_arithmetic() =>
-            {
-                Some((a.clone(), b.clone()))
-            }
-            _ if a.is_floating() || b.is_floating() => both(DataType::Float64),
-            _ if op.is_arithmetic() => widen_decimals(a, b),
-            _ => both(find_common_decimal(a, b)?),
-        };
+        return combine_decimals(op, a, b);
     }
-    if op.is_comparison() {
-        match (a, b) {
-            // Dates may exceed the range of nanosecond timestamps, so compare in exact seconds.
-            (Timestamp(Nanosecond, None), Date32 | Date64)
-            | (Date32 | Date64, Timestamp(Nanosecond, None)) => return both(EXACT_SECONDS),
-            (Timestamp(..), Date32 | Date64) => return both(a.clone()),
-            (Date32 | Date64, Timestamp(..)) => return both(b.clone()),
-            (Timestamp(u, y), Timestamp(v, z))
-                if u != v && share_clock(y.as_deref(), z.as_deref()) =>
-            {
-                return both(EXACT_SECONDS);
-            }
-            (Timestamp(u, z), Timestamp(v, _)) => return both(Timestamp(*u.max(v), z.clone())),
-            (Duration(_), Interval(_)) | (Interval(_), Duration(_)) => return both(EXACT_SECONDS),
-            (Duration(u), Duration(v)) if u != v => return both(EXACT_SECONDS),
-            _ => {}
-        }
+    if op.is_comparison()
+        && let Some(t) = find_compared_time(a, b)
+    {
+        return both(t);
     }
     if op.is_comparison()
         && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
@@ -327,6 +255,90 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     // Arithmetic on two untyped NULLs yields Int64.
     let common = if common.is_null() && op.is_arithmetic() { DataType::Int64 } else { common };
     both(common)
+}
+
+/// Returns the types that the operands of arithmetic are cast to, of which one or both are times.
+fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
+    use DataType::{Duration, Interval, Timestamp};
+    use TimeUnit::Microsecond;
+    let both = |t: DataType| Some((t.clone(), t));
+    match (a, b) {
+        (Timestamp(u, _), Timestamp(v, z)) if u != v => {
+            let finer = *u.max(v);
+            let left = replace_unit(a, finer)?;
+            Some((left, Timestamp(finer, z.clone())))
+        }
+        (Timestamp(u, z), Duration(v)) => {
+            let finer = *u.max(v);
+            Some((Timestamp(finer, z.clone()), Duration(finer)))
+        }
+        (Duration(v), Timestamp(u, z)) => {
+            let finer = *u.max(v);
+            Some((Duration(finer), Timestamp(finer, z.clone())))
+        }
+        // Widen to microseconds, not to nanoseconds, because their range of years is small.
+        (Timestamp(u, z), Interval(_)) => {
+            Some((Timestamp(*u.max(&Microsecond), z.clone()), b.clone()))
+        }
+        (Interval(_), Timestamp(u, z)) => {
+            Some((a.clone(), Timestamp(*u.max(&Microsecond), z.clone())))
+        }
+        (Duration(u), Interval(_)) | (Interval(_), Duration(u)) => {
+            both(Duration(*u.max(&Microsecond)))
+        }
+        _ if is_time(a) && is_time(b) => {
+            let same = if a == b { None } else { promote_types(a, b) };
+            match (a, b, same) {
+                (Duration(_), Duration(_), Some(t)) => both(t),
+                _ => Some((a.clone(), b.clone())),
+            }
+        }
+        _ if a.is_null() => both(b.clone()),
+        _ if b.is_null() => both(a.clone()),
+        _ => Some((a.clone(), b.clone())),
+    }
+}
+
+/// Returns the types that operands are cast to of which one or both are decimals.
+fn combine_decimals(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    let both = |t: DataType| Some((t.clone(), t));
+    match (a, b) {
+        _ if a == b => both(a.clone()),
+        _ if b.is_null() => both(a.clone()),
+        _ if a.is_null() => both(b.clone()),
+        // Arrow aligns the scales of decimals of the same width in arithmetic, so they need no cast.
+        (Decimal32(..), Decimal32(..))
+        | (Decimal64(..), Decimal64(..))
+        | (Decimal128(..), Decimal128(..))
+        | (Decimal256(..), Decimal256(..))
+            if op.is_arithmetic() =>
+        {
+            Some((a.clone(), b.clone()))
+        }
+        _ if a.is_floating() || b.is_floating() => both(DataType::Float64),
+        _ if op.is_arithmetic() => widen_decimals(a, b),
+        _ => both(find_common_decimal(a, b)?),
+    }
+}
+
+/// Returns the type in which two times are compared; `None` if the rules for all types hold.
+fn find_compared_time(a: &DataType, b: &DataType) -> Option<DataType> {
+    use DataType::{Date32, Date64, Duration, Interval, Timestamp};
+    match (a, b) {
+        // Dates may exceed the range of nanosecond timestamps, so compare in exact seconds.
+        (Timestamp(TimeUnit::Nanosecond, None), Date32 | Date64)
+        | (Date32 | Date64, Timestamp(TimeUnit::Nanosecond, None)) => Some(EXACT_SECONDS),
+        (Timestamp(..), Date32 | Date64) => Some(a.clone()),
+        (Date32 | Date64, Timestamp(..)) => Some(b.clone()),
+        (Timestamp(u, y), Timestamp(v, z)) if u != v && share_clock(y.as_deref(), z.as_deref()) => {
+            Some(EXACT_SECONDS)
+        }
+        (Timestamp(u, z), Timestamp(v, _)) => Some(Timestamp(*u.max(v), z.clone())),
+        (Duration(_), Interval(_)) | (Interval(_), Duration(_)) => Some(EXACT_SECONDS),
+        (Duration(u), Duration(v)) if u != v => Some(EXACT_SECONDS),
+        _ => None,
+    }
 }
 
 /// Returns precision and scale of decimals that represent all values of an integer or decimal type.
@@ -400,25 +412,7 @@ fn combine_with_literal(
         return if values.is_null() { both(t) } else { Ok(combine_types(op, values, &t)) };
     }
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
-        let options = CastOptions { safe: false, ..CastOptions::default() };
-        match (cast_with_options(literal, values, &options), values) {
-            (Ok(there), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => {
-                return both(find_type_of_instants(values, literal, &there)?);
-            }
-            (Ok(there), DataType::Time32(_) | DataType::Time64(_)) => {
-                let exact = cast_with_options(literal, &FINEST_CLOCK, &options)?;
-                let there = cast(&there, &FINEST_CLOCK)?;
-                return both(if *there == *exact { values.clone() } else { FINEST_CLOCK });
-            }
-            (Ok(_), _) => return both(values.clone()),
-            // The literal may exceed the range of nanosecond timestamps; compare in exact seconds.
-            (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
-                let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
-                cast_with_options(literal, &wide, &options)?;
-                return both(EXACT_SECONDS);
-            }
-            (Err(e), _) => return Err(e.into()),
-        }
+        return both(find_type_of_string(values, literal)?);
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
         // Cast only the literal: Arrow compares the values of a dictionary without decoding it.
@@ -450,6 +444,38 @@ fn combine_with_literal(
     if !is_number(values) || !is_number(given) {
         return Ok(combine_types(op, values, given));
     }
+    combine_with_number(op, values, literal)
+}
+
+/// Returns the type in which leaves of type `values` are compared with a literal string.
+fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    match (cast_with_options(literal, values, &options), values) {
+        (Ok(there), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => {
+            find_type_of_instants(values, literal, &there)
+        }
+        (Ok(there), DataType::Time32(_) | DataType::Time64(_)) => {
+            let exact = cast_with_options(literal, &FINEST_CLOCK, &options)?;
+            let there = cast(&there, &FINEST_CLOCK)?;
+            Ok(if *there == *exact { values.clone() } else { FINEST_CLOCK })
+        }
+        (Ok(_), _) => Ok(values.clone()),
+        // The literal may exceed the range of nanosecond timestamps; compare in exact seconds.
+        (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
+            let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
+            cast_with_options(literal, &wide, &options)?;
+            Ok(EXACT_SECONDS)
+        }
+        (Err(e), _) => Err(e.into()),
+    }
+}
+
+/// Returns the types that numbers of type `values` and a literal number are cast to.
+fn combine_with_number(
+    op: Op,
+    values: &DataType,
+    literal: &ArrayRef,
+) -> Result<Option<(DataType, DataType)>> {
     let value = LiteralNumber::new(literal)?;
     Ok(match (value, values.is_floating()) {
         (None, _) => combine_types(op, values, values),

@@ -9,7 +9,7 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{DFSchema, ScalarValue, plan_err};
+use datafusion::common::{DFSchema, plan_err};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
@@ -20,7 +20,7 @@ pub(in crate::sql) use self::asof_source::AsOfSource;
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::meds::MedsTable;
-use crate::sql::sources::{describe_table, select_columns, to_local_path};
+use crate::sql::sources::{as_literal_str, describe_table, select_columns, to_local_path};
 
 pub use self::asof_source::{label_tasks, unknown_labels};
 pub(crate) use self::projection_rule::{keep_asof_order, push_asof_projections};
@@ -42,21 +42,12 @@ pub(crate) struct MedsAsOfFunction;
 
 impl TableFunctionImpl for MedsAsOfFunction {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
-        let text = |e: &Expr| match e {
-            Expr::Literal(
-                ScalarValue::Utf8(Some(text))
-                | ScalarValue::LargeUtf8(Some(text))
-                | ScalarValue::Utf8View(Some(text)),
-                _,
-            ) => Some(text.clone()),
-            _ => None,
-        };
         if let [data, labels] = args.exprs()
-            && let (Some(data), Some(labels)) = (text(data), text(labels))
+            && let (Some(data), Some(labels)) = (as_literal_str(data), as_literal_str(labels))
         {
             return Ok(Arc::new(MedsAsOfTable::open(
-                to_local_path(&data)?,
-                to_local_path(&labels)?,
+                to_local_path(data)?,
+                to_local_path(labels)?,
             )?));
         }
         plan_err!(

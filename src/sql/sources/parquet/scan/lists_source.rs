@@ -4,16 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{
     FileOpener, FileScanConfig, FileSource, ParquetSource,
 };
 use datafusion::error::Result;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::{
-    EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
-};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use object_store::ObjectStore;
@@ -94,7 +91,7 @@ impl ListsSource {
 }
 
 impl FileSource for ListsSource {
-    delegate_source!(stock: table_schema, filter, projection, metrics, file_type, supports_repartitioning, apply_expressions);
+    delegate_source!(stock: table_schema, filter, projection, metrics, file_type, supports_repartitioning, repartitioned, apply_expressions, reorder_files);
 
     fn create_file_opener(
         &self,
@@ -133,21 +130,6 @@ impl FileSource for ListsSource {
         self.stock.fmt_extra(t, f)
     }
 
-    fn repartitioned(
-        &self,
-        target_partitions: usize,
-        repartition_file_min_size: usize,
-        output_ordering: Option<LexOrdering>,
-        config: &FileScanConfig,
-    ) -> Result<Option<FileScanConfig>> {
-        self.stock.repartitioned(
-            target_partitions,
-            repartition_file_min_size,
-            output_ordering,
-            config,
-        )
-    }
-
     fn try_pushdown_filters(
         &self,
         filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -165,10 +147,6 @@ impl FileSource for ListsSource {
     ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
         // The list decoder does not support scans that reorder row groups.
         Ok(SortOrderPushdownResult::Unsupported)
-    }
-
-    fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
-        self.stock.reorder_files(files)
     }
 
     fn try_pushdown_projection(
