@@ -15,7 +15,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::error::{Error, Result};
 
-/// The policy of the process. It is set at most once, so that nothing can lift it.
+/// The policy of the process. It is set at most once, so that no later call can relax it.
 static POLICY: OnceLock<Policy> = OnceLock::new();
 
 /// Maximum number of attempts to open a file that another process may replace during an attempt.
@@ -173,7 +173,7 @@ fn refuse_write() -> io::Error {
     )
 }
 
-/// Returns the path without symbolic links and `..`. Its last parts need not exist.
+/// Returns the path without symbolic links and `..`. The last components of `path` need not exist.
 fn resolve_path(path: &Path) -> io::Result<PathBuf> {
     let mut there = std::path::absolute(path)?;
     let mut missing: Vec<OsString> = Vec::new();
@@ -236,17 +236,19 @@ pub fn check_store() -> io::Result<()> {
     }
 }
 
-/// Copies the object or folder at a URL to a local path and returns that path. Only the named files of
-/// a folder are copied, or all if no name is given.
+/// Copies the object or folder at a URL to a local path and returns that path. The second argument
+/// names the files of a folder that are copied; if it is empty, all files are copied.
 type Fetch = fn(&str, &[&str]) -> io::Result<PathBuf>;
 
-/// The function that copies objects; without it, a URL is a path like any other.
+/// The function that copies objects to local files. Without it, [`localize`] refuses the URLs of
+/// object stores.
 static FETCH: OnceLock<Fetch> = OnceLock::new();
 
 /// Schemes of the URLs of object stores.
 const STORES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
 
-/// Sets the function that [`localize`] calls. Later calls change nothing.
+/// Sets the function that [`localize`] calls for the URLs of object stores. Only the first call has
+/// an effect.
 #[doc(hidden)]
 pub fn set_fetch(fetch: Fetch) {
     let _ = FETCH.set(fetch);
@@ -292,7 +294,8 @@ pub fn hide_secrets(path: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{scheme}://{host}{object}{query}"))
 }
 
-/// Returns whether `path` is in a temporary folder, such as that of the copies of objects.
+/// Returns whether `path` is in a temporary folder of this crate, such as the folder of a copied
+/// object. The name of such a folder begins with `.serrate-`.
 #[doc(hidden)]
 pub fn is_copy(path: impl AsRef<Path>) -> bool {
     let mut parts = path.as_ref().components();

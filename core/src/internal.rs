@@ -60,12 +60,12 @@ pub mod json {
     pub use crate::io::json::json_columns::{convert_lists_to_json, make_text_schema};
 }
 
-/// Tables of keys: the row of each key, and its bins.
+/// Finds the row of each key in a table, and the bin of each number among the bin edges of its key.
 pub mod lookup {
     pub use crate::kernels::lookup::{Lookup, bins, comparable, cuts, looked_up};
 }
 
-/// Exact conversion of times and spans, and their strings.
+/// Exact conversion of times and spans (durations and intervals), also from and to strings.
 pub mod times {
     pub use crate::kernels::span_texts::{has_spans, span_formatter, write_spans};
     pub use crate::kernels::time_texts::{complete_time, complete_times, has_texts};

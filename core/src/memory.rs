@@ -1,8 +1,8 @@
 //! The memory limit of the process, to which large objects are charged.
 //!
-//! SQL sessions share the limit through their memory pool, and their operators spill to disk. Other
-//! large objects (whole files, look-up tables, sparse tensors) take a [`Charge`], which fails if
-//! too little is left.
+//! SQL sessions share the limit through their memory pools, and operators spill to disk when the
+//! limit is reached. For any other large object (a whole file, a look-up table, a sparse tensor),
+//! its owner takes a [`Charge`], which fails if it would exceed the limit.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,8 +2,9 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
 use crate::array::prefetch::request_huge_pages;
 
-/// Size in bytes from which glibc maps fresh memory (its largest `mmap` threshold). Page faults of
-/// 4 KiB pages take half of the time of filling such memory, so it gets huge pages.
+/// Minimum size in bytes of an allocation for which huge pages are requested: the largest `mmap`
+/// threshold of glibc. From this size on, every allocation is freshly mapped memory, and page
+/// faults of 4 KiB pages take half of the time that is needed to fill it.
 const MAPPED: usize = 32 << 20;
 
 /// Returns an empty vector with capacity `n`, in huge pages if it is large and the system supports them.

@@ -57,7 +57,7 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
     Ok(made)
 }
 
-/// An integer argument for all elements of an axis, or one per element.
+/// An integer argument: one integer for all elements of an axis, or one integer per element.
 ///
 /// If the integers are on an outer axis, each integer applies to all elements below it.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +70,8 @@ pub enum Count<'a> {
 
 impl Count<'_> {
     /// Returns the integer of each element of axis `axis`; `None` for a null. Returns an error for
-    /// negative values, other types, too many levels, or other list lengths. `what` names the
-    /// argument.
+    /// negative integers, values that are not integers, more levels of lists than `axis`, and list
+    /// lengths that differ from `array`. `what` names the argument in errors.
     pub(crate) fn expand_to_elements(
         &self,
         what: &str,

@@ -1,4 +1,5 @@
-//! Selection of a range of a sorted list, applied to parallel lists.
+//! Selects elements whose times are in a range. The times are in sorted lists that are parallel to
+//! the lists of elements.
 
 use std::str::FromStr;
 
@@ -50,11 +51,12 @@ impl FromStr for Closure {
     }
 }
 
-/// Returns, for every row, the range of elements of `times` (sorted ascending) between `low` and
-/// `high`, as start and end for [`slice`](fn@slice) of any array along axis 1.
+/// Returns, for every row, the range of elements of `times` (sorted ascending) that are between
+/// `low` and `high`. The range is a start and an end index, the arguments of [`slice`](fn@slice)
+/// along axis 1.
 ///
-/// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the range open on
-/// that side. The bounds are compared with the elements by the rules of [`searchsorted`].
+/// `low` and `high` are one value for all rows or one per row; a missing or null bound does not
+/// limit the range. The bounds are compared with the elements by the rules of [`searchsorted`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -55,8 +55,9 @@ impl Rank {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Returns the number of set bits before each bit index in `positions`. These are list offsets,
-    /// which need not start at 0 in a slice, so `positions[0]` is first subtracted from all.
+    /// Returns the number of set bits before each bit index in `positions`. `positions` are list
+    /// offsets, which need not start at 0 in a slice, so `positions[0]` is first subtracted from
+    /// each of them.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(
@@ -92,7 +93,7 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
     before[word] + bits.count_ones() as usize
 }
 
-/// Maximum number of bytes that contain 64 adjacent bits, which may start within a byte.
+/// Maximum number of bytes that 64 adjacent bits touch, because the first bit may be inside a byte.
 const SPAN: usize = size_of::<u64>() + 1;
 
 /// Size in bytes of [`Rank::last`]. Reads that include the last byte of the bitmap use this array.
@@ -101,7 +102,8 @@ const LAST: usize = 2 * SPAN;
 /// A bitmap from which 64 bits can be read at any bit offset.
 #[derive(Clone, Copy)]
 pub(crate) struct BitWords<'a> {
-    /// The bytes of the bitmap. The last byte is read from `last`, where bits past the end are 0.
+    /// The bytes of the bitmap except the last byte, which is read from `last`, where bits past the
+    /// end are 0.
     bytes: &'a [u8],
     last: &'a [u8; LAST],
     /// Bit offset of the bitmap within its first byte.

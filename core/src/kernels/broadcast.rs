@@ -56,7 +56,8 @@ impl FromStr for Spread {
 /// ```
 ///
 /// # Errors
-/// When `outer` does not have fewer levels than `inner`, or outer lists differ in length.
+/// When `outer` does not have fewer levels than `inner`, or a list of `outer` differs in length
+/// from the same list of `inner`.
 pub fn broadcast(outer: &RaggedArray, inner: &RaggedArray, how: Spread) -> Result<RaggedArray> {
     let levels = outer.axes().len();
     if levels >= inner.axes().len() {

@@ -96,7 +96,8 @@ pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<Boolean
     })
 }
 
-/// Reads dictionary keys as unsigned integers; negative keys, which only nulls have, become large.
+/// Reads dictionary keys as unsigned integers; negative keys, which occur only in null slots,
+/// become large.
 fn to_unsigned<T: ArrowPrimitiveType, U: UnsignedKey>(keys: &dyn Array) -> ScalarBuffer<U> {
     let keys = keys.as_primitive::<T>().values();
     ScalarBuffer::new(keys.inner().clone(), 0, keys.len())
@@ -140,7 +141,7 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
     }
     let first = table.set_indices().next().unwrap_or(0);
     // If the set bits are adjacent, as for a prefix in a sorted dictionary, compare each key with
-    // the first and the last of them, without reading the table.
+    // the indices of the first and the last set bit, without reading the table.
     let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))

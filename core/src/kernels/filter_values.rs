@@ -23,9 +23,9 @@ use crate::error::Result;
 /// Returns the values whose bit in `keep` is set.
 ///
 /// Filters values of fixed width by words of the mask. If a word has no set bits, its 64 values are
-/// skipped; if all its bits are set, they are copied at once; if few are set, their values are
-/// copied one by one. Other words need no branches: each value is stored at the next output index,
-/// which advances only if its bit is set.
+/// skipped; if all its bits are set, the 64 values are copied at once; if few bits are set, their
+/// values are copied one by one. Other words need no branches: each value is stored at the next
+/// output index, which advances only if the bit of the value is set.
 pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
     if !is_fixed_width(values) {
         return filter_with_arrow(values, keep);

@@ -1,5 +1,6 @@
-//! Gathers elements of an axis with all levels below. The functions work on rows: elements of axis
-//! `k` are the rows of [`RaggedArray::inner`]`(k)`, and `replace_axis` puts the gathered rows back.
+//! Gathers rows with all levels of lists below them. To gather elements of axis `k`, a caller
+//! gathers rows of [`RaggedArray::inner`]`(k)`, whose rows are these elements, and builds the
+//! result with `replace_axis`.
 
 use std::ops::Range;
 
@@ -140,7 +141,7 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
     gather_ranges(array, merge_ranges(ranges.map(|(start, end)| start..end)))
 }
 
-/// Replaces axis `axis` of `outer` with `level`, and all levels below with the rows of `below`.
+/// Returns `outer` with `level` as axis `axis`, and the rows of `below` as the elements of `level`.
 pub(crate) fn replace_axis(
     outer: &RaggedArray,
     rows: usize,

@@ -15,9 +15,10 @@ use crate::error::{Error, Result};
 use crate::index::{AxisSpan, Index, list_true_positions, resolve_position};
 use crate::with_offsets;
 
-/// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative axes count
-/// from the innermost), with Python's rules: negative bounds count from the end, out-of-range bounds are
-/// clamped, a negative step runs backwards, and without a bound the slice is open on that side.
+/// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative
+/// axes count from the innermost), with Python's rules: negative bounds count from the end,
+/// out-of-range bounds are clamped, a negative step runs backwards, and a missing bound does not
+/// limit the slice.
 ///
 /// Each argument is one number for all rows or one per row. Null lists stay null. The result shares all
 /// buffers if every list stays whole; with a step of 1, whole ranges are copied instead of single elements.
@@ -430,9 +431,9 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the index is for more axes than the array has, or an integer is out of range for a valid list. Also
-/// when an array or mask is combined with another array, mask or integer, whose elements NumPy would pair;
-/// index in two steps instead. Messages name the axes of `array`.
+/// When the index is for more axes than the array has, or an integer is out of range for a valid
+/// list. Also when an array or mask is combined with another array, mask or integer, because NumPy
+/// would pair their elements; index in two steps instead. Messages name the axes of `array`.
 pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let lists = array.ndim() - 1;
     let what = format!("an array with {lists} axes of lists (the first index is axis 1)");

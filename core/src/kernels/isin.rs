@@ -156,7 +156,7 @@ impl SearchSet {
             let strict = CastOptions { safe: false, ..CastOptions::default() };
             let texts = values;
             values = cast_with_options(&texts, &parsed, &strict)?;
-            // A text with nanoseconds equals no leaf in a coarser unit.
+            // A string with nanoseconds equals no leaf in a coarser unit, so drop the string.
             if matches!(parsed, DataType::Timestamp(TimeUnit::Microsecond, _)) {
                 values = filter(&values, &are_whole_microseconds(&texts)?)?;
             }
@@ -227,7 +227,8 @@ impl SearchSet {
     }
 }
 
-/// Returns the integers that equal a value of a float type as float64, in this type.
+/// Casts integers to the float type `to`, and drops each integer that `to` cannot represent exactly
+/// after the integer is rounded to float64.
 fn keep_exact(integers: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let doubles = cast(integers, &DataType::Float64)?;
     let floats = cast(&doubles, to)?;

@@ -135,7 +135,8 @@ pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<Rag
         let (mut norm, mut eps) = (compute_norm(values, p), eps);
         let largest = if norm.is_infinite() { compute_norm(values, f64::INFINITY) } else { norm };
         if largest < norm {
-            // The powers of finite values overflow, so normalize multiples that are at most 1.
+            // The powers of finite values overflow, so first divide the values by the largest
+            // absolute value.
             values.iter_mut().for_each(|v| *v /= largest);
             (norm, eps) = (compute_norm(values, p), eps / largest);
         }

@@ -124,9 +124,10 @@ pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     new_axis(array, resolve_axis(axis, array.ndim() + 1, "the array with a new axis")?)
 }
 
-/// Reshapes every list of axis `axis` (1 or more, negative axes count from the innermost): replaces it with
-/// one axis per size. Deeper levels are unchanged. One size may be -1: it is inferred from the number of
-/// elements, list by list. Elements keep their order (row-major). Copies no leaf. Null lists stay null.
+/// Reshapes every list of axis `axis` (1 or more, negative axes count from the innermost): one new
+/// axis per size replaces the axis. Deeper levels are unchanged. One size may be -1: it is inferred
+/// from the number of elements, list by list. Elements keep their order (row-major). Copies no
+/// leaf. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -197,7 +198,8 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     };
     let mut axes = array.axes()[..at - 1].to_vec();
     let mut parents = lists;
-    // All lists of a new level have one size or, for the size -1, a size per list of the input.
+    // The lists of a new level all have the same size, except that the size -1 stands for one size
+    // per list of the input.
     for (i, size) in sizes.iter().enumerate() {
         let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
         let first = i == 0 && level.nulls().is_some();

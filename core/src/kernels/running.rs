@@ -427,7 +427,8 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts leaves by `far`, towards the start if `back`; vacated indices have unspecified values.
+/// Shifts leaves by `far` indices, towards the start if `back` is set; vacated indices have
+/// unspecified values.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {

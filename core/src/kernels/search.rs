@@ -141,7 +141,7 @@ pub fn searchsorted_lists(
     needles.with_leaves(std::sync::Arc::new(found))
 }
 
-/// Whether a type of instants represents no nanoseconds.
+/// Returns whether `t` is a date or timestamp type that cannot represent nanoseconds.
 fn drops_nanoseconds(t: &DataType) -> bool {
     match t {
         DataType::Date32 | DataType::Date64 => true,

@@ -4,8 +4,9 @@
 use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
 
-/// Returns the splitmix64 hash of `x`. Different numbers have different hashes. The random numbers of loaders
-/// are derived from these hashes, so they are the same in every version of the crate.
+/// Returns the splitmix64 hash of `x`. Different numbers have different hashes. Loaders derive
+/// random numbers from these hashes, so the hashes must stay the same in every version of the
+/// crate.
 pub(crate) fn mix_bits(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

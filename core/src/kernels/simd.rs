@@ -79,11 +79,13 @@ static LEVEL: LazyLock<SimdLevel> = LazyLock::new(|| {
 
 /// Evaluates an expression in a function compiled for AVX2 if the CPU supports it, otherwise in the
 /// surrounding function. The `#[inline(always)]` functions that the expression calls are compiled
-/// twice. The macro may return from the surrounding function, so it must be its last expression.
+/// twice. The macro may return from the surrounding function, so the macro call must be the last
+/// expression of this function.
 ///
-/// The syntax is `fn[generics](arguments) -> result = expression`; the expression can use only these generics
-/// and arguments. `::[..]` after the generics passes generics to the call that its arguments do not determine
-/// (a turbofish). `else` gives a different expression for CPUs without AVX2.
+/// The syntax is `fn[generics](arguments) -> result = expression`; the expression can use only
+/// these generics and arguments. `::[..]` after the generics is a turbofish: it passes generics
+/// that the arguments of the call do not determine. `else` gives a different expression for CPUs
+/// without AVX2.
 macro_rules! for_avx2 {
     (
         fn[$($g:tt)*]$(::[$($c:tt)*])?($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $body:expr

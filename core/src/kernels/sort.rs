@@ -412,7 +412,8 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
     let flat = values.as_primitive::<T>().values();
     let key = |i: usize| -> u64 {
         let key = flat[i].key();
-        // Invert the key before it is widened; inverting 64 bits would also set the bits above it.
+        // Invert the key before it is widened; inverting 64 bits would also set the bits above the
+        // key.
         (if order.descending { T::Native::flip(key) } else { key }).into()
     };
     if size_of::<T::Native>() > 4 {
@@ -426,8 +427,9 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
                 let key = key(to_index(*i));
                 (least.min(key), greatest.max(key))
             });
-            // The keys of a list, such as times in microseconds, often differ in few bits. Pack key
-            // and index into one integer then, because one integer sorts faster than two.
+            // The keys of a list, such as times in microseconds, often span a small range. Then
+            // pack the key and the index of each leaf into one integer, because integers sort
+            // faster than pairs.
             let index_bits = u64::BITS - (last - first).leading_zeros();
             if (greatest - least).leading_zeros() >= index_bits && index_bits < u64::BITS {
                 packed.clear();

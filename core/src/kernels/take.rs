@@ -122,7 +122,8 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
 }
 
-/// Gives array and indices the same outer lists; also returns the axis and the indices as integers.
+/// Gives `array` and `indices` the same outer lists. Also returns the axis that the indices select
+/// from, and the indices as integers.
 pub(super) fn align_indices(
     what: &'static str,
     array: &RaggedArray,

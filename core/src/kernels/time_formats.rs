@@ -185,7 +185,7 @@ fn parse_format(format: &str) -> Result<Vec<FormatPart>> {
     Ok(parts)
 }
 
-/// Timestamps of one type; a row can be read as local time in the zone of this type.
+/// Timestamps of one type, which are read as local times in the time zone of the type.
 struct LocalClock {
     times: Int64Array,
     /// Nanoseconds per unit of `times`, from 1 to 10^9.
@@ -217,7 +217,7 @@ impl LocalClock {
             return Ok(None);
         }
         let tick = self.times.value(row);
-        // Divisions of 64 bits take a fraction of the time of those of 128.
+        // A 64-bit division takes a fraction of the time of a 128-bit division.
         let per_second = NANOSECONDS_PER_SECOND / self.unit;
         let fraction = u32::try_from(tick.rem_euclid(per_second) * self.unit).ok();
         let utc = fraction.and_then(|f| DateTime::from_timestamp(tick.div_euclid(per_second), f));

@@ -1,5 +1,5 @@
-//! Parts of dates and timestamps without a time zone, such as the year, by integer arithmetic that
-//! compilers turn into few instructions per value.
+//! Extracts parts, such as the year, of dates and of timestamps without a time zone. The integer
+//! arithmetic compiles to few instructions per value.
 
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array};
 use arrow::compute::cast;
@@ -34,19 +34,21 @@ pub enum TimePart {
     Second,
 }
 
-/// The greatest distance from 1970 in days, about 246,000 years. Arrow returns null for times beyond
-/// the range of `chrono`, which is a little larger, so distant times are left to Arrow.
+/// Maximum distance from 1970 in days, about 246,000 years. Callers leave more distant times to
+/// Arrow, which returns null for times outside the slightly larger range of `chrono`.
 const MAX_DAYS: i64 = 90_000_000;
 /// Days from 0000-03-01, the start of a cycle of 400 years, to 1970-01-01.
 const DAYS_BEFORE_1970: i32 = 719_468;
 /// Days of a cycle of 400 years.
 const CYCLE_DAYS: i32 = 146_097;
-/// Cycles that are added to a day so that all days within [`MAX_DAYS`] are positive.
+/// Number of cycles of 400 years that are added to a day, so that all days within [`MAX_DAYS`] are
+/// positive.
 const SHIFT_CYCLES: i32 = 700;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// Returns a part of every time. Returns `None` for other types, for timestamps with a time zone,
-/// and if a time is further from 1970 than about 246,000 years. Nulls stay null.
+/// Returns a part of every date (`Date32`) or of every timestamp without a time zone. Returns
+/// `None` for other types, and if a time is further from 1970 than about 246,000 years. Nulls stay
+/// null.
 ///
 /// # Errors
 /// When Arrow cannot cast the times to integers, which does not occur for the types above.
@@ -59,7 +61,8 @@ pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int3
         DataType::Timestamp(unit, None) => {
             let ticks = cast(times, &DataType::Int64)?;
             let ticks = ticks.as_primitive::<Int64Type>().values().iter().copied();
-            // The lengths are constants, because a division by a constant is several times as fast.
+            // The numbers of ticks per day and per second are const generics, because a division by
+            // a constant is several times as fast.
             const MILLI: i64 = 1_000;
             const MICRO: i64 = 1_000_000;
             const NANO: i64 = 1_000_000_000;
@@ -82,8 +85,8 @@ pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int3
     Ok(Some(Int32Array::try_new(parts.into(), times.nulls().cloned())?))
 }
 
-/// Returns a part of times. `DAY` and `SECOND` are the numbers of ticks in a day and in a second;
-/// `SECOND` is 0 if a tick is a day. Returns `None` if a time is out of range.
+/// Returns a part of every time. `DAY` and `SECOND` are the numbers of ticks in a day and in a
+/// second; `SECOND` is 0 if a tick is a day. Returns `None` if a time is out of range.
 fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
     ticks: impl Iterator<Item = i64> + Clone,
     part: TimePart,
@@ -120,7 +123,7 @@ fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
     })
 }
 
-/// Converts a number that 32 bits can hold, because [`MAX_DAYS`] bounds it.
+/// Converts a number to 32 bits, which suffice because [`MAX_DAYS`] bounds the number.
 #[expect(clippy::cast_possible_truncation, reason = "the number is within MAX_DAYS")]
 fn narrow(number: i64) -> i32 {
     number as i32
@@ -134,12 +137,13 @@ struct CivilDate {
     day_of_year: i32,
 }
 
-/// Returns the date of a day after 1970-01-01 within [`MAX_DAYS`].
+/// Returns the date `day` days after 1970-01-01. The absolute value of `day` is at most
+/// [`MAX_DAYS`].
 ///
-/// Years begin in March here, so that the leap day is the last day of a year and months have a
-/// linear formula. Cassio Neri and Lorenz Schneider, "Euclidean affine functions and their application
-/// to calendar algorithms" (2022), prove the constants, which replace divisions by multiplications:
-/// 1.9 ns instead of 8.6 ns per year of a timestamp.
+/// Years begin in March here, so that the leap day is the last day of a year, and a linear formula
+/// gives the month of a day. Cassio Neri and Lorenz Schneider, "Euclidean affine functions and
+/// their application to calendar algorithms" (2022), prove the constants, which replace divisions
+/// by multiplications: the year of a timestamp takes 1.9 ns instead of 8.6 ns.
 #[inline]
 fn compute_date(day: i32) -> CivilDate {
     let shifted = (day + DAYS_BEFORE_1970 + SHIFT_CYCLES * CYCLE_DAYS).cast_unsigned();
@@ -169,7 +173,7 @@ fn compute_date(day: i32) -> CivilDate {
     }
 }
 
-/// Returns the ISO week of a day: the week of the year in which its Thursday is.
+/// Returns the ISO week of a day. An ISO week belongs to the year of its Thursday.
 fn compute_week(day: i32) -> i32 {
     let thursday = day - (day + 3).rem_euclid(7) + 3;
     (compute_date(thursday).day_of_year - 1) / 7 + 1

@@ -1,6 +1,7 @@
-//! Exact comparison and conversion of instants, durations and intervals in different units. A cast to the
-//! finer of two units may overflow (the year 2999 in nanoseconds), and a cast to the coarser unit drops
-//! digits. Values are therefore compared as `i128`, which represents all of them.
+//! Exact comparison and conversion of instants (dates and timestamps), durations and intervals in
+//! different units. A cast to the finer of two units may overflow (the year 2999 in nanoseconds),
+//! and a cast to the coarser unit drops digits. Values are therefore compared as `i128`, which
+//! represents all of them.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 pub(super) const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
-/// Returns whether [`exact_seconds`] converts values of a type: instants, dates, durations and intervals.
+/// Returns whether [`exact_seconds`] converts values of a type: dates, timestamps, durations and
+/// intervals.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -57,9 +59,9 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, None)?, &EXACT_SECONDS)
 }
 
-/// Converts instants as strings to seconds since 1970 ([`EXACT_SECONDS`]), with nine fractional digits
-/// in all years. A string without an offset is a local time in `zone`, or in UTC if there is none.
-/// Nulls stay null.
+/// Parses strings as dates or timestamps, and converts them to seconds since 1970
+/// ([`EXACT_SECONDS`]), with nine fractional digits in all years. A string without an offset is a
+/// local time in `zone`, or in UTC if there is none. Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -77,7 +79,8 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 pub fn text_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRef> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let texts = cast(texts, &DataType::Utf8)?;
-    // Nanoseconds do not cover all years, so the digits below microseconds are added.
+    // 64-bit nanoseconds do not cover all years, so parse microseconds and add the digits below
+    // them.
     let wide = DataType::Timestamp(TimeUnit::Microsecond, zone);
     let whole = to_nanoseconds(&cast_with_options(&texts, &wide, &strict)?, None)?;
     let pairs = whole.iter().zip(texts.as_string::<i32>().iter());
@@ -85,7 +88,7 @@ pub fn text_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRe
     to_decimals(exact.collect::<Decimal128Array>(), &EXACT_SECONDS)
 }
 
-/// Returns whether each text of a time has no nanoseconds below microseconds; true for nulls.
+/// Returns whether the time in each string is a whole number of microseconds; true for nulls.
 pub(super) fn are_whole_microseconds(texts: &dyn Array) -> Result<BooleanArray> {
     let texts = cast(texts, &DataType::Utf8)?;
     let whole =

@@ -31,7 +31,8 @@ macro_rules! with_function {
     };
 }
 
-/// Computes `left op right` for operands of one float type; `None` if Arrow has to compute it.
+/// Computes `left op right` for operands that have the same type, `Float32` or `Float64`. Returns
+/// `None` for other types, other operators and two scalars; the caller then uses Arrow.
 pub(super) fn compute_floats(op: Op, left: &SideValues, right: &SideValues) -> Option<ArrayRef> {
     fn compute_typed<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
         op: Op,

@@ -294,7 +294,8 @@ impl SideValues {
         self.values().data_type().is_floating()
     }
 
-    /// Makes all NaN equal and both zeros equal: Arrow's comparisons would distinguish them.
+    /// Replaces every NaN with the same NaN, and -0.0 with 0.0, because Arrow's comparisons
+    /// distinguish NaN with different bits, and the two zeros.
     fn canonicalize_floats(&self) -> Self {
         fn canonicalize_floats<T: ArrowPrimitiveType>(
             values: &ArrayRef,
@@ -430,8 +431,9 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
     Ok(done)
 }
 
-/// Adds an interval to timestamps in a time zone whose offset changes, or subtracts it. Arrow returns an error
-/// if the result is a local time that does not exist or that occurs twice. Returns `None` for other operands.
+/// Adds an interval to timestamps in a time zone whose offset changes, or subtracts the interval.
+/// Arrow's own addition returns an error if the result is a local time that does not exist or that
+/// occurs twice. Returns `None` for other operands.
 fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<ArrayRef>> {
     let zoned = |v: &ArrayRef| match v.data_type() {
         DataType::Timestamp(_, Some(zone)) => zones::may_change(zone),
@@ -445,7 +447,8 @@ fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<Arra
     swapped.then(|| zones::add_intervals(right, left, false)).transpose()
 }
 
-/// Returns an error if Arrow would drop a part of an interval: a part below the unit of the times.
+/// Returns an error if an interval is not a multiple of the unit of `instants`, because Arrow would
+/// drop the remainder.
 fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
     let unit = match instants.data_type() {
         DataType::Date32 | DataType::Date64 => NANOSECONDS_PER_DAY,

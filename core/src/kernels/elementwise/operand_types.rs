@@ -30,15 +30,17 @@ pub enum OperandType<'a> {
 /// * A literal integer takes the type of the leaves if its value is in the range of that type; otherwise both
 ///   widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1 gives `int16`. `int64` leaves
 ///   and a literal of 2^63 or more compare exactly.
-/// * A literal integer and float leaves compare as `float64`, and in the type of the leaves if that type represents
-///   every integer up to the literal. In arithmetic the literal takes the type of the leaves.
-/// * A literal float takes the type of float leaves unless it would become infinite. With integer leaves both
-///   become `float64`. A comparison of integer leaves with a whole number below 2^53 uses the type of the
-///   leaves instead, which gives the same result.
-/// * Strings of all encodings compare with each other; a literal string is parsed as a date, time, number or
-///   boolean for leaves of such a type. Timestamps and durations of different units compare exactly. Two
-///   intervals also compare exactly, with months of 30 days. Comparing an interval that has months with a
-///   duration is an error. A null takes the type of the other side.
+/// * A literal integer and float leaves compare in the type of the leaves if that type represents
+///   every integer up to the literal, otherwise as `float64`. In arithmetic the literal takes the
+///   type of the leaves.
+/// * A literal float takes the type of float leaves unless it would become infinite. With integer
+///   leaves both become `float64`. If a literal float is a whole number below 2^53, its comparison
+///   with integer leaves uses the type of the leaves instead, which gives the same result.
+/// * Strings of all encodings compare with each other; a literal string is parsed as a date, time,
+///   number or boolean for leaves of such a type. Timestamps and durations of different units
+///   compare exactly. Two intervals also compare exactly, with months of 30 days. Comparing an
+///   interval that has months with a duration is an error. A null takes the type of the other
+///   operand.
 /// * Decimals and integers compare exactly, as decimals of up to 76 digits; if the other operand is a float,
 ///   both become `float64`. Arithmetic on decimals has Arrow's precision and scale.
 /// * A span (a duration or an interval) times or divided by a number has the type of the span; a span divided
@@ -248,7 +250,8 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     if op.is_comparison()
         && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
     {
-        // No integer type fits both; as floats, different integers above 2^53 could be equal.
+        // No integer type holds both operands, and as floats, different integers above 2^53 can be
+        // equal.
         return both(EXACT_INTEGERS);
     }
     let common = promote_types(a, b)?;
@@ -276,7 +279,8 @@ fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, Dat
             let finer = *u.max(v);
             Some((Duration(finer), Timestamp(finer, z.clone())))
         }
-        // Widen to microseconds, not to nanoseconds, because their range of years is small.
+        // Widen to microseconds, not to nanoseconds, because nanoseconds cover only the years
+        // 1677 to 2262.
         (Timestamp(u, z), Interval(_)) => {
             Some((Timestamp(*u.max(&Microsecond), z.clone()), b.clone()))
         }
@@ -500,7 +504,8 @@ fn combine_with_number(
             t.map(|t| (t.clone(), t))
         }
         (Some(LiteralNumber::Float(x)), false) => {
-            // From 2^53 on, several integers equal the float, so it is not compared as an integer.
+            // From 2^53 on, a float equals several integers after they are converted to floats, so
+            // do not compare it as an integer.
             let exact = |n: i128| n.unsigned_abs() < 1 << f64::MANTISSA_DIGITS;
             let whole =
                 to_whole(x).filter(|n| op.is_comparison() && can_hold(values, *n) && exact(*n));
@@ -513,8 +518,9 @@ fn combine_with_number(
 /// Type in which times of day of all units compare exactly.
 const FINEST_CLOCK: DataType = DataType::Time64(TimeUnit::Nanosecond);
 
-/// Returns the type in which timestamps or dates compare with the text of a time: `values`, their own
-/// type, if it represents the text exactly. `there` is the text in this type.
+/// Returns the type in which dates or timestamps of type `values` compare with the literal string
+/// `text`: `values` itself if it represents the time in `text` exactly. `there` is `text` cast to
+/// `values`.
 fn find_type_of_instants(values: &DataType, text: &ArrayRef, there: &ArrayRef) -> Result<DataType> {
     let zone = match values {
         DataType::Timestamp(_, zone) => zone.clone(),
@@ -580,8 +586,8 @@ impl LiteralNumber {
         !x.is_finite() || x.abs() <= largest
     }
 
-    /// Whether a comparison in the float type `t` gives the same result as in float64. A literal
-    /// float is always rounded to the type of the leaves.
+    /// Returns whether a comparison in the float type `t` gives the same result as in float64.
+    /// Returns true for a literal float, because it is always rounded to the type of the leaves.
     fn is_exact_in(self, t: &DataType) -> bool {
         let digits = match t {
             DataType::Float16 => half::f16::MANTISSA_DIGITS,
@@ -604,7 +610,8 @@ fn can_hold(t: &DataType, n: i128) -> bool {
     find_int_range(t).is_some_and(|(low, high)| (low..=high).contains(&n))
 }
 
-/// Returns the smallest integer type that can represent a value, unsigned unless it is negative.
+/// Returns the smallest integer type that can represent `n`: an unsigned type unless `n` is
+/// negative.
 fn find_smallest_type(n: i128) -> DataType {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     let types = if n < 0 { [Int8, Int16, Int32, Int64] } else { [UInt8, UInt16, UInt32, UInt64] };

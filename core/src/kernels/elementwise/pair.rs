@@ -182,7 +182,8 @@ fn combine_level(
                 )));
             }
         };
-        // The operands may repeat along different axes; the result then has all pairs of elements.
+        // If the operands repeat elements along different axes, the result has all pairs of these
+        // elements and may be much larger than both operands.
         check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {

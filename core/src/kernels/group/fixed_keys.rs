@@ -37,8 +37,8 @@ use crate::limit::check_size;
 /// ```
 ///
 /// # Errors
-/// Same as [`group`](super::group); also when the wanted keys have more levels than the keys, have other
-/// lists on the levels above, or cannot be compared with the keys.
+/// Same as [`group`](super::group); also when `wanted` has more levels than `keys`, an outer list
+/// of `wanted` differs in length from the same list of `keys`, or the two types cannot be compared.
 pub fn group_on(
     array: &RaggedArray,
     keys: &RaggedArray,

@@ -15,9 +15,10 @@ pub(super) struct ListGroups {
     pub(super) counts: Vec<usize>,
     /// The number of leaves of each group.
     pub(super) sizes: Vec<usize>,
-    /// Whether `order` differs from the given order.
+    /// Whether leaves may have moved. If false, `order` is 0, 1, 2, .., so callers need not
+    /// reorder.
     pub(super) is_moved: bool,
-    // The lists share these buffers, so that no list allocates memory.
+    // Scratch buffers, reused for every list.
     codes: Vec<u64>,
     counters: Vec<usize>,
     packed: Vec<u64>,
@@ -83,7 +84,7 @@ impl ListGroups {
         }
     }
 
-    /// Appends a list whose codes are at most `last`, by counting each code.
+    /// Appends a list whose codes are at most `last`, with a counting sort.
     fn push_counted(&mut self, first: u64, last: u64) {
         let counters = &mut self.counters;
         counters.clear();
@@ -107,7 +108,8 @@ impl ListGroups {
         }
     }
 
-    /// Appends a list by sorting integers that hold a code above the index of its leaf.
+    /// Appends a list by sorting integers that have a code in the high bits, and the index of its
+    /// leaf in the lowest `index_bits` bits.
     fn push_packed(&mut self, first: u64, index_bits: u32) {
         self.packed.clear();
         self.packed.extend(self.codes.iter().zip(0u64..).map(|(code, i)| (code << index_bits) | i));
@@ -118,9 +120,11 @@ impl ListGroups {
         self.sizes.extend(self.packed.chunk_by(same).map(<[u64]>::len));
     }
 
-    /// Appends a list like [`push_packed`](Self::push_packed), with integers that hold any key.
+    /// Appends a list like [`push_packed`](Self::push_packed), with 128-bit integers, which have
+    /// room for any key.
     fn push_wide(&mut self, first: u64, keys: &[u64], nulls: Option<&NullBuffer>) {
-        /// Offsets have 63 bits, so indices have, too; a key or null has 65.
+        /// Offsets have at most 63 bits, and so have indices. A key or null takes the other 65
+        /// bits.
         const INDEX_BITS: u32 = 63;
         self.is_moved = true;
         self.wide.clear();
@@ -171,7 +175,7 @@ mod tests {
 
     fn check(lists: &[Vec<Option<u64>>]) {
         let leaves: Vec<Option<u64>> = lists.iter().flatten().copied().collect();
-        // The integers of nulls must not matter.
+        // The keys of null leaves must not affect the result.
         let keys: Vec<u64> = leaves.iter().map(|key| key.unwrap_or(u64::MAX / 3)).collect();
         let nulls: NullBuffer = leaves.iter().map(Option::is_some).collect();
         let mut found = ListGroups::with_capacity(lists.len(), keys.len());

@@ -34,7 +34,8 @@ impl<'a> SortedKeys<'a> {
         Ok(Self { given, order: order.into(), counts, sizes, is_moved })
     }
 
-    /// Returns whether [`leaf_order`](Self::leaf_order) differs from the given order.
+    /// Returns false if [`leaf_order`](Self::leaf_order) is 0, 1, 2, .., so that leaves need not be
+    /// reordered.
     pub(super) fn is_moved(&self) -> bool {
         self.is_moved
     }
@@ -101,7 +102,8 @@ fn group_texts<'t>(
     }
 }
 
-/// Groups keys of other types, such as wide decimals and binary strings.
+/// Groups keys that are neither strings nor convertible to `u64`, such as wide decimals and binary
+/// strings.
 fn group_by_comparison(
     keys: &ArrayRef,
     nulls: Option<&NullBuffer>,

@@ -13,9 +13,10 @@ const FIRST_SLOTS: usize = 64;
 #[derive(Default)]
 pub(super) struct TextRanks {
     hashing: Seeded,
-    /// A hash table with open addressing: the index of a text in `different`, plus 1; 0 if free.
+    /// A hash table with open addressing. A slot has the index of a string in `different`, plus 1;
+    /// or 0 if it is free.
     slots: Vec<usize>,
-    /// The hash and the first leaf of each text.
+    /// The hash and the first leaf of each distinct string.
     different: Vec<(u64, usize)>,
     sorted: Vec<usize>,
     ranks: Vec<u64>,
@@ -23,7 +24,7 @@ pub(super) struct TextRanks {
 }
 
 impl TextRanks {
-    /// Returns the rank of each leaf of a list; that of a null is arbitrary.
+    /// Returns the rank of each leaf of a list; the rank of a null is arbitrary.
     pub(super) fn rank_list<'a>(
         &mut self,
         texts: &impl ArrayAccessor<Item = &'a str>,
@@ -60,7 +61,7 @@ impl TextRanks {
         &self.keys
     }
 
-    /// Returns the index of a leaf's text in `different`, and adds it there if it is new.
+    /// Returns the index of a leaf's string in `different`, and adds the string there if it is new.
     fn number_text<'a>(
         &mut self,
         texts: &impl ArrayAccessor<Item = &'a str>,

@@ -36,7 +36,8 @@ pub(super) trait Block<F: Fold>: Copy {
 }
 
 /// Prefetches all cache lines of the `WIDTH` values one prefetch distance after the values at `at`.
-/// If each call prefetched only one line, it would miss the same part of all lists of equal length.
+/// If each call prefetched only one line, the other lines of a list would never be prefetched when
+/// all lists have the same length.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {

@@ -4,7 +4,8 @@
 //! [`ExactSums`] holds the sums of groups, as integers of many 64-bit limbs. The unit of floats is
 //! the smallest subnormal, 2^-1074. A serialized sum is a list of 64-bit words: none for 0; one for
 //! a float or a 64-bit integer (its bits); else the index of the lowest nonzero limb, then all
-//! limbs from there to the highest, which has the sign. Most take 3 to 4 words, the longest 34.
+//! limbs from there to the highest, which has the sign. Most sums take 3 to 4 words, the longest
+//! sums 34.
 
 mod real;
 mod sums;

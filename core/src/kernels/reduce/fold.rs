@@ -203,7 +203,8 @@ macro_rules! ordered_floats {
 
             #[inline(always)]
             fn best<W: MinOrMax>(value: Self, current: Self) -> Self {
-                // These compile to `min` and `max`, which return `current` if `value` is NaN.
+                // The comparisons compile to `min` and `max` instructions, which return `current`
+                // if `value` is NaN.
                 let better = if W::MAX { value > current } else { value < current };
                 let best = if better { value } else { current };
                 if value.is_nan() { value } else { best }

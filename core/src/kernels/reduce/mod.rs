@@ -202,9 +202,10 @@ impl Reduction {
 ///
 /// * `None`: a flat array, one value per row over all its leaves; null for a null row.
 /// * The innermost axis: each list becomes a value (null for a null list); outer levels are shared.
-/// * An outer axis: the elements of each list are themselves lists. The values at the same index of these
-///   lists (on every deeper axis) are reduced together. A list does not count at the indices it lacks, so the
-///   resulting list is as long as the longest. A null list gives a null list, an empty list an empty list.
+/// * An outer axis: the elements of each list are themselves lists. The values at the same index of
+///   these lists (on every deeper axis) are reduced together. At an index that a list lacks, only
+///   the other lists count, so the resulting list is as long as the longest of them. A null list
+///   gives a null list, an empty list an empty list.
 /// * Axis 0: the values at the same index of all rows are reduced together in the same way. The elements of
 ///   axis 1 become the rows of the result; a flat array gives one row with one value.
 ///
@@ -365,7 +366,7 @@ impl ReduceTask {
         let (how, axis) = (self.how.name(), self.axis);
         match &self.groups {
             LeafGroups::Lists(_) if axis > 0 => format!("{how} of list {result} of axis {axis}"),
-            _ => format!("{how} along axis {axis}, result {result}"),
+            _ => format!("{how} along axis {axis}, element {result} of the result"),
         }
     }
 }
@@ -445,7 +446,8 @@ impl<'a> ReduceTarget<'a> {
 pub(in crate::kernels) enum AxisGroups {
     /// Each list is a group.
     Lists(Layout),
-    /// For an outer axis: the leaves at the same index of the lists within a list are a group.
+    /// For an outer axis: the elements of a list are lists themselves, whose leaves at the same
+    /// index are a group.
     Stacked(outer::StackedLists),
 }
 

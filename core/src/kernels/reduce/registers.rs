@@ -43,7 +43,8 @@ macro_rules! each {
     }};
 }
 
-/// Extracts the validity bits of the values in register `$i` from those of the block of 64 values.
+/// Extracts the validity bits of the values in register `$i` from `$bits`, which has the validity
+/// bits of all 64 values of a block.
 macro_rules! register_bits {
     ($mask:ty, $bits:expr, $i:expr) => {{
         #[expect(clippy::cast_possible_truncation, reason = "the bits of one register are wanted")]
@@ -159,8 +160,9 @@ macro_rules! sums {
 sums!(f32, load_8_singles, load_masked_8_singles);
 sums!(f64, load_8_doubles, _mm512_maskz_loadu_pd);
 
-/// Converts eight `f32` to `f64`; lanes without a set bit become 0. The conversion reads memory and
-/// masks in one instruction; a masked load would be a separate one.
+/// Converts eight `f32` to `f64`; lanes whose bit in `mask` is 0 become 0. All eight values must be
+/// readable, because only the conversion is masked: it reads memory and applies the mask in one
+/// instruction. A masked load would be a second instruction.
 #[inline(always)]
 unsafe fn load_8_singles(mask: u8, values: *const f32) -> __m512d {
     // SAFETY: the caller passes 8 readable values on a CPU with AVX-512.
@@ -364,7 +366,8 @@ pub(super) struct Blocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,
     flat: &'a [F::In],
     validity: T,
-    /// Index limit for unchecked reads: from a smaller index, [`BLOCK`] leaves and their bits can be read.
+    /// Exclusive upper bound of the leaf indices from which [`BLOCK`] leaves and their validity
+    /// bits can be read without bounds checks.
     whole: usize,
 }
 

@@ -139,8 +139,9 @@ const BATCH: usize = 8 * LANES;
 
 /// Folds lists chunk by chunk.
 ///
-/// The loop does not branch on the length of a list, which would often be mispredicted: conditional moves
-/// select the next index, list and accumulators, and each chunk of a list overwrites the result of the list.
+/// The loop does not branch on the length of a list, which would often be mispredicted: conditional
+/// moves select the next index, list and accumulators. Each chunk of a list overwrites the result
+/// of the list, so the result after the last chunk remains.
 #[inline(always)]
 fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     leaves: &L,
@@ -248,7 +249,8 @@ struct ChunkLanes<'a, F: Fold, T: Validity> {
 /// the same order as those of a block, so that sums of floats have the same bits on every CPU.
 const STRIDE: usize = 64;
 
-/// Number of values in half a chunk. Most lists are not longer, and for them the fold skips the other half.
+/// Number of values in half a chunk. Most lists are not longer than this; the fold skips the second
+/// half of their chunk.
 const HALF: usize = STRIDE / 2;
 
 impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
@@ -270,7 +272,8 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<[F::Acc; LANES]> {
         let (flat, mut at) = (self.flat, at);
         let mut before = None;
-        // Without nulls, a loop folds all chunks but the last; only its exit is mispredicted.
+        // Without nulls, a loop folds all chunks but the last; only the exit of the loop is
+        // mispredicted.
         while T::ALL && end - at > STRIDE {
             let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
             prefetch_block::<F::In, STRIDE>(flat, at);

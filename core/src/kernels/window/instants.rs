@@ -179,7 +179,7 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
 
 /// Adds the calendar interval `by` to the times `at`, or subtracts it if `before` is set, like SQL.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<WindowEnds> {
-    // For dates, Arrow ignores the hours of an interval, so shift the result by the hours.
+    // For dates, Arrow ignores the nanoseconds of an interval, so shift the result by them.
     let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);
     let rest = if date { i128::from(by.nanoseconds) } else { 0 };
     let nanoseconds = if date { 0 } else { by.nanoseconds };

@@ -275,8 +275,9 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Returns, for every time of `at`, the latest element whose time is not later (at equal times, the
-/// last). Null if there is no such element, or if it is null. See [`window`] for the arguments.
+/// Returns, for every time `t` of `at`, the element with the latest time that is not later than
+/// `t`: the last such element if several have this time. Null if there is no such element, or if
+/// the element is null. See [`window`] for the arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -77,8 +77,8 @@ pub(super) fn compute_window_quantiles(
 /// Returns the `q` quantile of each window; `None` for a null window and for a window without valid leaves.
 ///
 /// The leaves of a list are ranked once; a [`RankCounts`] contains the ranks of the leaves in the
-/// current window. Adding or removing a leaf takes logarithmic time, once per leaf if the windows
-/// move forward.
+/// current window. Adding or removing a leaf takes logarithmic time. If the windows move forward,
+/// each leaf is added and removed at most once.
 fn find_quantiles<T: Ranked>(
     windows: &ListWindows,
     flat: &[T],

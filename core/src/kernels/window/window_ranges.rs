@@ -39,8 +39,8 @@ pub(super) fn find_ranges(
     found
 }
 
-/// Returns the end of the elements for which `before` is true. Searches from `near` in growing
-/// steps.
+/// Returns the index of the first element of `list` for which `before` is false, or the end of
+/// `list`. Searches from `near` in growing steps.
 #[inline]
 fn find_end(list: &Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> usize {
     if near > list.start && !before(near - 1) {

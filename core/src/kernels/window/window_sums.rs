@@ -1,8 +1,9 @@
 //! Exact sums and means of windows from running sums of integers.
 //!
-//! The floats of a list are converted to integers, in units of the lowest set bit of any of them.
-//! Their running sums fit 128 bits unless the magnitudes differ by a factor of more than about
-//! 2^70. In this case, and for NaN or infinities, each window is summed separately and exactly.
+//! The floats of a list are converted to integers. The unit of the integers is the lowest bit that
+//! is set in any of the floats. The running sums of the integers fit 128 bits unless the magnitudes
+//! of the floats differ by a factor of more than about 2^70. In this case, and for NaN or
+//! infinities, each window is summed separately and exactly.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -68,8 +68,9 @@ impl Real {
             bits = kept + u64::from(up);
             exact = rest == 0;
         }
-        // `bits` includes the highest bit of the significand, which a normal float does not store:
-        // it adds 1 to the exponent field. `doubled` is therefore this field minus 1.
+        // `bits` includes the highest bit of the significand, which a normal float does not store.
+        // In the sum below, this bit adds 1 to the exponent field, so `doubled` is the exponent
+        // field minus 1.
         let doubled = u64::try_from(lowest - LOWEST).unwrap_or(0);
         let infinite = f64::INFINITY.to_bits();
         if doubled > 2046 {
@@ -307,7 +308,8 @@ mod tests {
             if n % exact == 0 {
                 assert_eq!(small, (n / exact) as f64);
             } else {
-                // The quotient may be off by half a unit in its last place; the expected value is rounded.
+                // The quotient and the expected value are both rounded, so they may differ in the
+                // last bits.
                 let error = (small - n as f64 / exact as f64).abs();
                 assert!(error <= small.abs() * 2f64.powi(-51), "{n} / {by}");
             }

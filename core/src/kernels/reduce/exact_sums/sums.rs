@@ -1,9 +1,10 @@
 //! [`ExactSums`]: the exact sums of many groups of numbers, rounded only when read as floats.
 //!
-//! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal, 2^-1074, for
-//! floats and 2^-2148 for products of floats. All groups store the same range of limbs: the limbs of all
-//! numbers so far and one more above, so that 2^63 numbers can be added without overflow. The limbs of a group
-//! are adjacent in memory. Most columns need two to four limbs.
+//! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal,
+//! 2^-1074, for floats and 2^-2148 for products of floats. All groups store the same range of
+//! limbs: every limb that a number so far has needed, and one more above them, so that 2^63 numbers
+//! can be added without overflow. The limbs of a group are adjacent in memory. Most columns need
+//! two to four limbs.
 
 use std::collections::HashMap;
 
@@ -51,7 +52,7 @@ pub struct ExactSums {
     first: usize,
     width: usize,
     limbs: Vec<u64>,
-    /// The stored limbs suffice for a number whose lowest bit is in `low..low + span`.
+    /// The stored limbs suffice for a term whose lowest bit has an index in `low..low + span`.
     low: u32,
     span: u32,
     /// Counts of NaN, positive and negative infinities of each group that has any.
@@ -362,7 +363,8 @@ impl ExactSums {
                 self.add_integer(group, i128::from(word.cast_unsigned()));
             }
             ([first, limbs @ ..], _) => {
-                // Bound the memory for invalid words; no product of floats has higher limbs.
+                // Limit the indices of limbs, so that invalid words cannot allocate much memory. No
+                // product of floats has higher limbs.
                 let first = usize::try_from(*first).unwrap_or(0).min(68);
                 let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
                 if self.width == 0
