@@ -386,13 +386,13 @@ impl CohortShard {
             let found = tensors.column(name).map_err(|e| wrong(e.to_string()))?.axis();
             if found != axis {
                 return Err(wrong(format!(
-                    "column {name:?} is on axis {found} instead of axis {axis}; create the cohort again"
+                    "column {name:?} has {found} levels of lists per row instead of {axis}; create the cohort again"
                 )));
             }
         }
         let layout = tensors.layout(1)?;
         let with_events = lengths.iter().filter(|n| **n > 0).count();
-        // Index of the row of the tensors that belongs to row `row` of the schema file.
+        // Row `next` of the tensors belongs to row `row` of the schema file.
         let mut next = 0;
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {
