@@ -222,7 +222,7 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bytes("dim65/x", 1)],
-            "f: tensor \"dim65/x\" is on axis 65, but axis 64 is the maximum; write the file with fewer axes",
+            "f: tensor \"dim65/x\" has 65 levels of lists, but at most 64 are accepted; write the file with fewer levels",
         ),
         (
             &[bytes("dim99999999999999999999/x", 1)],
@@ -262,15 +262,15 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bounds(1, &[1, 2]), bytes("dim0/x", 3)],
-            "f: tensor dim1/bounds has 2 element(s) and tensor dim0/x has 3; both must have the length of axis 0, so create the file again",
+            "f: tensor dim1/bounds has 2 element(s) and tensor dim0/x has 3; both must have as many elements as axis 0, so create the file again",
         ),
         (
             &[bounds(1, &[1, 2]), bounds(2, &[1, 2, 3]), bytes("dim1/x", 2)],
-            "f: tensor dim2/bounds has 3 element(s) and tensor dim1/x has 2; both must have the length of axis 1, so create the file again",
+            "f: tensor dim2/bounds has 3 element(s) and tensor dim1/x has 2; both must have as many elements as axis 1, so create the file again",
         ),
         (
             &[bounds(1, &[2]), bytes("dim1/x", 2), bytes("dim1/y", 1)],
-            "f: tensor dim1/x has 2 element(s) and tensor dim1/y has 1; both must have the length of axis 1, so create the file again",
+            "f: tensor dim1/x has 2 element(s) and tensor dim1/y has 1; both must have as many elements as axis 1, so create the file again",
         ),
         (
             &[bounds(1, &[]), bytes("dim1/x", 2)],

@@ -259,7 +259,8 @@ impl From<Offsets> for Layout {
     }
 }
 
-/// Builds ragged lists. Offsets have 64 bits if those of `like` do, or if 32 bits do not suffice.
+/// Builds a ragged layout from the lengths of its lists. The offsets have 64 bits if the offsets of
+/// `like` have 64 bits, or if 32 bits do not suffice.
 pub(crate) fn make_lists_like(
     like: &Layout,
     lengths: impl IntoIterator<Item = usize>,
@@ -271,7 +272,8 @@ pub(crate) fn make_lists_like(
     }))
 }
 
-/// Resolves the index of an axis in an array with `ndim` axes; negatives count from the innermost.
+/// Resolves the index of an axis in an array with `ndim` axes. A negative index counts from the
+/// innermost axis.
 ///
 /// ```
 /// # use serrate_core as serrate;

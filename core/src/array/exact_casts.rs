@@ -13,9 +13,9 @@ use arrow::error::ArrowError;
 /// Reason why a cast fails. The caller adds the column and the row to the message.
 #[derive(Debug)]
 pub(crate) enum InexactCast {
-    /// The type of the array is not supported; the text names the supported types.
+    /// The type of the array is not supported. The field names the supported types.
     Type(&'static str),
-    /// The value at this index does not fit the target type; the text is the reason.
+    /// The value at this index does not fit the target type. The string is the reason.
     Value(usize, String),
     /// The error of Arrow's cast for a value that does not fit the target type.
     Cast(ArrowError),

@@ -13,8 +13,9 @@ use bytes::Bytes;
 
 use super::Offsets;
 
-/// Returns the same array over buffers that report only the bytes in use. The original buffers of a batch
-/// sliced from a table report the memory of the whole table.
+/// Returns the same array over buffers whose capacity is only the bytes in use. Buffers of a batch
+/// that is sliced from a table have the capacity of the whole table, so memory accounting would
+/// charge the whole table to the batch.
 ///
 /// Copies no values, only the offsets of strings if they do not start at 0. Dictionary values and
 /// the data of string views stay whole, because a key or view may refer to any part of them.
@@ -25,7 +26,8 @@ pub fn trim_extent(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Returns the same offsets over a buffer that reports only the bytes of these offsets; see [`trim_extent`].
+/// Returns the same offsets over a buffer whose capacity is only the bytes of these offsets; see
+/// [`trim_extent`].
 pub fn trim_offsets(offsets: &Offsets) -> Offsets {
     fn trim_offset_buffer<T: ArrowNativeType>(offsets: &OffsetBuffer<T>) -> OffsetBuffer<T> {
         // SAFETY: the buffer holds the same valid offsets as before.
@@ -78,7 +80,8 @@ fn trim_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
     strings.into_data()
 }
 
-/// Returns the same validity over a buffer that reports only the bytes of this validity; see [`trim_extent`].
+/// Returns the same validity over a buffer whose capacity is only the bytes of this validity; see
+/// [`trim_extent`].
 pub fn trim_nulls(nulls: &NullBuffer) -> NullBuffer {
     let bits = nulls.inner();
     let own = BooleanBuffer::new(trim_buffer(bits.inner()), bits.offset(), bits.len());

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 
 use crate::error::{Error, Result};
 
-/// Returns the array with another validity bitmap.
+/// Returns the array `values` with the validity bitmap `nulls` instead of its own.
 ///
 /// # Errors
 /// When the validity and the values differ in length, or the type has no validity bitmap.

@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 /// Offsets of the lists of one axis: `lists + 1` non-decreasing integers.
 ///
 /// The first offset may exceed zero, as in a slice of a larger buffer: it is the index of child 0
-/// there. Offsets keep the width of the Arrow array, so `List` and `LargeList` need no copy.
+/// in that buffer. Offsets keep the width of the Arrow array, so `List` and `LargeList` need no
+/// copy.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -412,8 +413,9 @@ impl Offsets {
         }
     }
 
-    /// Returns the index of the first list whose length differs, or of the first list that only one side has;
-    /// `None` for equal offsets. Offsets that share a buffer are not compared, because they are equal.
+    /// Returns the index of the first list whose length differs, or of the first list that only one
+    /// of the two offsets has; `None` for equal offsets. Offsets that share a buffer are not
+    /// compared, because they are equal.
     ///
     /// ```
     /// # use serrate_core as serrate;

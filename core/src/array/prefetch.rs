@@ -1,5 +1,5 @@
-//! Performance hints for memory: software prefetch, also in copies of ranges, and transparent huge pages for
-//! large arrays.
+//! Performance hints for memory: software prefetch, copies of ranges that prefetch, and transparent
+//! huge pages for large arrays.
 
 use std::ops::Range;
 
@@ -60,7 +60,8 @@ pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
 /// Size in bytes of the pieces in which [`SHORT`] ranges are copied, without calls of `memcpy`.
 const PIECE: usize = 64;
 
-/// Lengths in bytes of ranges copied in [`PIECE`]s. The last piece may end after the range.
+/// Lengths in bytes of the ranges that are copied in pieces of [`PIECE`] bytes. The last piece may
+/// end after the range.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
 /// Copies ranges of values to one new buffer. Each of `parts` has the bytes of an array and a range

@@ -386,7 +386,8 @@ impl RaggedArray {
         lists.sum::<usize>() + self.leaves.to_data().get_slice_memory_size().unwrap_or(0)
     }
 
-    /// Returns the length of each list of `axis`, 0 for a null list. Negatives count from the end.
+    /// Returns the length of each list of `axis`, 0 for a null list. A negative `axis` counts from
+    /// the innermost axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

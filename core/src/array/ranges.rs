@@ -46,8 +46,9 @@ pub(crate) fn gather_bits(
     out.finish()
 }
 
-/// Returns the layout of the lists in the ranges `lists` of `layout`; `children` are the ranges of
-/// their elements. The result for a single range shares the offsets of `layout`.
+/// Returns the layout of selected lists. `lists` are the ranges of the selected lists in `layout`,
+/// and `children` are the ranges of the elements of these lists. The result for a single range
+/// shares the offsets of `layout`.
 pub(crate) fn gather_layout(
     layout: &Layout,
     lists: &[Range<usize>],
@@ -112,8 +113,9 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
 }
 
 #[cfg(feature = "parquet")]
-/// Concatenates ranges of several arrays of one type; a part is the index of an array and a range
-/// in it. Dictionary arrays over the same values give a dictionary array over these values.
+/// Concatenates ranges of several arrays of one type. Each of `parts` is the index of an array and
+/// a range of its elements. Dictionary arrays over the same values give a dictionary array over
+/// these values.
 pub(crate) fn gather_parts(
     arrays: &[&ArrayRef],
     parts: &[(usize, Range<usize>)],

@@ -5,7 +5,8 @@ use crate::error::Result;
 pub(crate) fn derive_strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1usize; shape.len()];
     for i in (1..shape.len()).rev() {
-        // The product saturates only if an axis has size 0; then there are no elements to address.
+        // The product saturates only if another axis has size 0. Such a shape has no elements, so
+        // its strides are never used.
         strides[i - 1] = strides[i].saturating_mul(shape[i]);
     }
     strides

@@ -37,8 +37,9 @@ pub enum Index {
         /// Distance between selected elements; `None` for 1. Must not be 0.
         step: Option<i64>,
     },
-    /// Selects the elements at these indices (repeats allowed). If an expression has an array, its
-    /// arrays and integers ([`At`](Self::At)) are broadcast to one shape and paired, as in NumPy.
+    /// Selects the elements at these indices (repeats allowed). If an index expression has an
+    /// array, the arrays and integers ([`At`](Self::At)) of the expression are broadcast to one
+    /// shape and paired, as in NumPy.
     Array(IndexArray<i64>),
     /// A boolean mask, which selects the elements where it is true. A mask of `k` axes (usually
     /// one) uses the next `k` axes of the array and must have their sizes.
@@ -233,7 +234,8 @@ impl<T> IndexArray<T> {
 }
 
 impl IndexArray<bool> {
-    /// Returns the number of true elements, and for each axis their coordinates.
+    /// Returns the number of true elements and, for each axis, the coordinates of the true
+    /// elements.
     pub(crate) fn true_coordinates(&self) -> (usize, Vec<Vec<usize>>) {
         let true_at: Vec<usize> = (0..self.values.len()).filter(|i| self.values[*i]).collect();
         let axes = self.shape.iter().zip(derive_strides(&self.shape));
@@ -273,7 +275,8 @@ impl AxisSpan {
     /// Resolves a slice of an axis by Python's rules; a step of 0 selects nothing.
     pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
         let n = i64::try_from(size).unwrap_or(i64::MAX);
-        // Bounds are clamped to 0..=n, or for a negative step to -1..n, where -1 is before the first element.
+        // `start` and `stop` are clamped to 0..=n, or for a negative step to -1..n, where -1 is the
+        // position before the first element.
         let (low, high) = if step < 0 { (-1, n - 1) } else { (0, n) };
         let clip = |at: i64| if at < 0 { (at + n).max(low) } else { at.min(high) };
         let (from, to) = if step < 0 { (high, low) } else { (low, high) };

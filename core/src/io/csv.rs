@@ -101,7 +101,8 @@ fn quote_column(
     Ok(Arc::new(fields.finish()))
 }
 
-/// Returns whether any column is a string, list, struct or map, which needs [`quote_fields`].
+/// Returns whether any column is a string, list, struct or map. Batches with such a column need
+/// [`quote_fields`].
 pub fn has_text(schema: &Schema) -> bool {
     let texts = |f: &Arc<Field>| is_text(f.data_type()) || f.data_type().is_nested();
     schema.fields().iter().any(texts)

@@ -29,7 +29,7 @@ const DATA: &str = ".tmp";
 /// Suffix of a folder that was moved aside to be replaced.
 const ASIDE: &str = ".old";
 
-/// Minimum time between two searches of the same folder for leftovers by this process.
+/// Minimum time after which this process searches the same folder for leftovers again.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Names leased by this process, each with its folder. The lock on a file does not show whether this process
@@ -54,8 +54,8 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 /// Record of a commit of several renames. The next writer completes or undoes it if the process ends halfway.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(super) enum Commit {
-    /// The folder with this name is moved aside and replaced. A later writer moves it back if no
-    /// new folder is in its place.
+    /// The folder with this name is moved aside and replaced. A later writer moves the old folder
+    /// back if no new folder has this name.
     Replace(Vec<u8>),
     /// Files of the temporary folder move to its parent; a later writer moves the remaining files.
     Spread,
@@ -92,10 +92,12 @@ fn decode_name(name: &[u8]) -> OsString {
 pub struct Lease {
     folder: PathBuf,
     stem: OsString,
-    /// Path of the lock file, which is dropped (and so removed) before `lock` unlocks it.
+    /// Path of the lock file. A drop removes the file; `path` is dropped before `lock`, so the file
+    /// is still locked when it is removed.
     path: TempPath,
     lock: File,
-    /// Whether a drop keeps data and lock file, for the next writer to complete or undo the commit.
+    /// Whether a drop keeps the data and the lock file, so that the next writer completes or undoes
+    /// the commit.
     left: bool,
 }
 
@@ -218,8 +220,8 @@ impl Drop for Lease {
     }
 }
 
-/// Removes the temporary files of all writers of this process, for a process that is about to end while they
-/// work. A commit that is under way is left to the next writer.
+/// Removes the temporary files of all writers of this process. A process calls it before it exits
+/// while writers still run. A commit that is under way is left to the next writer.
 pub fn remove_temporaries() {
     // The lock is held until the function returns, so that no writer begins or commits meanwhile.
     let held = lock_mutex(&HELD);
@@ -243,7 +245,8 @@ pub(crate) struct FileLock {
 
 #[cfg(feature = "sql")]
 impl FileLock {
-    /// Takes the lock that a writer of the file `target` must hold. The path must have no symbolic links.
+    /// Takes the lock that a writer of the file `target` must hold. The path `target` must have no
+    /// symbolic links.
     ///
     /// While another writer holds the lock, sleeps and tries again. Returns `None` once `is_given_up` returns
     /// true, and an error if the folder is not writable or its file system has no locks.

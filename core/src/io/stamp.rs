@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Length, times and inode of a file. If two stamps of a path are equal and the first is
-/// [settled](Self::settled), the file was not written in between.
+/// Length, times and inode of a file. If two stamps of a path are equal, and
+/// [`settled`](Self::settled) returned the first, the file was not written between the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     length: u64,

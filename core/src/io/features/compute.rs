@@ -64,7 +64,8 @@ pub struct FeatureShard {
 struct SubjectMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code, the end of its range in `keys`, which starts at the previous end.
+    /// For each distinct code, the end of its range in `keys`. The range starts at the end of the
+    /// previous code's range.
     ends: Vec<usize>,
     /// For each distinct code, the indices in [`FeatureSpec::keys`] of the keys that match it.
     keys: Vec<u32>,
@@ -334,7 +335,8 @@ impl FeatureShard {
     }
 }
 
-/// States of the current subject: one for each pair of a feature key in its history and a window.
+/// Running aggregates of the current subject: one [`FeatureState`] for each pair of a feature key
+/// in its history and a window.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
     /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject lacks it.

@@ -146,8 +146,9 @@ impl FeatureRows {
             .collect()
     }
 
-    /// Writes the values into dense columns, one value per label. `place` returns the column of a feature, or
-    /// `None` if the feature is not requested. Returns values and validity, column by column.
+    /// Writes the values into dense columns, one value per label. `place` returns the index of the
+    /// column of a feature, or `None` if the feature is not requested. Returns values and validity,
+    /// column by column.
     fn scatter_columns(
         &self,
         columns: usize,

@@ -11,8 +11,9 @@ use crate::error::{Error, Result};
 
 const MOST_COLUMNS: usize = 4096;
 
-/// Form of the columns of features in a table. The columns of the label precede them: `row` (index of the
-/// label, Int64), `subject_id`, `prediction_time` and the label's values.
+/// How a table represents features as columns. Before these columns, the table has the columns of
+/// the label: `row` (index of the label, Int64), `subject_id`, `prediction_time` and the values of
+/// the label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FeatureForm {
     /// One column per feature, of the [type of its aggregate](super::FeatureAggregate::data_type).
@@ -40,7 +41,7 @@ impl FromStr for FeatureForm {
 }
 
 impl Features {
-    /// Returns the schema of a table of features in a form.
+    /// Returns the schema of a table of features whose columns have the form `form`.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -24,7 +24,8 @@ const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum ElementKind {
-    /// All elements at this depth are null so far, so they may be lists. The field is their number.
+    /// All elements at this depth are null so far, so they may still become lists or leaves. The
+    /// field is the number of these elements.
     Unknown(usize),
     List,
     Leaf,
@@ -209,10 +210,10 @@ impl ColumnSink {
         Error::ValueType { path: self.current_path(), expected: expected.into(), found }
     }
 
-    /// Builds the column. `known` is its type (with lists) in earlier parts of the input; `None` if
-    /// this type is unknown.
+    /// Builds the column. `known` is the type of the column, including its lists, in earlier tables
+    /// of the same input; `None` if this type is unknown.
     pub(super) fn finish(mut self, known: Option<&DataType>) -> Result<IncomingColumn> {
-        // A column without any value has the type that it had in earlier parts of the input.
+        // A column without any value has the type that it had in earlier tables of the same input.
         if let Some(known) = known.filter(|_| self.is_undecided()) {
             while self.levels.len() < list_depth(known)
                 && let Some(ElementKind::Unknown(nulls)) = self.kinds.last().copied()
@@ -416,7 +417,7 @@ impl LeafValues {
         Ok(())
     }
 
-    /// Returns whether the store already has a type for this value, so that it needs no widening.
+    /// Returns whether the store can hold this value without widening.
     fn accepts_value(&self, value: JsonScalar<'_>) -> bool {
         match (&self.store, value) {
             (ValueStore::Bool(_), JsonScalar::Bool(_))

@@ -13,10 +13,10 @@
 //! **Undeclared types** are inferred as in `nested_ragged_tensors`: `bool` if all values are
 //! booleans; `float32` if any value has a fraction or an exponent (`1.0`, not `1`); else the
 //! smallest unsigned type, or signed type if an integer is negative (`float32` if the column has
-//! both negative integers and integers beyond `int64`). Strings become `utf8`. Floats beyond `float32`, infinities, integers beyond 64 bits, and
-//! columns without values are errors. A **declared** type accepts values that cast to it: floats
-//! truncate to integers (as in NumPy), times and dates are ISO 8601 strings or integers in their
-//! unit.
+//! both negative integers and integers beyond `int64`). Strings become `utf8`. Floats beyond
+//! `float32`, infinities, integers beyond 64 bits, and columns without values are errors. A
+//! **declared** type accepts values that cast to it: floats truncate to integers (as in NumPy),
+//! times and dates are ISO 8601 strings or integers in their unit.
 //!
 //! **Missing values** are null, as are keys that a record lacks; a null list differs from an empty
 //! one. JSON has no NaN or infinity: they are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.
@@ -55,8 +55,8 @@ const RESERVED: [&str; 2] = ["bounds", "mask"];
 #[derive(Clone, Debug)]
 pub struct JsonOptions {
     /// Declared types of columns: the type of the values, or a list type, which also sets the
-    /// depth. The other types are inferred. In the records form, a declared column without any
-    /// value is null in all rows.
+    /// depth. The types of other columns are inferred. In the records form, a declared column
+    /// without any value is null in all rows.
     pub schema: Vec<(String, DataType)>,
     /// Names of the axes, rows first.
     pub axes: Vec<String>,
@@ -187,7 +187,8 @@ pub fn write_json(
 /// ```
 ///
 /// # Errors
-/// If the file cannot be opened; otherwise as [`NdjsonReader::read_all`], with the path.
+/// If the file cannot be opened, or for the reasons of [`NdjsonReader::read_all`]. The message has
+/// the path.
 pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
     let path = path.as_ref();
     let file = access::open(path).map_err(|e| Error::io(path, e))?;

@@ -400,9 +400,9 @@ impl<R: BufRead> NdjsonReader<R> {
     /// ```
     ///
     /// # Errors
-    /// If the input cannot be read, a line is not a JSON object or has a key twice, the columns do not fit
-    /// together (same as [`RaggedTable::from_json`]), or the reader has already returned all rows. For text
-    /// that is not JSON, the message has the line.
+    /// If the input cannot be read, a line is not a JSON object or has a key twice,
+    /// [`RaggedTable::from_json`] returns an error for the records, or the reader has already
+    /// returned all rows. For text that is not JSON, the message has the line.
     pub fn read_all(mut self) -> Result<RaggedTable> {
         let table = self.next_table(usize::MAX)?;
         table.ok_or_else(|| {

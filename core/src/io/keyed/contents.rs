@@ -214,8 +214,9 @@ impl Contents {
         }
     }
 
-    /// Looks up the distinct keys `asked`, a column per part of a key. Returns these columns and the
-    /// values, without the rows of keys that are not found.
+    /// Looks up keys. `asked` has one array per key column or axis, and must have no key twice.
+    /// Returns these arrays and the array of the values, without the rows of keys that are not
+    /// found.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
@@ -418,7 +419,8 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     }
 }
 
-/// Appends checked coordinates; returns `size`, or if it is `None`, the largest coordinate plus 1.
+/// Checks the coordinates in `column` and appends them to `out`. Returns the size of the axis:
+/// `size`, or the largest coordinate plus 1 if `size` is `None`.
 fn append_coordinates(
     column: &ArrayRef,
     name: &str,

@@ -22,8 +22,8 @@ const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 /// A NULL in a required column: the name of the column, and the row in the file.
 pub(crate) type Gap = (&'static str, usize);
 
-/// Drops rows whose subject or code is NULL. Returns the other rows, their indices (`None` if no
-/// row was dropped), and the positions of these NULLs.
+/// Drops rows whose subject or code is NULL. Returns the other rows, the indices of the other rows
+/// in `batch` (`None` if no row was dropped), and the positions of the NULLs.
 fn drop_gaps(
     batch: &RecordBatch,
     first_row: usize,
@@ -98,7 +98,8 @@ impl MedsChunk {
         self.times.is_valid(row).then(|| self.times.value(row))
     }
 
-    /// Returns the end (at most `limit`) of the run of rows with the subject and time of row `row`.
+    /// Returns the end (at most `limit`) of the adjacent rows from row `row` on that have the same
+    /// subject and time as row `row`.
     #[inline]
     pub(crate) fn find_run_end(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);
@@ -117,7 +118,8 @@ impl MedsChunk {
         row + same
     }
 
-    /// Returns whether the codes share buffers with `before`; then results per code can be reused.
+    /// Returns whether the codes share buffers with `before`. If so, the caller can reuse its
+    /// results per code.
     pub(crate) fn has_same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
         a.len() == b.len()

@@ -129,7 +129,8 @@ impl MedsDataset {
         &self.inner.root
     }
 
-    /// Returns an error that names both files if a subject is also in a shard that was read before.
+    /// Returns an error that names both files if one of the subjects `ids` of the shard `shard` is
+    /// also in another shard that was read before.
     pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         self.inner.check_subjects(shard, ids)
     }

@@ -67,7 +67,8 @@ impl MedsFile {
         })
     }
 
-    /// Reads those of `columns` that exist, in file order, and column `dictionary` as a dictionary.
+    /// Reads the columns that are in `columns` and in the file, in file order. The column
+    /// `dictionary` is read as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         contain_panics(&self.path, || self.read_all(columns, dictionary))
     }
@@ -245,8 +246,8 @@ impl MedsFile {
     }
 }
 
-/// Lists the files below a folder that have this ending. Returns their paths without the ending, in
-/// natural order (2 before 10).
+/// Lists the files below a folder whose names end in `ending`. Returns their paths without the
+/// ending, in natural order (2 before 10).
 pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     if !access::exists(folder) {

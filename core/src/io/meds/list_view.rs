@@ -31,7 +31,7 @@ pub struct AsOfView {
 /// A step of an [`AsOfView`]: it slices or flattens the list of each label, without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsOfViewStep {
-    /// Selects `start:stop` on axis 1, like a Python slice.
+    /// Selects the elements `start:stop` of the list of each label, like a Python slice.
     Slice(Option<i64>, Option<i64>),
     /// Flattens the nested lists of each label into one list of leaves.
     Flatten,
@@ -74,7 +74,7 @@ impl<'a> ShardColumn<'a> {
             2 => Some(table.layout(2)?),
             axis => {
                 return Err(Error::invalid(format!(
-                    "column {name:?} is on axis {axis}; choose a column on axis 1 or 2"
+                    "column {name:?} has {axis} levels of lists per row; choose a column with 1 or 2 levels"
                 )));
             }
         };
@@ -82,7 +82,8 @@ impl<'a> ShardColumn<'a> {
     }
 }
 
-/// A list of one shard: a range of elements of axis 1, or of leaves after [`AsOfViewStep::Flatten`].
+/// The list of one label: a range of elements of axis 1 of a shard, or of leaves after
+/// [`AsOfViewStep::Flatten`].
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,
@@ -162,12 +163,13 @@ impl<'a> AsOfRanges<'a> {
         RaggedArray::try_new(labels.len(), axes, gather_parts(&arrays, &parts)?)
     }
 
-    /// Returns the number of elements on axis 1 for each of `labels`, after all steps of the view.
+    /// Returns the number of elements in the list of each of `labels`, after all steps of the view.
     pub fn lengths(&self, labels: &[usize]) -> ArrayRef {
         self.map_spans(labels, |span| span.range.len())
     }
 
-    /// Returns the number of non-NULL leaves for each of `labels`.
+    /// Returns the number of non-NULL leaves in the list of each of `labels`, after all steps of
+    /// the view.
     pub fn counts(&self, labels: &[usize]) -> ArrayRef {
         self.map_spans(labels, |span| {
             let leaves = span.leaves();

@@ -28,8 +28,9 @@ fn make_plain_element(name: &str, field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(name, find_plain_type(field.data_type()), true))
 }
 
-/// Returns the common type of a column in two files; `None` if there is no common type. Values,
-/// elements of lists and fields of structs follow [`promote_types`]; lists get the wider offsets.
+/// Returns the common type of `a` and `b`, the types of one column in two files; `None` if there is
+/// no common type. Values, elements of lists and fields of structs follow [`promote_types`]; lists
+/// get the wider offsets.
 pub fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
     if let Some(promoted) = promote_types(a, b) {
         return Some(promoted);

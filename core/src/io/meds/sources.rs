@@ -35,7 +35,7 @@ impl Default for MedsReadOptions {
     }
 }
 
-/// The files of a data set, and what their shards share.
+/// The files of a data set, and the columns, vocabulary and subjects that its shards share.
 #[derive(Debug)]
 pub(super) struct Dataset {
     pub(super) root: PathBuf,

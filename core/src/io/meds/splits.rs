@@ -78,8 +78,8 @@ impl Splits {
     }
 }
 
-/// Returns a shard's name with the split in front. If the name contains the split, it moves to the
-/// front (`a/train/3` becomes `train/a/3`); otherwise the split is added.
+/// Returns the name of a shard with the split in front: a split within the name moves to the front
+/// (`a/train/3` becomes `train/a/3`); otherwise the split is added.
 pub(crate) fn move_below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

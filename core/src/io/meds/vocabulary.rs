@@ -14,8 +14,8 @@ use super::file::{MedsFile, is_string_like};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Key in the metadata of a field of tokens. Its value is the [`VocabularyId`]; without this key,
-/// the vocabulary is unknown.
+/// Metadata key of Arrow fields of tokens. The value is the [`VocabularyId`] of the vocabulary of
+/// the tokens; without this key, the vocabulary is unknown.
 pub const VOCABULARY_METADATA: &str = "serrate.vocabulary";
 
 /// Identity of a vocabulary, such as `1f0c..:401`: a hash of its codes and tokens, and its size.
@@ -329,7 +329,7 @@ impl Vocabulary {
     /// Returns the size of a table indexed by token, including padding; `None` if this size is too
     /// large for the number of codes, such as in a small file that contains the largest token.
     pub(crate) fn dense_size(&self) -> Option<usize> {
-        /// Maximum number of rows for unused tokens, in addition to 15 such rows per code.
+        /// The table may have this many rows for unused tokens, plus 15 for each code.
         const GAPS: usize = 1 << 20;
         let most = self.len().saturating_mul(16).saturating_add(GAPS);
         usize::try_from(self.id.size).ok().filter(|size| *size <= most)

@@ -32,7 +32,8 @@ pub(super) struct Measurement {
 
 impl Builder {
     /// Adds a measurement. Returns false instead if rows of other subjects lie between `row` and
-    /// earlier rows of its subject, or if its time is before the subject's last event.
+    /// earlier rows of its subject, or if the time of `row` is before the last event of its
+    /// subject.
     #[inline]
     pub(super) fn push(&mut self, row: Measurement) -> bool {
         if self.subjects.last() != Some(&row.subject) && !self.begin_subject(row.subject) {

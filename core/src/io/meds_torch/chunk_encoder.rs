@@ -41,7 +41,8 @@ pub(super) fn list_part_names(dataset: &MedsDataset, splits: &Splits) -> Result<
 }
 
 pub(super) struct EncodedShard {
-    /// Name and tensors of the output shards; if there are several, empty shards are omitted.
+    /// Name and tensors of each output shard. If there are several output shards, those without
+    /// subjects are omitted.
     pub(super) parts: Vec<(String, Builder)>,
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) sorted: bool,
@@ -69,9 +70,10 @@ pub(super) struct ChunkEncoder<'a> {
 }
 
 enum RowTarget {
-    /// The rows are added to tensors at once, up to the first row that is out of order.
+    /// The encoder appends each row to tensors as it reads the row, up to the first row that is out
+    /// of order.
     Build,
-    /// The rows are collected here, to be sorted before tensors are built.
+    /// The encoder collects the rows here, sorts them, and then builds tensors.
     Collect(Vec<Measurement>),
 }
 
@@ -322,7 +324,8 @@ struct ChunkScratch {
     dropped: Vec<usize>,
 }
 
-/// Adds the counts `missed`, one per code of `codes`, to the totals `unknown`, and clears `missed`.
+/// Adds the counts `missed` to the totals `unknown` and clears `missed`, which has, for each code
+/// of `codes`, the number of measurements whose code is not in the vocabulary.
 fn count_missed(
     codes: Option<&StringArray>,
     missed: &mut Vec<u64>,

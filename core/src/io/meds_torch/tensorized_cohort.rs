@@ -388,7 +388,7 @@ impl CohortShard {
                 return Err(Error::file(
                     &self.tensors,
                     format!(
-                        "column {name:?} is on axis {found} instead of axis {axis}; create the cohort again"
+                        "column {name:?} has {found} levels of lists per row instead of {axis}; create the cohort again"
                     ),
                 ));
             }

@@ -360,8 +360,8 @@ impl NrtFile {
         self.read_columns(0, rows, &columns, depth.max(deepest))
     }
 
-    /// Reads elements of axis 1 as the rows of a table: `read(row..row + 1, columns)` of a row, squeezed
-    /// and sliced, but without the bounds of other elements. No column may be on axis 0.
+    /// Reads elements of axis 1 as the rows of a table. [`read`](Self::read) would also read the
+    /// bounds of the other elements in the same rows. No column may be on axis 0.
     #[doc(hidden)]
     pub fn read_elements(
         &self,
@@ -395,7 +395,7 @@ impl NrtFile {
             .map(|c| {
                 let axis = c.axis().checked_sub(first).ok_or_else(|| {
                     Error::invalid(format!(
-                        "column {:?} is on axis {}, but the rows are elements of axis {first}; select columns of axis {first} or deeper",
+                        "column {:?} has {} levels of lists per row, but elements of level {first} are read; select columns with at least {first} levels",
                         c.name(),
                         c.axis()
                     ))
@@ -409,7 +409,8 @@ impl NrtFile {
     }
 
     /// Returns the number of elements of axis `axis` that precede row `row`; `row` may be the
-    /// number of rows. Reads one bound per axis, so the size of a range is known before it is read.
+    /// number of rows. Reads one bound per axis, so a caller can find the size of a range of rows
+    /// before it reads the range.
     ///
     /// ```
     /// # use serrate_core as serrate;

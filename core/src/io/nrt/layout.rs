@@ -252,7 +252,7 @@ fn axis_len(
         Some(other) => Err(Error::file(
             file.path(),
             format!(
-                "tensor {first} has {elements} element(s) and tensor {other} has {other_elements}; both must have the length of axis {axis}, so create the file again",
+                "tensor {first} has {elements} element(s) and tensor {other} has {other_elements}; both must have as many elements as axis {axis}, so create the file again",
                 first = first.name(),
                 elements = first.elements(),
                 other = other.name(),
@@ -264,8 +264,8 @@ fn axis_len(
 
 /// Drops integer tensors `dim{d}/lengths` with one element per list of axis `d`, which the Python
 /// library before 0.0.7 stored. If axis `d` has as many elements as lists, the tensor may be a
-/// column, and is therefore kept. Even then, it is dropped if the file has at least two axes of
-/// lists and each of these axes has such a tensor.
+/// column. It is then dropped only if the file has at least two axes of lists and each of these
+/// axes has such a tensor.
 fn drop_legacy_lengths(
     file: &SafetensorsFile,
     chain: &[&TensorEntry],

@@ -21,8 +21,8 @@ use crate::table::RaggedTable;
 ///
 /// Opening reads the header, usually with one request. [`read`](Self::read) requests bounds axis by
 /// axis, then all values at once: at most `d` + 1 rounds of requests if the deepest column is on
-/// axis `d`. It fetches only these parts and the short gaps between them ([`ObjectOptions::gap`]),
-/// and checks the same as [`NrtFile`].
+/// axis `d`. It fetches only bounds, values and the short gaps between them
+/// ([`ObjectOptions::gap`]), and checks the same as [`NrtFile`].
 ///
 /// All requests read the same version of the object, by the ETag of the first response (if the store has
 /// ETags); an object that is replaced in the meantime is an error. Clones share the header.
@@ -106,7 +106,7 @@ impl NrtObject {
     }
 
     /// Opens an object from the response to its first request. `name` is the name of the object in
-    /// errors; `expected` is its size according to the listing.
+    /// errors; `expected` is the size of the object according to the listing.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub async fn from_first(

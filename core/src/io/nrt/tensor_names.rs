@@ -40,7 +40,7 @@ pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
         return Err(Error::file(
             path,
             format!(
-                "tensor {name:?} is on axis {axis}, but axis {MAX_AXIS} is the maximum; write the file with fewer axes"
+                "tensor {name:?} has {axis} levels of lists, but at most {MAX_AXIS} are accepted; write the file with fewer levels"
             ),
         ));
     }

@@ -99,7 +99,7 @@ impl NrtWriter {
             return Err(Error::file(
                 path,
                 format!(
-                    "the table has axis {}, but axis {MAX_AXIS} is the maximum of an .nrt file; flatten axes first",
+                    "the table has {} levels of lists, but an .nrt file has at most {MAX_AXIS}; flatten levels first",
                     schema.depth
                 ),
             ));
@@ -304,7 +304,7 @@ impl TargetColumn {
             return Err(Error::file(
                 path,
                 format!(
-                    "column {:?} is on axis {}, but was on axis {} when the file was started; write the column on the same axis in all chunks",
+                    "column {:?} has {} levels of lists per row, but had {} when the file was started; write the column with the same number of levels in all chunks",
                     self.name,
                     column.axis(),
                     self.axis

@@ -22,7 +22,8 @@ use crate::table::RaggedTable;
 pub struct ParquetReadOptions {
     /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
     pub columns: Option<Vec<String>>,
-    /// Rows to read, counted over the whole file; `None` for all. Row groups without them are not read.
+    /// Rows to read, counted over the whole file; `None` for all. Row groups without these rows are
+    /// not read.
     pub rows: Option<Range<usize>>,
     /// Number of leaves that a chunk should have on average, in the column with the most leaves.
     pub chunk_leaves: usize,

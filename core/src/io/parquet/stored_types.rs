@@ -14,10 +14,11 @@ use arrow::datatypes::{
 
 use crate::error::{Error, Result};
 
-/// Returns the schema with which the rows of a schema are written. Parquet has no unit of seconds
-/// and only whole days as dates, so the Parquet writer of Arrow writes timestamps and times in
-/// seconds, and `Date64`, as plain integers, which other programs read as such. Seconds become
-/// milliseconds, and `Date64` becomes `Date32`, also in lists, structs, maps and dictionaries.
+/// Returns the schema in which a Parquet file stores rows of the schema `schema`. Parquet has no
+/// unit of seconds, and its dates are whole days. The Parquet writer of Arrow therefore writes
+/// timestamps and times in seconds, and `Date64`, as plain integers, and other programs read
+/// integers. To avoid this, seconds become milliseconds, and `Date64` becomes `Date32`, also in
+/// lists, structs, maps and dictionaries.
 ///
 /// # Errors
 /// If Parquet has no type for a column.
@@ -37,7 +38,7 @@ pub fn to_stored_schema(schema: &SchemaRef) -> Result<SchemaRef> {
     })
 }
 
-/// Converts a batch to its [`to_stored_schema`].
+/// Converts a batch to the schema that [`to_stored_schema`] returns for it.
 ///
 /// # Errors
 /// If a value is out of range for the other type, or a `Date64` has a time of day.
@@ -141,7 +142,8 @@ fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 
 fn convert_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let converted = cast(values, to)?;
-    // The cast makes a value out of range NULL and removes a time of day, so the cast back differs.
+    // The cast makes a value out of range NULL, and drops the time of day of a date. In both cases,
+    // the cast back gives another value.
     let same = not_distinct(values, &cast(&converted, values.data_type())?)?;
     match (0..values.len()).find(|row| !same.value(*row)) {
         None => Ok(converted),

@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
-/// Maximum bytes of a column's dictionary in a row group (half a million 32-bit numbers); later
-/// values are written plainly. If all values differ, a dictionary only takes space.
+/// Maximum size in bytes of a column's dictionary in a row group (half a million 32-bit numbers);
+/// later values have the encoding PLAIN. If all values differ, a dictionary only takes space.
 const DICTIONARY_BYTES: usize = 2 << 20;
 
 /// Options of [`ParquetTableWriter`].

@@ -173,8 +173,9 @@ impl ByteSource {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Reads a part of the file. The buffer covers exactly the part, so memory accounting counts only the
-    /// part. It is aligned to 64 bytes if it was copied, or as in the file if it is mapped.
+    /// Reads the bytes `range` of the file. The buffer covers exactly this range, so memory
+    /// accounting counts no other bytes. Copied bytes are aligned to 64 bytes; mapped bytes are
+    /// aligned as in the file.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -239,8 +240,9 @@ impl ByteSource {
     }
 }
 
-/// Returns whether one of `parts`, sorted by start, contains `range`. Checks only the first part, which was
-/// fetched on opening, and the last four parts that start before the range.
+/// Returns whether one of `parts`, sorted by start, contains `range`. Checks only the first part,
+/// which was fetched on opening, and the last four parts that start before the range. If another
+/// part contains the range, returns false, and the caller fetches the range again.
 #[cfg(feature = "object_store")]
 pub(crate) fn is_covered(parts: &[(u64, Bytes)], range: &Range<u64>) -> bool {
     let before = parts.partition_point(|(start, _)| *start <= range.start);

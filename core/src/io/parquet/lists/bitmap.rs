@@ -2,7 +2,7 @@
 
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 
-/// Number of words that hold one bit of every level of a window.
+/// Number of 64-bit words that hold one bit of each level of a window.
 pub(super) const WORDS: usize = 64;
 
 /// One bit of every level of a window, and a spare word, so that `set_bits` can always write two words.

@@ -124,7 +124,8 @@ impl Hybrid {
         ))
     }
 
-    /// Decodes `n` levels of up to four bits into zeroed planes; plane `b` gets bit `b` of a level.
+    /// Decodes `n` levels of up to four bits into zeroed planes; plane `b` receives bit `b` of each
+    /// level.
     #[inline(always)]
     pub(super) fn decode_levels<P: GatherBits>(
         &mut self,

@@ -167,7 +167,7 @@ impl LevelWindow {
         }
         if shape.max_rep > 0 && self.has_entry(&most) {
             return Err(DecodeFault::new(
-                "the repetition level of an entry says that it continues a list, but its definition level says that it is not an element of this list, so the file is damaged; create it again",
+                "the repetition level of an entry continues a list, but the definition level of the entry is too low for an element of this list, so the file is damaged; create it again",
             ));
         }
         Ok(())
@@ -183,9 +183,10 @@ impl LevelWindow {
         any != 0
     }
 
-    /// Consumes, from the next word, the entries of the next `rows` rows, and subtracts from `rows`
-    /// the number of these rows that begin in the word. Returns the index of the word, the mask of
-    /// the consumed entries, and whether the rows end in the word.
+    /// Consumes the entries of the next `rows` rows, but only up to the end of the current word (64
+    /// entries). Subtracts the number of rows that begin among the consumed entries from `rows`.
+    /// Returns the index of the word, the mask of the consumed entries, and whether the last row
+    /// ends in the word.
     #[inline(always)]
     pub(super) fn next_segment(&mut self, rows: &mut usize) -> (usize, u64, bool) {
         let (word, used) = (self.at / 64, self.at % 64);

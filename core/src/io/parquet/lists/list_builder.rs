@@ -98,8 +98,8 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // An entry may continue a list only if the entry before it has an element of this list.
-            // For the first entry of the word, `filled` tells whether the entry before it has one.
+            // An entry may continue a list only if the previous entry has an element of this list.
+            // For the first entry of the word, `filled` tells whether the previous entry has one.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
@@ -143,7 +143,7 @@ impl ListsBuilder {
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
             return Err(DecodeFault::new(
-                "the repetition level of an entry says that it continues a list, but its definition level says that it is not an element of this list, so the file is damaged; create it again",
+                "the repetition level of an entry continues a list, but the definition level of the entry is too low for an element of this list, so the file is damaged; create it again",
             ));
         }
         for l in outer..self.levels.len() {

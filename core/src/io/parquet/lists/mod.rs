@@ -55,8 +55,8 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// Reads rows `rows` of row group `group`, column `root`, as one array of the type of `field`,
 /// equal to the result of the `parquet` crate's reader.
 ///
-/// Pages before the rows are skipped by their levels without decoding values; pages after them are
-/// not read. With an offset index in the footer, pages before them are not read either.
+/// Pages before `rows` are skipped by their levels, without decoding values; pages after `rows` are
+/// not read. With an offset index in the footer, pages before `rows` are not read either.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -27,7 +27,7 @@ pub struct ListsFile<'a, R> {
     pub metadata: &'a ParquetMetaData,
 }
 
-/// The place that error messages name: file, column, row group and page.
+/// The location that error messages name: file, column, row group and page.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorPlace {
     file: PathBuf,

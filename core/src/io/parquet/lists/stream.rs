@@ -90,7 +90,8 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
     }
 }
 
-/// Returns whether a column of a row group has an offset index, so that reading can start in the middle.
+/// Returns whether a column of a row group has an offset index, with which a reader can start at
+/// any page.
 pub fn indexed(metadata: &ParquetMetaData, group: usize, root: usize) -> bool {
     let schema = metadata.file_metadata().schema_descr();
     let mut leaves = (0..schema.num_columns()).filter(|i| schema.get_column_root_idx(*i) == root);
