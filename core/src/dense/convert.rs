@@ -266,7 +266,8 @@ impl DenseTensor {
         flat.reshape(shape)
     }
 
-    /// Converts elements: integer types truncate floats towards zero; for bool, nonzero means true.
+    /// Converts the elements to `dtype`. Integer types truncate floats towards zero. In `Bool`,
+    /// nonzero elements are true.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -317,8 +318,9 @@ fn count_row_elements(shape: &[usize]) -> Result<i32> {
     })
 }
 
-/// Returns the Arrow field of a tensor column whose rows have the shape `shape`: a flat field for an empty
-/// shape, else a `FixedSizeList<T not null>` of all elements of a row, of type `arrow.fixed_shape_tensor`.
+/// Returns the Arrow field of a tensor column whose rows have the shape `shape`. For an empty
+/// shape, this is a field of the Arrow type of `dtype`. For other shapes, it is a `FixedSizeList<T
+/// not null>` of all elements of a row, with the extension type `arrow.fixed_shape_tensor`.
 ///
 /// The metadata of this extension type is `{"shape":[256,64]}`, without optional keys.
 ///

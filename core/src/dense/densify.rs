@@ -226,12 +226,14 @@ pub(crate) enum Padding {
     /// Like `Byte`, but the byte is written to whole rows before their values, which is faster if
     /// rows have many short lists.
     Ahead(u8),
-    /// Sets each padding element to the fill value: its bytes, and the number of these (2, 4 or 8).
+    /// Sets each padding element to the fill value. The fields are the bytes of the fill value, and
+    /// the number of these bytes (2, 4 or 8).
     Element([u8; 8], usize),
 }
 
 impl Padding {
-    /// Returns the padding for memory with unknown contents: writes `fill` to every element.
+    /// Returns the padding for memory with unknown contents: writes `fill` to every padding
+    /// element.
     pub(super) fn from_fill(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -285,7 +287,8 @@ pub(crate) fn create_tensor(
         Some(pool) => pool.take_memory(plan.bytes())?,
         None => TensorMemory::new_zeroed(plan.bytes())?,
     };
-    // If `fill` is zero, also clear the rest of the block, where later tensors expect zeros.
+    // If `fill` is zero, also clear the bytes of the block after this tensor, because a later
+    // tensor in this block expects zeros there.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => Padding::from_fill(fill).prefetch_if_sparse(&plan),

@@ -337,7 +337,8 @@ impl TablePlan {
             None => whole.clone(),
         };
         if let Some(rows) = &options.rows {
-            // Refuses a range that starts after its own end.
+            // `windows` returns an error if the range starts after its own end, where `len` would
+            // be 0.
             table.windows(rows.clone())?;
             table = table.slice(rows.start, rows.len())?;
         }
