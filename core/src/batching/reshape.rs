@@ -314,9 +314,10 @@ impl RaggedBatch {
         self.tile_samples(new_batch_shape.to_vec())
     }
 
-    /// Repeats samples until all batches have the same batch axes, each of the largest size given;
-    /// see [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape). Samples without entries are
-    /// repeated, too.
+    /// Repeats samples until all batches have the same batch axes: the size of each batch axis
+    /// becomes its largest size in `data`. See
+    /// [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape). Samples without
+    /// entries are repeated, too.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -475,8 +476,8 @@ pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyB
 
 impl RaggedBatch {
     /// Returns a batch with the sample sizes of this batch and other values `[entries, ..]` of any
-    /// type and entry shape. All data axes follow the non-uniform axis. Sizes and mask are shared, and so are
-    /// samples without entries.
+    /// type and entry shape. All data axes follow the non-uniform axis. The result shares sizes and
+    /// mask with this batch, so the same samples have no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
