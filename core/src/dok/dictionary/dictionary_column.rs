@@ -61,7 +61,7 @@ pub(crate) struct DictionaryColumn {
     kind: ColumnKind,
 }
 
-/// A column in the form in which it is saved: the field, and the values that the dictionary stores.
+/// A column of a saved dictionary: the field, and the values that the dictionary stores.
 #[derive(Debug)]
 pub(crate) struct ColumnParts {
     pub(crate) field: FieldRef,
@@ -134,8 +134,8 @@ impl DictionaryColumn {
     }
 
     /// Encodes like [`encode_values`](Self::encode_values), but adds no strings. Also returns a
-    /// mask: false for nulls and unknown strings, which the dictionary cannot contain; `None` if no
-    /// row has them.
+    /// mask: false for nulls and unknown strings, which the dictionary cannot contain. The mask is
+    /// `None` if there are no nulls and no unknown strings.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,

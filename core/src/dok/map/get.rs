@@ -34,7 +34,8 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue: a step leaves under 2 * [`BLOCK`] keys, and the next adds at most as many.
+/// Capacity of a queue: a step of the pipeline leaves fewer than 2 * [`BLOCK`] keys in the queue,
+/// and the next step adds at most 2 * [`BLOCK`] keys.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -105,7 +106,8 @@ struct KeyReader<'a, K> {
     keys: &'a [u8],
 }
 
-/// Writes the results of a lookup: the pipeline calls it for each key, and for each key that is found.
+/// Receives the results of a lookup. The pipeline calls `write_missing` for all keys, and
+/// `record_hit` for each key that is found.
 trait LookupVisitor {
     /// Prefetches the value in row `row`, whose key may equal a searched key.
     #[inline(always)]
@@ -599,8 +601,8 @@ impl RowMap {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }
 
-    /// Calls `part` with keys (of `key` bytes each) and the slots for their results. Divides more keys
-    /// than one part holds among several threads.
+    /// Calls `part` with a slice of `queries` (`key` bytes per key) and the slice of `out` for its
+    /// results. If there are many keys, divides them into several such slices for several threads.
     fn for_each_part<T: Send>(
         &self,
         queries: &[u8],

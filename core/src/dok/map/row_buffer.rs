@@ -112,7 +112,8 @@ impl RowBuffer {
         self.as_mut_slice()
     }
 
-    /// Ensures an unshared capacity of `bytes`, so that [`resize`](Self::resize) cannot allocate.
+    /// Ensures an unshared capacity of `bytes`, so that a later [`resize`](Self::resize) to at most
+    /// `bytes` does not allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
             // At least double the capacity, so that repeated growth moves each row once or twice on average.

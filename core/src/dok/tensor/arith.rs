@@ -268,7 +268,8 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, sum.into())
     }
 
-    /// Returns the product with a dense tensor that broadcasts to this one; keeps all coordinates.
+    /// Returns the product with a dense tensor that broadcasts to this one. Every entry of this
+    /// tensor gives an entry of the result, even if the product is zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
