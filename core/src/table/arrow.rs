@@ -169,7 +169,8 @@ fn make_leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), leaves.data_type().clone(), nullable).with_metadata(metadata))
 }
 
-/// The offsets of one axis as an Arrow list type needs them. All list columns of the axis share them.
+/// The offsets of one axis, in the type that the Arrow list type of the axis requires. All list
+/// columns of the axis share these offsets.
 enum AxisOffsets {
     List(OffsetBuffer<i32>),
     LargeList(OffsetBuffer<i64>),

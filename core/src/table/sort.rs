@@ -89,7 +89,7 @@ impl RaggedTable {
             let column = self.column(&key.column)?;
             if column.axis() != 0 {
                 return Err(Error::invalid(format!(
-                    "column {:?} is on axis {}, but rows are sorted by columns of axis 0, which have one value per row; choose such a column",
+                    "column {:?} has {} level(s) of lists, but rows can be sorted only by columns with one value per row; choose such a column",
                     key.column,
                     column.axis()
                 )));

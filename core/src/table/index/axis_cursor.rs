@@ -119,7 +119,8 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Selects elements along consecutive axes from `self.at` on; `run` has the indices of each.
+    /// Selects elements along consecutive axes from `self.at` on; `run` has the indices for each of
+    /// these axes.
     fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -263,7 +264,7 @@ impl IndexCursor {
     }
 }
 
-/// The indices of a [`Pick`] that apply to each list of the axis.
+/// Which indices of a [`Pick`] apply to each list of the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
     /// All indices apply to every list; the selected elements form a list.
