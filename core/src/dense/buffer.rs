@@ -6,7 +6,8 @@ use memmap2::{MmapMut, MmapOptions};
 use super::dense_plan::DensePlan;
 use crate::error::{Error, Result};
 
-/// Minimum size in bytes of a block with its own memory mapping (in huge pages if available).
+/// Minimum size in bytes of a block that gets its own memory mapping, in huge pages if the system
+/// has them. Smaller blocks are on the heap.
 pub(crate) const MAPPED: usize = 4 << 20;
 
 /// Size of a huge page. Linux places mappings of a multiple of this size on huge-page boundaries.
@@ -19,7 +20,8 @@ const SMALLEST: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros, except where an earlier tensor had values; the [`DensePlan`] describes where.
+    /// Zeros, except where an earlier tensor had values. The [`DensePlan`] of that tensor describes
+    /// these places.
     Values(DensePlan),
     Unknown,
 }
@@ -93,7 +95,7 @@ impl<C> FreeBlocks<C> {
         Some(self.blocks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes the smallest block for whose size in bytes `fits` returns true. If several blocks have
+    /// Takes the smallest block for which `fits(size in bytes)` is true. If several blocks have
     /// this size, takes the one that was returned last, because its pages are most likely in
     /// memory.
     pub(crate) fn take_smallest(&self, fits: impl Fn(usize) -> bool) -> Option<(MemoryBlock, C)> {
@@ -109,7 +111,7 @@ impl<C> FreeBlocks<C> {
     }
 
     /// Frees all blocks; in a forked process, these include copies of the parent's blocks. Does
-    /// nothing if a thread uses the list, or used it when this process was forked.
+    /// nothing if a thread holds the lock, or held it when this process was forked.
     fn clear(&self) {
         let blocks = self.blocks.try_lock().map(|mut blocks| std::mem::take(&mut *blocks));
         drop(blocks);

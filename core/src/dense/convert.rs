@@ -98,7 +98,8 @@ impl DenseTensor {
         Self::try_new_trusted(dtype, vec![array.len()], buffer)
     }
 
-    /// Returns a flat Arrow array: numbers share the memory, bool becomes bits, bfloat16 becomes Float32.
+    /// Returns a flat Arrow array. Numbers share the memory of the tensor; bool is packed to bits,
+    /// and bfloat16 becomes Float32.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -322,7 +323,8 @@ fn count_row_elements(shape: &[usize]) -> Result<i32> {
 /// shape, this is a field of the Arrow type of `dtype`. For other shapes, it is a `FixedSizeList<T
 /// not null>` of all elements of a row, with the extension type `arrow.fixed_shape_tensor`.
 ///
-/// The metadata of this extension type is `{"shape":[256,64]}`, without optional keys.
+/// The metadata of the extension type is JSON such as `{"shape":[256,64]}`, without the optional
+/// keys.
 ///
 /// ```
 /// # use serrate_core as serrate;

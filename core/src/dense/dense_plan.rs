@@ -24,7 +24,8 @@ const GRAIN: usize = 1 << 20;
 
 /// Receives every byte range of a dense tensor once, and writes values or padding there.
 pub(crate) trait Sink: Sync {
-    /// Writes the values of `leaves` to `out`, which has exactly the size of these values.
+    /// Writes the leaves with the indices `leaves` to `out`, which has exactly the size of these
+    /// leaves.
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);
 
     fn padding(&self, out: &mut [u8]);
