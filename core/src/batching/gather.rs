@@ -82,7 +82,8 @@ impl Indices {
     }
 }
 
-/// Valid indices in a sample of `n` entries: `0..n` if `strict`, else `0..width`, the padded size.
+/// Limit of the indices in a sample of `n` entries. If `strict`, the indices `0..n` are valid, else
+/// the indices `0..width`, where `width` is the padded size.
 #[derive(Clone, Copy)]
 pub(super) struct Limit {
     pub(super) width: usize,

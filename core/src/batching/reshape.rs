@@ -53,15 +53,16 @@ impl<const N: usize> From<[usize; N]> for Repeats {
 }
 
 impl RaggedBatch {
-    /// Returns the batch with these batch axes, whose sizes must multiply to the number of samples.
+    /// Returns the batch with the batch axes `batch_shape`, whose sizes must multiply to the number
+    /// of samples.
     fn replace_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
         let dim = self.non_uniform_dim() - self.num_batch_dims() + batch_shape.len();
         let structure = self.structure().replace_batch_shape(batch_shape)?;
         self.replace_structure(structure, self.values().clone(), dim)
     }
 
-    /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last. Shares all data;
-    /// samples without entries stay empty.
+    /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last batch axis if
+    /// `dim` is the number of batch axes. Shares all data; samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -215,8 +215,9 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
     }
 }
 
-/// Counts the true entries of each sample of a mask, which must precede its false entries. Returns
-/// an error if the mask has no axes, is not bool, or has a true entry after a false one.
+/// Counts the true entries of each sample of a mask. In each sample, the true entries must precede
+/// the false entries. Returns an error if the mask has no axes, is not bool, or has a true entry
+/// after a false one.
 pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
     if mask.dtype() != DType::Bool {
         return Err(Error::invalid(format!(
