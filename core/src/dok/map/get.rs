@@ -261,7 +261,8 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
 }
 
 impl<K: Width> KeyReader<'_, K> {
-    /// Runs the pipeline that the module documentation describes for all `queries`.
+    /// Runs the pipeline for all `queries`; the documentation of this module describes the
+    /// pipeline.
     fn visit_keys(&self, queries: &[u8], count: usize, visit: &mut impl LookupVisitor) {
         let reader = self;
         for_avx2!(

@@ -39,7 +39,8 @@ struct BatchEntry {
 struct PartResult {
     new: Vec<BatchEntry>,
     old: Vec<BatchEntry>,
-    /// Rows whose search reached the end of this part; one thread inserts them later.
+    /// Indices of the batch rows whose search reached the end of this part of the table. One thread
+    /// inserts these rows later.
     waiting: Vec<u32>,
 }
 

@@ -128,7 +128,8 @@ impl RowBuffer {
 
     pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
-        // Blocks are whole huge pages, so some capacity may be spare: move only if over 1/16 is.
+        // Blocks are whole huge pages, so some capacity may be spare: move the rows only if more
+        // than 1/16 of the capacity is spare.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }
     }
 }

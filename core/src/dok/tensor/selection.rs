@@ -234,7 +234,7 @@ impl PlaceSelection {
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
         // `group` is the number of result axes before the first index array or integer. The axes of
-        // the arrays come next, or first if anything else is between the arrays and integers.
+        // the arrays come next, or first if another item is between the arrays and integers.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
