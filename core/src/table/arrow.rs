@@ -233,8 +233,9 @@ impl RaggedTable {
     /// axis named after the list. A field keeps its name if it is unique in the batch, else it gets
     /// its path (`visits.time`). Axis names in the metadata (`serrate.axes`) take precedence.
     ///
-    /// Shares offsets and values with the batch; columns that share offsets are not compared. A
-    /// null list gets length 0. If it has values, the column is copied without these values.
+    /// Shares offsets and values with the batch. The list lengths of columns that share an offsets
+    /// buffer are not compared. A null list gets length 0. If it has values, the column is copied
+    /// without these values.
     ///
     /// # Errors
     /// [`Error::Disagree`] at the first list whose length differs between two columns; an error for

@@ -287,7 +287,7 @@ impl RaggedTable {
         self.rows
     }
 
-    /// Returns the number of axes, rows included; 0 if an integer index took the last axis.
+    /// Returns the number of axes, rows included; 0 if an integer index removed the last axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

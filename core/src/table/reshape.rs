@@ -40,9 +40,9 @@ pub enum FlattenFill {
 impl RaggedTable {
     /// Removes an axis with one element in every list (negatives count from the innermost).
     ///
-    /// Columns from this axis on move up by one; those of axis 0 become [`scalars`](Self::scalars).
-    /// A list that is null in all columns of this axis and of the axes below becomes a null
-    /// element. Nothing is copied if no list is null.
+    /// Columns of this axis and of later axes move up by one axis. If axis 0 is removed, its columns
+    /// become [`scalars`](Self::scalars). A list that is null in all columns of this axis and of
+    /// the axes below becomes a null element. Nothing is copied if no list is null.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -264,7 +264,7 @@ impl IndexCursor {
     }
 }
 
-/// Which indices of a [`Pick`] apply to each list of the axis.
+/// The choice of indices of a [`Pick`] that apply to a list of the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
     /// All indices apply to every list; the selected elements form a list.
