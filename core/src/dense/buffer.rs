@@ -20,8 +20,8 @@ const SMALLEST: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros, except where an earlier tensor had values. The [`DensePlan`] of that tensor describes
-    /// these places.
+    /// Zeros, except where an earlier tensor had values. The [`DensePlan`] is the plan of that
+    /// tensor.
     Values(DensePlan),
     Unknown,
 }
