@@ -18,7 +18,8 @@ pub enum BeyondSample {
     /// by default), and writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
-    /// An index that points to padding is an error. Negatives count from the end of the sample.
+    /// An index that points to padding is an error. Negative indices count from the end of the
+    /// sample.
     Error,
 }
 

@@ -22,7 +22,8 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
-    /// Number of repeats along one batch axis; the samples are not repeated along the others.
+    /// Number of repeats along one batch axis; the samples are not repeated along the other batch
+    /// axes.
     One(usize),
     /// Number of repeats along each batch axis, one number per axis.
     Each(Vec<usize>),
