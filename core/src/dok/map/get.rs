@@ -477,7 +477,8 @@ impl RowMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up `count` keys from `canonicalize_keys`. The caller has checked the output lengths.
+    /// Looks up `count` keys that `canonicalize_keys` returned. The caller has checked the output
+    /// lengths.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -564,7 +565,7 @@ impl RowMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns the row, or [`MISSING`], of each of `count` keys from `canonicalize_keys`.
+    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the row or [`MISSING`].
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.nbytes(), k => {
@@ -576,7 +577,8 @@ impl RowMap {
         Ok(rows)
     }
 
-    /// Returns the bucket, or [`MISSING`], of each of `count` keys from `canonicalize_keys`.
+    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the bucket or
+    /// [`MISSING`].
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.nbytes(), k => {

@@ -346,7 +346,8 @@ impl DokTensor {
         count_elements(&shape)?;
         let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
         let strides = compute_strides(&shape);
-        // Each iteration replaces the indices of lists in `places` with those of their elements.
+        // Each iteration replaces the indices of lists in `places` with the indices of their
+        // elements.
         let rows = array.len() as u64;
         let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
         for (axis, stride) in array.axes().iter().zip(&strides[1..]) {
