@@ -376,7 +376,8 @@ impl RaggedTable {
     /// # Errors
     /// When a column is missing, a leaf type differs, or a list does not fit a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
-        // Take a column from `plain` if it has the type of its field in `schema`; convert the others.
+        // Take a column from `plain` if it has the type of its field in `schema`; convert the other
+        // columns.
         let plain = self.to_batch()?;
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {

@@ -453,7 +453,7 @@ impl RaggedTable {
         })
     }
 
-    /// Resolves the index of an axis; negatives count from the innermost.
+    /// Resolves the index of an axis; negative indices count from the innermost axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -568,7 +568,7 @@ mod tests {
         assert_eq!((stats.columns()[1].nans, stats.columns()[2].nulls), (4, 4));
         assert_eq!(stats.dense_cells(1), 9);
         assert_eq!(stats.occupied(1), Some(4.0 / 9.0));
-        // Bytes of the columns `id` and `x` and of the mask; a column of strings has no dense form.
+        // Bytes of the columns `id` and `x` and of the mask; columns of strings do not count.
         assert_eq!(stats.dense_bytes(), 3 * 2 + 9 * 8 + 9);
     }
 
