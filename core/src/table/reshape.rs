@@ -41,9 +41,9 @@ pub enum FlattenFill {
 impl RaggedTable {
     /// Removes an axis with one element in every list. Negative axes count from the innermost axis.
     ///
-    /// Columns of this axis and of later axes move up by one axis. If axis 0 is removed, its columns
-    /// become [`scalars`](Self::scalars). A list that is null in all columns of this axis and of
-    /// the axes below becomes a null element. Nothing is copied if no list is null.
+    /// Columns of this axis and of later axes move up by one axis. If axis 0 is removed, its
+    /// columns become [`scalars`](Self::scalars). A list that is null in all columns of this axis
+    /// and of the axes below becomes a null element. Nothing is copied if no list is null.
     ///
     /// ```
     /// # use serrate_core as serrate;
