@@ -113,7 +113,7 @@ fn what_cannot_be_concatenated_says_why() {
     assert!(error(extra.unwrap()).contains("table 0 lacks the column(s) \"z\""));
     assert!(
         error(make_part("x", 0, Arc::new(Int64Array::from(vec![1]))))
-            .contains("on axis 1 in table 0 but on axis 0 in table 1")
+            .contains("has 1 level(s) of lists in table 0, but 0 in table 1")
     );
     assert!(
         error(make_part("x", 1, Arc::new(StringArray::from(vec!["1"]))))

@@ -57,7 +57,7 @@ fn sorting_by_several_columns_and_what_it_refuses() {
     let message = |keys: &[SortKey]| table.sort(keys).unwrap_err().to_string();
     assert!(message(&[]).contains("at least one column"));
     assert!(
-        message(&["code".into()]).contains("\"code\" is on axis 1"),
+        message(&["code".into()]).contains("\"code\" has 1 level(s) of lists"),
         "{}",
         message(&["code".into()])
     );

@@ -23,7 +23,8 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
-    /// Samples of equal size. Axis 0 is the only batch axis unless a function argument gives more.
+    /// Samples of equal size. Axis 0 is the only batch axis, unless another argument of the
+    /// function has more batch axes.
     Dense(DenseTensor),
     /// Samples of different sizes.
     Ragged(RaggedBatch),
@@ -98,8 +99,8 @@ impl AnyBatch {
         }
     }
 
-    /// Returns the tensor, or the padded tensor of a ragged batch, in which a sample without entries has only
-    /// padding.
+    /// Returns the tensor, or the padded tensor of a ragged batch. There, a sample without entries
+    /// has only padding.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -100,8 +100,8 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as an argument,
-    /// which is false for all of a sample without entries.
+    /// Applies a function like [`apply`](Self::apply), but also passes the [`mask`](Self::mask) to
+    /// the function. All elements of the mask are false for a sample without entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -123,8 +123,8 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?, self.mask()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), with the mask and the sample sizes, which are 0
-    /// for samples without entries.
+    /// Applies a function like [`apply`](Self::apply), but also passes the mask and the sample
+    /// sizes to the function. The size of a sample without entries is 0.
     ///
     /// ```
     /// # use serrate_core as serrate;

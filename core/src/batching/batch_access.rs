@@ -121,8 +121,9 @@ impl RaggedBatch {
         Ok(made.with_filler(filler))
     }
 
-    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding, whose non-uniform axis
-    /// has size 0 if the sample has no entries. Shares the buffer if this axis is the first data axis.
+    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding. If the
+    /// sample has no entries, the non-uniform axis has size 0. Shares the buffer if the non-uniform
+    /// axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -185,7 +186,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If axes before the non-uniform axis require a copy of the entries that exceeds the memory.
+    /// If memory does not suffice for a copy of the entries of a sample. Entries are copied if data
+    /// axes precede the non-uniform axis.
     pub fn split(&self) -> Result<Samples> {
         let mut level: Vec<Samples> = (0..self.num_samples())
             .map(|i| self.sample(i).map(Samples::Tensor))
@@ -251,7 +253,7 @@ impl RaggedBatch {
         }
         let selection = Selection::new(&shape, index)?;
         let value = value.cast(self.dtype())?;
-        // The value may have more axes than the selected part if these extra leading axes have size 1.
+        // The value may have more axes than the selection if these extra leading axes have size 1.
         let extra = value.ndim().saturating_sub(selection.shape().len());
         let (ones, own) = value.shape().split_at(extra);
         let fits = ones.iter().all(|n| *n == 1)

@@ -100,10 +100,10 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
 impl RaggedBatch {
     /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each
     /// sample: a mask `[batch axes.., max_sample_size]` (bool; entries are true and come first),
-    /// integers `[batch axes..]`, or both. Their shape defines the batch axes. The non-uniform axis
-    /// is the first data axis by default. Copies the entries, but not the padding. A tensor without
-    /// padding is shared if the non-uniform axis is the first data axis. A sample of size 0 has no
-    /// entries.
+    /// integers `[batch axes..]`, or both. The shape of the mask or of the integers defines the
+    /// batch axes. The non-uniform axis is the first data axis by default. Copies the entries, but
+    /// not the padding. A tensor without padding is shared if the non-uniform axis is the first
+    /// data axis. A sample of size 0 has no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -266,10 +266,10 @@ impl RaggedBatch {
         Self::from_parts(Arc::new(structure), values, non_uniform_dim)
     }
 
-    /// Returns a batch of other data with the same sample sizes. The padded tensor may have any type and data
-    /// axes. Its batch axes and its size along the non-uniform axis must match this batch. The non-uniform
-    /// axis is by default that of this batch; negative axes count from the end. Shares sizes and mask, and so
-    /// samples without entries.
+    /// Returns a batch of other data with the same sample sizes. The padded tensor may have any
+    /// type and data axes. Its batch axes and its size along the non-uniform axis must match this
+    /// batch. The non-uniform axis is by default that of this batch; negative axes count from the
+    /// end. The result shares sizes and mask with this batch, so the same samples have no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

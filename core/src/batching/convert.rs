@@ -9,7 +9,8 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A batch as kernels for variable-length sequences take it: all entries, and cumulative sizes.
+/// A batch in the format of kernels for variable-length sequences: all entries, and cumulative
+/// sizes.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -35,8 +36,9 @@ pub struct Packed {
 
 impl RaggedBatch {
     /// Creates a batch with one batch axis from entries `[entries, ..]` and cumulative sizes:
-    /// integers `[samples + 1]` from 0 to the number of entries. Two equal sizes in a row are a sample without
-    /// entries. Shares the entries, and also the sizes if they are int32 or int64.
+    /// integers `[samples + 1]` from 0 to the number of entries. If two adjacent cumulative sizes
+    /// are equal, the sample between them has no entries. Shares the entries, and also the sizes if
+    /// they are int32 or int64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -75,8 +77,8 @@ impl RaggedBatch {
         Self::from_parts(structure.into(), values, 1)
     }
 
-    /// Returns the entries and the cumulative sizes, which do not grow at a sample without entries;
-    /// shares the entries.
+    /// Returns the entries and the cumulative sizes; shares the entries. A sample without entries
+    /// does not increase the cumulative size.
     ///
     /// ```
     /// # use serrate_core as serrate;

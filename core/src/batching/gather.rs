@@ -82,7 +82,8 @@ impl Indices {
     }
 }
 
-/// Valid indices in a sample of `n` entries: `0..n` if `strict`, else `0..width`, the padded size.
+/// Limit of the indices in a sample of `n` entries. If `strict`, the indices `0..n` are valid, else
+/// the indices `0..width`, where `width` is the padded size.
 #[derive(Clone, Copy)]
 pub(super) struct Limit {
     pub(super) width: usize,
@@ -205,7 +206,7 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) unique: bool,
 }
 
-/// Starts with the contents `target.before`, and writes entry `j` of each sample of `from` at the
+/// Fills the result with `target.before`, then writes entry `j` of each sample of `from` at the
 /// `j`-th index of the sample. An index that points to padding is an error if `target.limit.strict`
 /// is set, else it is ignored.
 pub(super) fn scatter_entries(
@@ -329,8 +330,8 @@ impl WrittenPositions {
         }
     }
 
-    /// Returns the position of the index that wrote entry `k` of this sample. If there is none,
-    /// records `j` as this position and returns `None`.
+    /// Returns the position of the index that wrote entry `k` of this sample. If no index has
+    /// written the entry, records `j` as this position and returns `None`.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
         let (sample, index) = self.places.get_mut(..self.size)?.get_mut(k)?;
         if *sample == self.sample {

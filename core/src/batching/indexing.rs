@@ -18,7 +18,8 @@ pub enum BeyondSample {
     /// by default), and writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
-    /// An index that points to padding is an error. Negatives count from the end of the sample.
+    /// An index that points to padding is an error. Negative indices count from the end of the
+    /// sample.
     Error,
 }
 
@@ -141,7 +142,7 @@ pub fn batched_inverse_indexing_access(
     let lists = count_samples(indices.batch_shape())?;
     let mut shape = vec![lists, output_num_targets];
     shape.extend_from_slice(from.entry_shape());
-    check_bytes(&shape, data.dtype(), &DenseOptions::default(), "the targets of indices")?;
+    check_bytes(&shape, data.dtype(), &DenseOptions::default(), "the output tensor")?;
     let entries = lists.checked_mul(output_num_targets);
     shape.splice(..2, entries);
     if entries.is_none() {

@@ -12,8 +12,9 @@
 //! * [`combine_data`] combines samples into a batch; [`sum_over_targets`] and
 //!   [`average_over_targets`] reduce; [`squeeze_except_batch_and_sample`] drops axes of size 1.
 //!
-//! Tensors have no nulls. A sample may have no entries, and a batch no samples; operations that change, repeat
-//! or reorder axes keep the entries of each sample, and so samples without entries.
+//! Tensors have no nulls. A sample may have no entries, and a batch no samples; operations that
+//! change, repeat or reorder axes keep the entries of each sample, so a sample without entries
+//! stays without entries.
 //!
 //! The names are those of the Python package `accvlab.batching_helpers`, whose batches are padded; the batches
 //! here store no padding. Devices, gradients and complex numbers are not supported.

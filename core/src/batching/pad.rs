@@ -12,8 +12,8 @@ use crate::dense::{
 use crate::error::{Error, Result};
 
 impl RaggedBatch {
-    /// Computes the padded tensor with the limit, threads and padding of `options`. Caches nothing. A sample
-    /// without entries has only padding.
+    /// Computes the padded tensor with the `limit`, `fill`, `pool` and `parallel` of `options`.
+    /// Caches nothing. A sample without entries has only padding.
     ///
     /// ```
     /// # use serrate_core as serrate;

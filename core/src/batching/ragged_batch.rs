@@ -162,8 +162,8 @@ impl RaggedBatch {
     }
 
     /// Returns a `Bool` tensor of shape `[batch axes.., max_sample_size]`: true for entries, false
-    /// for padding, so only false for a sample without entries. Computed on first use and shared by
-    /// derived batches with the same sample sizes.
+    /// for padding. All elements of a sample without entries are false. Computed on first use and
+    /// shared by derived batches with the same sample sizes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -389,8 +389,8 @@ impl RaggedBatch {
         self.values.nbytes()
     }
 
-    /// Returns a batch with a copy of the values; sample sizes and mask are shared, and so are samples without
-    /// entries.
+    /// Returns a batch with a copy of the values. The copy shares sample sizes and mask with this
+    /// batch, so the same samples have no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -22,7 +22,8 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
-    /// Number of repeats along one batch axis; the samples are not repeated along the others.
+    /// Number of repeats along one batch axis; the samples are not repeated along the other batch
+    /// axes.
     One(usize),
     /// Number of repeats along each batch axis, one number per axis.
     Each(Vec<usize>),
@@ -53,15 +54,16 @@ impl<const N: usize> From<[usize; N]> for Repeats {
 }
 
 impl RaggedBatch {
-    /// Returns the batch with these batch axes, whose sizes must multiply to the number of samples.
+    /// Returns the batch with the batch axes `batch_shape`, whose sizes must multiply to the number
+    /// of samples.
     fn replace_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
         let dim = self.non_uniform_dim() - self.num_batch_dims() + batch_shape.len();
         let structure = self.structure().replace_batch_shape(batch_shape)?;
         self.replace_structure(structure, self.values().clone(), dim)
     }
 
-    /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last. Shares all data;
-    /// samples without entries stay empty.
+    /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last batch axis if
+    /// `dim` is the number of batch axes. Shares all data; samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -314,9 +316,10 @@ impl RaggedBatch {
         self.tile_samples(new_batch_shape.to_vec())
     }
 
-    /// Repeats samples until all batches have the same batch axes, each of the largest size given;
-    /// see [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape). Samples without entries are
-    /// repeated, too.
+    /// Repeats samples until all batches have the same batch axes: the size of each batch axis
+    /// becomes its largest size in `data`. See
+    /// [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape). Samples without
+    /// entries are repeated, too.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -475,8 +478,8 @@ pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyB
 
 impl RaggedBatch {
     /// Returns a batch with the sample sizes of this batch and other values `[entries, ..]` of any
-    /// type and entry shape. All data axes follow the non-uniform axis. Sizes and mask are shared, and so are
-    /// samples without entries.
+    /// type and entry shape. All data axes follow the non-uniform axis. The result shares sizes and
+    /// mask with this batch, so the same samples have no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

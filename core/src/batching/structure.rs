@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub(super) struct SampleStructure {
     batch_shape: Vec<usize>,
-    /// Offsets into the entries, from 0: sample `i` has the entries from offset `i` to offset `i + 1`.
+    /// Offsets into the entries. The first offset is 0, and sample `i` has the entries
+    /// `offsets[i]..offsets[i + 1]`.
     offsets: Offsets,
     /// Size of the non-uniform axis of the padded tensor, at least the size of the largest sample.
     width: usize,
@@ -156,7 +157,8 @@ pub(super) fn check_bytes(
     )
 }
 
-/// Returns the number of samples, or an error if an int64 per sample exceeds the default limit.
+/// Returns the number of samples, or an error if a tensor with one int64 per sample exceeds the
+/// default limit.
 pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     let options = DenseOptions::default();
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)
@@ -166,7 +168,8 @@ pub(super) fn multiply_saturating(shape: &[usize]) -> usize {
     count_shape_elements(shape).unwrap_or(usize::MAX)
 }
 
-/// Returns the index of a sample, or its coordinates on several batch axes, for error messages.
+/// Names sample `i` in error messages: by its index, or by its coordinates if there are several
+/// batch axes.
 pub(super) fn name_sample(batch_shape: &[usize], i: usize) -> String {
     match batch_shape.len() {
         0 | 1 => format!("sample {i}"),
@@ -212,8 +215,9 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
     }
 }
 
-/// Counts the true entries of each sample of a mask, which must precede its false entries. Returns
-/// an error if the mask has no axes, is not bool, or has a true entry after a false one.
+/// Counts the true entries of each sample of a mask. In each sample, the true entries must precede
+/// the false entries. Returns an error if the mask has no axes, is not bool, or has a true entry
+/// after a false one.
 pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
     if mask.dtype() != DType::Bool {
         return Err(Error::invalid(format!(

@@ -6,20 +6,22 @@ use memmap2::{MmapMut, MmapOptions};
 use super::dense_plan::DensePlan;
 use crate::error::{Error, Result};
 
-/// Minimum size in bytes of a block with its own memory mapping (in huge pages if available).
+/// Minimum size in bytes of a block that gets its own memory mapping, in huge pages if the system
+/// has them. Smaller blocks are on the heap.
 pub(crate) const MAPPED: usize = 4 << 20;
 
 /// Size of a huge page. Linux places mappings of a multiple of this size on huge-page boundaries.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Minimum size in bytes of the tensors in a [`BufferPool::for_writers`]. Smaller tensors need no
-/// pool, because the allocator keeps their pages when they are freed.
+/// pool, because the allocator keeps the pages of small blocks that are freed.
 const SMALLEST: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros, except where an earlier tensor had values; the [`DensePlan`] describes where.
+    /// Zeros, except where an earlier tensor had values. The [`DensePlan`] is the plan of that
+    /// tensor.
     Values(DensePlan),
     Unknown,
 }
@@ -67,8 +69,8 @@ impl MemoryBlock {
     }
 }
 
-/// The blocks of a pool that no tensor uses, in the order of their return. Each block has a record
-/// `C` of its contents.
+/// The blocks of a pool that no tensor uses. The block that was returned last is at the end. Each
+/// block has a record `C` of its contents.
 #[derive(Debug)]
 pub(crate) struct FreeBlocks<C> {
     blocks: Mutex<Vec<(MemoryBlock, C)>>,
@@ -93,8 +95,9 @@ impl<C> FreeBlocks<C> {
         Some(self.blocks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes the smallest block whose size in bytes fits. If several have this size, takes the one that was
-    /// returned last, because its pages are most likely in memory.
+    /// Takes the smallest block for which `fits(size in bytes)` is true. If several blocks have
+    /// this size, takes the one that was returned last, because its pages are most likely in
+    /// memory.
     pub(crate) fn take_smallest(&self, fits: impl Fn(usize) -> bool) -> Option<(MemoryBlock, C)> {
         let mut blocks = self.lock()?;
         let sizes = blocks.iter().map(|(b, _)| b.as_slice().len()).enumerate().rev();
@@ -108,7 +111,7 @@ impl<C> FreeBlocks<C> {
     }
 
     /// Frees all blocks; in a forked process, these include copies of the parent's blocks. Does
-    /// nothing if a thread uses the list, or used it when this process was forked.
+    /// nothing if a thread holds the lock, or held it when this process was forked.
     fn clear(&self) {
         let blocks = self.blocks.try_lock().map(|mut blocks| std::mem::take(&mut *blocks));
         drop(blocks);
@@ -132,19 +135,23 @@ impl TensorMemory {
         Ok(Self { block, len, contents, pool, is_for_writers: false })
     }
 
-    /// Returns the whole block, which may be longer than requested, and its contents, which then
-    /// count as [`BlockContents::Unknown`] until [`set_contents`](Self::set_contents) is called.
+    /// Returns the memory and a record of its contents. From this call on, the contents count as
+    /// [`BlockContents::Unknown`] until [`set_contents`](Self::set_contents) is called. The memory
+    /// is the whole block, which may be longer than the tensor; in a pool for writers, it has the
+    /// length of the tensor.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = self.block.as_mut().map_or(&mut [][..], MemoryBlock::as_mut_slice);
         match self.is_for_writers {
-            // Tensors of a pool for writers write all of their bytes, so the rest need not be zero.
+            // Tensors of a pool for writers write all of their bytes, so the bytes of the block
+            // after the tensor need not be zero.
             true => (&mut bytes[..self.len], contents),
             false => (bytes, contents),
         }
     }
 
-    /// Stores what a block of a pool now holds, so that its next user knows which bytes to clear.
+    /// Records what a block of a pool holds, so that the next tensor in this block knows which
+    /// bytes to clear. Does nothing in a pool for writers.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 && !self.is_for_writers {
             self.contents = contents();
@@ -208,7 +215,8 @@ impl PoolState {
 /// Set it as [`DenseOptions::pool`](super::DenseOptions) for all batches; clones share the pool.
 /// The memory of a tensor returns to the pool when its last clone is dropped. The next tensor in
 /// this memory clears only the elements that held values, so pages with only padding in both
-/// tensors stay untouched. In a process forked later, the pool lends no memory and takes none back.
+/// tensors stay untouched. In a process that is forked after the creation of the pool, the pool
+/// lends no memory and takes none back.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -251,9 +259,10 @@ impl BufferPool {
         Self::create(bytes, false)
     }
 
-    /// Creates a pool like [`new`](Self::new) for tensors whose memory other code may write to, such as a
-    /// numpy array over the same memory. The next tensor in this memory therefore writes all of its bytes,
-    /// and saves only page faults. Tensors of less than 1 MiB do not use the pool.
+    /// Creates a pool like [`new`](Self::new) for tensors whose memory other code may write to,
+    /// such as a numpy array over the same memory. The next tensor in this memory therefore writes
+    /// all of its bytes, and the pool saves only page faults. Tensors of less than 1 MiB do not use
+    /// the pool.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -98,7 +98,8 @@ impl DenseTensor {
         Self::try_new_trusted(dtype, vec![array.len()], buffer)
     }
 
-    /// Returns a flat Arrow array: numbers share the memory, bool becomes bits, bfloat16 becomes Float32.
+    /// Returns a flat Arrow array. Numbers share the memory of the tensor; bool is packed to bits,
+    /// and bfloat16 becomes Float32.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -266,7 +267,8 @@ impl DenseTensor {
         flat.reshape(shape)
     }
 
-    /// Converts elements: integer types truncate floats towards zero; for bool, nonzero means true.
+    /// Converts the elements to `dtype`. Integer types truncate floats towards zero. In `Bool`,
+    /// nonzero elements are true.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -317,10 +319,12 @@ fn count_row_elements(shape: &[usize]) -> Result<i32> {
     })
 }
 
-/// Returns the Arrow field of a tensor column whose rows have the shape `shape`: a flat field for an empty
-/// shape, else a `FixedSizeList<T not null>` of all elements of a row, of type `arrow.fixed_shape_tensor`.
+/// Returns the Arrow field of a tensor column whose rows have the shape `shape`. For an empty
+/// shape, this is a field of the Arrow type of `dtype`. For other shapes, it is a `FixedSizeList<T
+/// not null>` of all elements of a row, with the extension type `arrow.fixed_shape_tensor`.
 ///
-/// The metadata of this extension type is `{"shape":[256,64]}`, without optional keys.
+/// The metadata of the extension type is JSON such as `{"shape":[256,64]}`, without the optional
+/// keys.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,9 +1,9 @@
 //! [`DensePlan`]: which bytes of a dense tensor hold values of a ragged array, and which hold padding.
 //!
-//! Each level of lists is one axis of the tensor. A list fills its axis from the start, or up to the end with
-//! [`Side::Left`]. Children that do not fit are dropped, and the rest of the axis becomes padding. Example:
-//! the rows `[[1, 2, 3], [4]]` and `[]` in a tensor of shape `[2, 2, 2]`:
-//!
+//! Each level of lists is one axis of the tensor. The children of a list are at the start of the
+//! axis, or at its end with [`Side::Left`]. Children that do not fit are dropped, and the rest of
+//! the axis becomes padding. Example: the rows `[[1, 2, 3], [4]]` and `[]` in a tensor of shape
+//! `[2, 2, 2]`:
 //! ```text
 //! blocks[0] = 4 leaves   |      row 0      |      row 1      |
 //! blocks[1] = 2 leaves   | list 0 | list 1 | padding padding |
@@ -18,13 +18,14 @@ use rayon::prelude::*;
 use super::Side;
 use crate::array::{Layout, Offsets};
 
-/// Number of bytes per task: small enough to balance rows of different lengths, and so large that
-/// two tasks rarely write to one huge page.
+/// Number of bytes that a parallel task writes: small enough to balance rows of different lengths,
+/// and so large that two tasks rarely write to one huge page.
 const GRAIN: usize = 1 << 20;
 
 /// Receives every byte range of a dense tensor once, and writes values or padding there.
 pub(crate) trait Sink: Sync {
-    /// Writes the values of `leaves` to `out`, which has exactly the size of these values.
+    /// Writes the leaves with the indices `leaves` to `out`, which has exactly the size of these
+    /// leaves.
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);
 
     fn padding(&self, out: &mut [u8]);
@@ -93,7 +94,7 @@ impl DensePlan {
         &self.shape
     }
 
-    /// Returns whether rows have several lists and more padding than values.
+    /// Returns whether the tensor has several levels of lists and more padding than values.
     pub(crate) fn is_sparse(&self) -> bool {
         let leaves = self.layouts.last().map_or(0, Layout::children);
         let size = self.blocks.last().copied().unwrap_or(1);

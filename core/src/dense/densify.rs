@@ -19,7 +19,8 @@ use crate::error::{Error, Result};
 ///
 /// Leaves are booleans, numbers, or dates and times (as the integers that store them). Null leaves
 /// and padding get the fill value; [`mask`](super::mask::mask) and
-/// [`validity_mask`](super::mask::validity_mask) distinguish them. An empty axis has size 0.
+/// [`validity_mask`](super::mask::validity_mask) distinguish them. If `sizes` is `None`, an axis
+/// without elements has size 0.
 ///
 /// The size in bytes is checked before allocation. Several threads write a large result, whose
 /// memory is in huge pages; zero padding in new memory is not written.
@@ -182,7 +183,8 @@ fn make_plan(
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Checks the size of the result in bytes; returns the [`DensePlan`], which describes where values and padding are.
+/// Returns the [`DensePlan`] of the result, which describes where values and padding are, or an
+/// error if the size of the result exceeds the limit of `options`.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -221,17 +223,19 @@ pub(crate) fn plan_axes(
 pub(crate) enum Padding {
     /// Leaves the padding unwritten, because the memory is already zero.
     Leave,
-    /// Sets every byte of the padding to this byte; all bytes of the fill value are equal.
+    /// Sets every byte of the padding to this byte. For fill values whose bytes are all equal.
     Byte(u8),
     /// Like `Byte`, but the byte is written to whole rows before their values, which is faster if
     /// rows have many short lists.
     Ahead(u8),
-    /// Sets each padding element to the fill value: its bytes, and the number of these (2, 4 or 8).
+    /// Sets each padding element to the fill value. The fields are the bytes of the fill value, and
+    /// the number of these bytes (2, 4 or 8).
     Element([u8; 8], usize),
 }
 
 impl Padding {
-    /// Returns the padding for memory with unknown contents: writes `fill` to every element.
+    /// Returns the padding for memory with unknown contents: writes `fill` to every padding
+    /// element.
     pub(super) fn from_fill(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -285,7 +289,8 @@ pub(crate) fn create_tensor(
         Some(pool) => pool.take_memory(plan.bytes())?,
         None => TensorMemory::new_zeroed(plan.bytes())?,
     };
-    // If `fill` is zero, also clear the rest of the block, where later tensors expect zeros.
+    // If `fill` is zero, also clear the bytes of the block after this tensor, because a later
+    // tensor in this block expects zeros there.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => Padding::from_fill(fill).prefetch_if_sparse(&plan),

@@ -48,9 +48,10 @@ struct ResultAxis {
 
 impl Selection {
     /// Resolves an index for a tensor of `shape`. If the index has arrays, its arrays and integers
-    /// broadcast to one shape. The axes of this shape come first in the result if anything else is
-    /// between the arrays and integers; otherwise they take the place of the arrays and integers. A
-    /// mask of `n` axes is like `n` index arrays, the coordinates of its true elements.
+    /// broadcast to one shape. The axes of this shape come first in the result if a slice, a new
+    /// axis or `...` is between the arrays and integers; otherwise they take the place of the
+    /// arrays and integers. A mask of `n` axes is like `n` index arrays, the coordinates of its
+    /// true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = compute_element_strides(shape);
@@ -92,7 +93,8 @@ impl Selection {
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
         let count = count_shape_elements(&out).unwrap_or(usize::MAX);
-        // Join the last axes that the index selects completely to one range, as they are adjacent.
+        // Join the last axes that the index selects completely to one range, as their elements are
+        // adjacent.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
             && dim.whole.is_some_and(|a| a + 1 == axis)

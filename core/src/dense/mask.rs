@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 ///
 /// The mask is for the tensor of [`densify`](super::densify::densify) with the same sizes and side.
 /// `sizes` has one size per axis after the rows; sizes after `axis`, fill and dtype are ignored.
-/// Axis 1 is the outermost list; negatives count from the innermost. A null counts as an element,
-/// a null list as empty.
+/// Axis 1 is the outermost list; negative axes count from the innermost list. A null counts as an
+/// element, a null list as empty.
 ///
 /// ```
 /// # use serrate_core as serrate;

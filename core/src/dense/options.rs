@@ -79,7 +79,8 @@ impl Fill {
     /// ```
     ///
     /// # Errors
-    /// If the type cannot represent the value. Float types round only floats (0.1), not integers.
+    /// If the type cannot represent the value. A float type may round a float (0.1), but not an
+    /// integer.
     pub fn to_tensor(self, dtype: DType) -> Result<DenseTensor> {
         let whole = match self {
             Self::Bool(v) => DenseTensor::from_bools([1], [v])?,
@@ -142,7 +143,8 @@ pub struct DenseOptions {
     pub dtype: Option<DType>,
     /// Maximum number of bytes of one result, checked before allocation; `None` for no limit.
     pub limit: Option<u64>,
-    /// Whether rayon's threads may write a large result. Set this to false if the caller runs in parallel.
+    /// Whether rayon's threads may write a large result. Set this to false if the caller already
+    /// uses several threads.
     pub parallel: bool,
     /// Pool that provides the memory of results and takes it back; `None` allocates new memory.
     pub pool: Option<BufferPool>,

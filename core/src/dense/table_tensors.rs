@@ -56,7 +56,7 @@ pub enum Size {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TableDenseOptions {
-    /// Options of every tensor; the limit applies to their total size, the type to every column.
+    /// Options of all tensors: `limit` applies to their total size, and `dtype` to every column.
     pub dense: DenseOptions,
     /// Rows to convert; `None` for all.
     pub rows: Option<Range<usize>>,
@@ -337,7 +337,8 @@ impl TablePlan {
             None => whole.clone(),
         };
         if let Some(rows) = &options.rows {
-            // Refuses a range that starts after its own end.
+            // `windows` returns an error if the range starts after its own end, where `len` would
+            // be 0.
             table.windows(rows.clone())?;
             table = table.slice(rows.start, rows.len())?;
         }
@@ -396,7 +397,7 @@ impl TablePlan {
         self.dense
             .check_bytes(
                 total,
-                || format!("the dense form of {} rows", self.table.num_rows()),
+                || format!("the conversion of {} rows to dense tensors", self.table.num_rows()),
                 || {
                     let longest: Vec<_> =
                         self.table.axes().iter().map(|a| a.layout().max_length()).collect();

@@ -369,7 +369,7 @@ impl DenseTensor {
         self.format_axis(f, 0, 0, &self.strides(), usize::MAX)
     }
 
-    /// Formats axis `axis` of the part of the tensor that starts at element `first`. If the axis has more
+    /// Formats axis `axis` of the subtensor that starts at element `first`. If the axis has more
     /// than `shown + 1` elements, writes the first `shown - 1` elements, `…`, and the last element.
     pub(super) fn format_axis(
         &self,

@@ -137,7 +137,7 @@ impl HetTensor {
     }
 }
 
-/// Describes which elements of an axis have values at equal coordinates within the element.
+/// Tells which elements of an axis have values at the same coordinates, relative to the element.
 enum SliceStructure {
     /// All elements have values at the same coordinates, and each has at least one value.
     Same,

@@ -17,8 +17,9 @@ impl HetTensor {
     ///
     /// If lists differ in length:
     /// * A slice is resolved for each list separately.
-    /// * An integer, also one in a list of indices, leaves a hole (an element without a value) where a list is
-    ///   too short. Negatives count from the end of each list. An integer outside every list is an error.
+    /// * An integer, also one in a list of indices, leaves a hole (an element without a value)
+    ///   where a list is too short. Negative integers count from the end of each list. An integer
+    ///   outside every list is an error.
     /// * A mask is as long as the longest list; a shorter list uses the first values of the mask.
     ///
     /// ```

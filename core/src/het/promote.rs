@@ -37,7 +37,8 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     }
 }
 
-/// Returns the type for a number: that of the tensor, unless the number has a higher category.
+/// Returns the common type of a tensor of type `tensor` and a number of type `number`: the type of
+/// the tensor, unless `number` has a higher category.
 pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
     if find_type_category(number) > find_type_category(tensor) {
         promote_dtypes(number, number)

@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::kernels::reduce::{Reduction, reduce};
 
 impl HetTensor {
-    /// Reduces along dim `dim` (negatives count from the end); `None` reduces all values to one.
+    /// Reduces along dim `dim` (negative dims count from the end); `None` reduces all values to
+    /// one.
     ///
     /// Holes (elements without a value) are skipped: a mean divides by the number of values. Along
     /// an outer dim, elements at the same position in all slices are combined. The result has an

@@ -169,7 +169,8 @@ fn make_leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), leaves.data_type().clone(), nullable).with_metadata(metadata))
 }
 
-/// The offsets of one axis as an Arrow list type needs them. All list columns of the axis share them.
+/// The offsets of one axis, in the type that the Arrow list type of the axis requires. All list
+/// columns of the axis share these offsets.
 enum AxisOffsets {
     List(OffsetBuffer<i32>),
     LargeList(OffsetBuffer<i64>),
@@ -232,8 +233,9 @@ impl RaggedTable {
     /// axis named after the list. A field keeps its name if it is unique in the batch, else it gets
     /// its path (`visits.time`). Axis names in the metadata (`serrate.axes`) take precedence.
     ///
-    /// Shares offsets and values with the batch; columns that share offsets are not compared. A
-    /// null list gets length 0. If it has values, the column is copied without these values.
+    /// Shares offsets and values with the batch. The list lengths of columns that share an offsets
+    /// buffer are not compared. A null list gets length 0. If it has values, the column is copied
+    /// without these values.
     ///
     /// # Errors
     /// [`Error::Disagree`] at the first list whose length differs between two columns; an error for
@@ -374,7 +376,8 @@ impl RaggedTable {
     /// # Errors
     /// When a column is missing, a leaf type differs, or a list does not fit a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
-        // Take a column from `plain` if it has the type of its field in `schema`; convert the others.
+        // Take a column from `plain` if it has the type of its field in `schema`; convert the other
+        // columns.
         let plain = self.to_batch()?;
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {

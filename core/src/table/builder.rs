@@ -6,7 +6,8 @@ use super::{Column, RaggedTable};
 use crate::array::{Layout, Offsets};
 use crate::error::Result;
 
-/// Builds a table from axes, outermost first, and columns; [`build`](Self::build) checks all parts.
+/// Builds a table from axes, outermost first, and columns. [`build`](Self::build) checks that they
+/// fit together.
 ///
 /// Without [`rows`](Self::rows), axis 1 (or else a column on axis 0) gives the number of rows.
 ///

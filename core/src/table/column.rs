@@ -192,7 +192,8 @@ impl Column {
         &self.values
     }
 
-    /// Returns the part of the column within `windows`, which has one range of elements per axis.
+    /// Slices the column to a range of elements of each axis; `windows[k]` is the range of axis
+    /// `k`.
     pub(crate) fn slice(&self, windows: &[Range<usize>]) -> Self {
         let own = &windows[self.axis];
         Self {

@@ -106,7 +106,7 @@ fn check_compatible(first: &RaggedTable, table: &RaggedTable, number: usize) -> 
         let theirs = table.column(column.name())?.axis();
         if theirs != column.axis() {
             return Err(Error::invalid(format!(
-                "column {:?} is on axis {} in table 0 but on axis {theirs} in table {number}; give it the same axis in all tables, or select the other columns",
+                "column {:?} has {} level(s) of lists in table 0, but {theirs} in table {number}; give the column the same number of levels in all tables, or select the other columns",
                 column.name(),
                 column.axis()
             )));

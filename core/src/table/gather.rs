@@ -100,9 +100,10 @@ impl RaggedTable {
     /// Selects elements of axis `axis` with everything below them.
     ///
     /// `picks[0]` selects elements of `axis`. They become rows, lists or replacements of their
-    /// parents, as `over` determines. Each further entry of `picks` selects, on the next axis, one
-    /// element below each element that the entry before it selects; that next axis is dropped, and
-    /// its columns move to `axis`. The caller ensures that `over` and `picks` fit the table.
+    /// parents, as `over` determines. Each further entry of `picks` applies to the next axis: it
+    /// selects one element below each element that the previous entry selects. That next axis is
+    /// dropped, and its columns move to `axis`. The caller ensures that `over` and `picks` fit the
+    /// table.
     pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };
@@ -142,7 +143,8 @@ impl RaggedTable {
                     None => &picks[depth],
                 };
                 let values = own.values(c.values())?;
-                // Keep the validity of lists on axes 1 to `target`, and drop that of dropped axes.
+                // Keep the validity of lists on axes 1 to `target`, and drop the validity on
+                // dropped axes.
                 let mut nulls = c.list_nulls()[..target].to_vec();
                 let lists = c.list_nulls().get(axis + merged..).unwrap_or_default();
                 nulls.extend(lists.iter().zip(&below).map(|(n, p)| p.nulls(n.as_ref())));

@@ -70,7 +70,8 @@ pub struct LongOptions {
 }
 
 impl RaggedTable {
-    /// Nests a long table: one row per innermost element, sorted by `keys`, outermost first.
+    /// Nests a long table, which has one row per innermost element and is sorted by the columns
+    /// `keys`, the outermost key first.
     ///
     /// Every key makes an axis with its name. With the keys `subject_id` and `time`, axis 0 is the
     /// subjects, axis 1 the times of each subject, and axis 2 the rows of the long table. The

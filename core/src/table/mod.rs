@@ -287,7 +287,7 @@ impl RaggedTable {
         self.rows
     }
 
-    /// Returns the number of axes, rows included; 0 if an integer index took the last axis.
+    /// Returns the number of axes, rows included; 0 if an integer index removed the last axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -308,7 +308,8 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if any column is on axis 0, else 2 (rows and axis 1); `None` without columns.
+    /// Returns 1 if a column is on axis 0; 2 (rows and axis 1) if all columns are on later axes;
+    /// `None` without columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -452,7 +453,7 @@ impl RaggedTable {
         })
     }
 
-    /// Resolves the index of an axis; negatives count from the innermost.
+    /// Resolves the index of an axis; negative indices count from the innermost axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -608,7 +609,8 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the column is of another table and its lists or null lists do not fit these axes.
+    /// When the column belongs to another table, and the lists or null lists of the column do not
+    /// fit the axes of this table.
     ///
     /// # Panics
     /// When the column is on an axis that this table does not have.

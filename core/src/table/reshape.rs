@@ -11,7 +11,8 @@ use crate::array::{Layout, Offsets, make_lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
 /// Fill of [`flatten_with`](RaggedTable::flatten_with) for the columns of the outer axis. The first
-/// element of each list gets the value of the element that held the list; the others get this fill.
+/// element of each list gets the value of the element that held the list; the other elements get
+/// this fill.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -38,11 +39,11 @@ pub enum FlattenFill {
 }
 
 impl RaggedTable {
-    /// Removes an axis with one element in every list (negatives count from the innermost).
+    /// Removes an axis with one element in every list. Negative axes count from the innermost axis.
     ///
-    /// Columns from this axis on move up by one; those of axis 0 become [`scalars`](Self::scalars).
-    /// A list that is null in all columns of this axis and of the axes below becomes a null
-    /// element. Nothing is copied if no list is null.
+    /// Columns of this axis and of later axes move up by one axis. If axis 0 is removed, its
+    /// columns become [`scalars`](Self::scalars). A list that is null in all columns of this axis
+    /// and of the axes below becomes a null element. Nothing is copied if no list is null.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -90,8 +91,8 @@ impl RaggedTable {
         self.gather_axis(axis, Parents::Nothing, &[Picks::from_positions(positions)])
     }
 
-    /// Adds an axis of one element per list at `axis`, like `None` in an index. Negatives count
-    /// from the end; -1 adds an innermost axis. Copies nothing.
+    /// Adds an axis of one element per list at `axis`, like `None` in an index. A negative `axis`
+    /// counts from the end; -1 adds an innermost axis. Copies nothing.
     ///
     /// At axis 0 the whole table becomes one row, and [`scalars`](Self::scalars) become the first
     /// columns of axis 0. At a later axis, every element of axis `axis - 1` becomes a list of one
@@ -149,13 +150,15 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Merges axis `axis` (not 0; negatives count from the innermost) into the axis above: the elements of
-    /// each list replace the element that holds the list. Merging axis 1 makes its elements rows.
+    /// Merges axis `axis` (not 0; negative axes count from the innermost) into the axis above: the
+    /// elements of each list replace the element that holds the list. Merging axis 1 makes its
+    /// elements rows.
     ///
-    /// Columns of `axis` and below move up by one. A column of axis `axis - 1` keeps its value at the first
-    /// element of each list and is zero at the others ([`flatten_with`](Self::flatten_with) offers other
-    /// fills). **An element whose list is empty or null is dropped, with its values in columns of its own
-    /// axis.** Offsets are rebuilt; the values of the other columns are shared.
+    /// Columns of `axis` and below move up by one. A column of axis `axis - 1` keeps its value at
+    /// the first element of each list and is zero at the other elements
+    /// ([`flatten_with`](Self::flatten_with) offers other fills). **An element whose list is empty
+    /// or null is dropped, with its values in columns of its own axis.** Offsets are rebuilt; the
+    /// values of the other columns are shared.
     ///
     /// ```
     /// # use serrate_core as serrate;

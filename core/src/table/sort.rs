@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SortKey {
-    /// Name of a column of axis 0.
+    /// Name of a column of axis 0, which has one value per row.
     pub column: String,
     /// Whether to sort in descending order.
     pub descending: bool,
@@ -81,7 +81,7 @@ impl RaggedTable {
     pub fn sort_indices(&self, keys: &[SortKey]) -> Result<Vec<usize>> {
         if keys.is_empty() {
             return Err(Error::invalid(
-                "no column to sort by is given; give at least one column of axis 0",
+                "no column to sort by is given; give at least one column with one value per row",
             ));
         }
         let (mut columns, mut options) = (Vec::new(), Vec::new());
@@ -89,7 +89,7 @@ impl RaggedTable {
             let column = self.column(&key.column)?;
             if column.axis() != 0 {
                 return Err(Error::invalid(format!(
-                    "column {:?} is on axis {}, but rows are sorted by columns of axis 0, which have one value per row; choose such a column",
+                    "column {:?} has {} level(s) of lists, but rows can be sorted only by columns with one value per row; choose such a column",
                     key.column,
                     column.axis()
                 )));

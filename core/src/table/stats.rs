@@ -123,8 +123,9 @@ impl Lengths {
         self.counts().last().map(|(n, _)| n)
     }
 
-    /// Returns quantile `q` (0 to 1) of the lengths: the smallest length such that at least this
-    /// share of the lists is not longer. `None` without lists; 0.5 gives the lower median.
+    /// Returns quantile `q` (0 to 1) of the lengths: the smallest length `n` such that at least the
+    /// share `q` of the lists has at most `n` elements. `None` without lists; 0.5 gives the lower
+    /// median.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -301,7 +302,7 @@ impl TableStats {
             let column = table.column(&stats.name)?;
             if column.axis() != stats.axis {
                 return Err(Error::invalid(format!(
-                    "column {:?} is on axis {} in this table but on axis {} in the earlier tables; give it the same axis in all tables, or select the other columns",
+                    "column {:?} has {} level(s) of lists in this table, but {} in the earlier tables; give the column the same number of levels in all tables, or select the other columns",
                     stats.name,
                     column.axis(),
                     stats.axis
@@ -567,7 +568,7 @@ mod tests {
         assert_eq!((stats.columns()[1].nans, stats.columns()[2].nulls), (4, 4));
         assert_eq!(stats.dense_cells(1), 9);
         assert_eq!(stats.occupied(1), Some(4.0 / 9.0));
-        // Bytes of the columns `id` and `x` and of the mask; a column of strings has no dense form.
+        // Bytes of the columns `id` and `x` and of the mask; columns of strings do not count.
         assert_eq!(stats.dense_bytes(), 3 * 2 + 9 * 8 + 9);
     }
 

@@ -73,9 +73,10 @@ impl RaggedTable {
         self.gather_rows(bits.set_slices().map(|(start, end)| start..end))
     }
 
-    /// Keeps the elements of axis `axis` (negatives count from the innermost) whose bit is true,
-    /// with everything below them. The mask has one bit per element of the axis; null counts as
-    /// false. Lists stay: a list without kept elements becomes empty, and a null list stays null.
+    /// Keeps the elements of axis `axis` whose bit is true, with everything below them. Negative
+    /// axes count from the innermost axis. The mask has one bit per element of the axis; null
+    /// counts as false. Lists stay: a list without kept elements becomes empty, and a null list
+    /// stays null.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -120,7 +121,8 @@ impl RaggedTable {
         self.gather_axis(axis, Parents::Lists(over), &[picks])
     }
 
-    /// Returns the rows of these ranges, which must be in bounds, in their order, as one table.
+    /// Returns the rows of `ranges` as one table, in the order of the ranges, which must be in
+    /// bounds.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
         self.gather_axis(0, Parents::Rows, &[Picks::from_ranges(ranges)])
     }

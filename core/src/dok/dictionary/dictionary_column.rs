@@ -61,12 +61,13 @@ pub(crate) struct DictionaryColumn {
     kind: ColumnKind,
 }
 
-/// A column in the form in which it is saved: the field, and the values that the dictionary stores.
+/// A column of a saved dictionary: the field, and the values that the dictionary stores.
 #[derive(Debug)]
 pub(crate) struct ColumnParts {
     pub(crate) field: FieldRef,
     pub(crate) values: DenseTensor,
-    /// Distinct strings of a string column, which `values` refers to; `None` for other columns.
+    /// The distinct strings of a string column, whose `values` are indices into these strings;
+    /// `None` for other columns.
     pub(crate) texts: Option<StringArray>,
 }
 
@@ -105,7 +106,8 @@ impl DictionaryColumn {
     pub(crate) fn nbytes(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
-            // Bytes per text: length, reference counts (16), `texts` (16), `numbers` entry (28).
+            // Bytes per string: its length, its reference counts (16), and its entries in `texts`
+            // (16) and `numbers` (28).
             ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
         }
     }
@@ -134,8 +136,8 @@ impl DictionaryColumn {
     }
 
     /// Encodes like [`encode_values`](Self::encode_values), but adds no strings. Also returns a
-    /// mask: false for nulls and unknown strings, which the dictionary cannot contain; `None` if no
-    /// row has them.
+    /// mask: false for nulls and unknown strings, which the dictionary cannot contain. The mask is
+    /// `None` if there are no nulls and no unknown strings.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,

@@ -318,8 +318,8 @@ impl Dictionary {
         Ok(out)
     }
 
-    /// Returns the key columns, with rows in the order of [`values`](Self::values). They are empty
-    /// if there are no keys.
+    /// Returns the key columns, with rows in the order of [`values`](Self::values). The columns are
+    /// empty if there are no keys.
     ///
     /// ```
     /// # use serrate_core as serrate;

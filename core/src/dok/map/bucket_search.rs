@@ -54,7 +54,8 @@ impl Probe for ScalarProbe {
     }
 }
 
-/// Compares a whole cache line at once. A loop takes twice as long: the CPU mispredicts its end.
+/// Compares a whole cache line of buckets at once. A loop over the buckets takes twice as long,
+/// because the CPU mispredicts when the loop ends.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx2Probe(pub(super) Avx2);

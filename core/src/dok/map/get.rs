@@ -34,7 +34,8 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue: a step leaves under 2 * [`BLOCK`] keys, and the next adds at most as many.
+/// Capacity of a queue: a step of the pipeline leaves fewer than 2 * [`BLOCK`] keys in the queue,
+/// and the next step adds at most 2 * [`BLOCK`] keys.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -105,7 +106,8 @@ struct KeyReader<'a, K> {
     keys: &'a [u8],
 }
 
-/// Writes the results of a lookup: the pipeline calls it for each key, and for each key that is found.
+/// Receives the results of a lookup. The pipeline calls `write_missing` for all keys, and
+/// `record_hit` for each key that is found.
 trait LookupVisitor {
     /// Prefetches the value in row `row`, whose key may equal a searched key.
     #[inline(always)]
@@ -259,7 +261,8 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
 }
 
 impl<K: Width> KeyReader<'_, K> {
-    /// Runs the pipeline that the module documentation describes for all `queries`.
+    /// Runs the pipeline for all `queries`; the documentation of this module describes the
+    /// pipeline.
     fn visit_keys(&self, queries: &[u8], count: usize, visit: &mut impl LookupVisitor) {
         let reader = self;
         for_avx2!(
@@ -474,7 +477,8 @@ impl RowMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up `count` keys from `canonicalize_keys`. The caller has checked the output lengths.
+    /// Looks up `count` keys that `canonicalize_keys` returned. The caller has checked the output
+    /// lengths.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -561,7 +565,7 @@ impl RowMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns the row, or [`MISSING`], of each of `count` keys from `canonicalize_keys`.
+    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the row or [`MISSING`].
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.nbytes(), k => {
@@ -573,7 +577,8 @@ impl RowMap {
         Ok(rows)
     }
 
-    /// Returns the bucket, or [`MISSING`], of each of `count` keys from `canonicalize_keys`.
+    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the bucket or
+    /// [`MISSING`].
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.nbytes(), k => {
@@ -599,8 +604,8 @@ impl RowMap {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }
 
-    /// Calls `part` with keys (of `key` bytes each) and the slots for their results. Divides more keys
-    /// than one part holds among several threads.
+    /// Calls `part` with a slice of `queries` (`key` bytes per key) and the slice of `out` for its
+    /// results. If there are many keys, divides them into several such slices for several threads.
     fn for_each_part<T: Send>(
         &self,
         queries: &[u8],

@@ -105,7 +105,8 @@ impl RowMap {
         Ok(())
     }
 
-    /// Rebuilds the index table without removed keys, with `n_buckets` or as many as the keys need.
+    /// Rebuilds the index table without removed keys. The table gets `n_buckets` buckets, or more
+    /// if the keys need more.
     ///
     /// ```
     /// # use serrate_core as serrate;

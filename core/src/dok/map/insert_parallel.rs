@@ -39,7 +39,8 @@ struct BatchEntry {
 struct PartResult {
     new: Vec<BatchEntry>,
     old: Vec<BatchEntry>,
-    /// Rows whose search reached the end of this part; one thread inserts them later.
+    /// Indices of the batch rows whose search reached the end of this part of the table. One thread
+    /// inserts these rows later.
     waiting: Vec<u32>,
 }
 
@@ -168,7 +169,8 @@ impl RowMap {
         let (before, count) = (self.len, new.len());
         let hashes = hash_rows(self.hashing, width, keys, count);
         let known = KeyRows { width, stored: self.keys.as_slice(), rows: before, given: keys };
-        // For each row of the batch that adds a key: the row of the batch with its value.
+        // For each row of the batch that adds a key: the index of the batch row that provides the
+        // value.
         let winners: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
         let len = self.table.len();
         let all = self.table.buckets_mut();

@@ -24,7 +24,7 @@ use index_table::IndexTable;
 use row_buffer::RowBuffer;
 pub(crate) use row_types::canonicalize_keys;
 
-/// A hash map for batches of keys, whose keys and values are rows of fixed width.
+/// A hash map whose keys and values are rows of fixed width, with operations on batches of keys.
 ///
 /// Keys and values are rows of tensors, of any element type and shape: for example three float32 as
 /// the key and five int64 as the value. The constructor or the first [`set`](Self::set) determines
@@ -137,7 +137,8 @@ impl RowMap {
         Ok(map)
     }
 
-    /// Creates a map from rows, with as few buckets as possible. The last row of a key wins.
+    /// Creates a map from rows, with as few buckets as possible. If a key repeats, its last row
+    /// wins.
     ///
     /// ```
     /// # use serrate_core as serrate;

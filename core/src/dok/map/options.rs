@@ -22,7 +22,8 @@ pub struct MapOptions {
     /// Seed of the hashes; `None` draws a random seed, so that nobody can construct colliding keys.
     /// Results do not depend on the seed. A fixed seed makes the layout of the index table reproducible.
     pub seed: Option<u64>,
-    /// Whether large batches may use rayon's threads. Set this to false if the caller runs in parallel.
+    /// Whether large batches may use rayon's threads. Set this to false if the caller already uses
+    /// several threads.
     pub parallel: bool,
 }
 

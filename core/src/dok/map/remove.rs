@@ -50,8 +50,8 @@ impl RowMap {
         // If readers share the rows, copy the rows before the first change, because this can fail.
         self.keys.as_mut_slice()?;
         self.values.as_mut_slice()?;
-        // A removed bucket becomes empty only if the next bucket is empty, so go from last to
-        // first.
+        // A removed bucket becomes empty only if the next bucket is empty, so remove the last
+        // bucket first.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
         }
@@ -59,7 +59,8 @@ impl RowMap {
         Ok(found)
     }
 
-    /// Moves the last rows of keys and values into the ascending rows `gone`, so that rows stay contiguous.
+    /// Moves the last rows of keys and values into the removed rows `gone` (ascending), so that
+    /// rows stay contiguous.
     fn fill_gaps(&mut self, gone: &[usize]) -> Result<()> {
         let types = self.types()?.clone();
         let left = self.len - gone.len();

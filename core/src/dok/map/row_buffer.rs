@@ -112,7 +112,8 @@ impl RowBuffer {
         self.as_mut_slice()
     }
 
-    /// Ensures an unshared capacity of `bytes`, so that [`resize`](Self::resize) cannot allocate.
+    /// Ensures an unshared capacity of `bytes`, so that a later [`resize`](Self::resize) to at most
+    /// `bytes` does not allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
             // At least double the capacity, so that repeated growth moves each row once or twice on average.
@@ -127,7 +128,8 @@ impl RowBuffer {
 
     pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
-        // Blocks are whole huge pages, so some capacity may be spare: move only if over 1/16 is.
+        // Blocks are whole huge pages, so some capacity may be spare: move the rows only if more
+        // than 1/16 of the capacity is spare.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }
     }
 }

@@ -174,7 +174,8 @@ impl Width for DynamicWidth {
     }
 }
 
-/// Evaluates `$body` with `$w` bound to a width in bytes; the widths in brackets are constants.
+/// Evaluates `$body` with `$w` bound to a [`Width`] of `$bytes` bytes. The widths in brackets are
+/// compile-time constants.
 macro_rules! with_width {
     ([$($common:literal)+] $bytes:expr, $w:ident => $body:expr) => {
         match $bytes {

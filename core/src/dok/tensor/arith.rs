@@ -235,15 +235,15 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the shapes do not broadcast, an integer sum overflows, or the sum and the dense form of this tensor
-    /// together exceed [`dense_limit`](Self::dense_limit).
+    /// If the shapes do not broadcast, an integer sum overflows, or the sum and a dense copy of
+    /// this tensor together exceed [`dense_limit`](Self::dense_limit).
     pub fn add_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
         let shape = self.shape();
         check_broadcast(other, &shape, BinaryOp::Add)?;
         let own = other.shape().to_vec();
         let dtype = common_type(self.dtype(), other.dtype());
         let elements = count_elements(&shape)?;
-        // Bytes per element: one value of this tensor in dense form, and one of the sum.
+        // Bytes per element: one value of the dense copy of this tensor, and one value of the sum.
         let each = self.dtype().size() + dtype.size();
         let bytes = self.check_bytes(elements, each, &format!("a dense sum of shape {shape:?}"))?;
         let dense = self.to_dense()?.reshape([to_coordinate(elements)])?;
@@ -268,7 +268,8 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, sum.into())
     }
 
-    /// Returns the product with a dense tensor that broadcasts to this one; keeps all coordinates.
+    /// Returns the product with a dense tensor that broadcasts to this one. Every entry of this
+    /// tensor gives an entry of the result, even if the product is zero.
     ///
     /// ```
     /// # use serrate_core as serrate;

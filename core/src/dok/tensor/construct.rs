@@ -37,7 +37,8 @@ pub struct Coo {
 pub struct Csr {
     /// Number of rows and number of columns of the matrix.
     pub shape: [usize; 2],
-    /// Row starts, int64 `[rows + 1]`: the index of the first entry of each row, then the end of the last.
+    /// Row starts, int64 `[rows + 1]`: the index of the first entry of each row, then the end of
+    /// the last row.
     pub crow_indices: DenseTensor,
     /// Column of each entry, int64, `[nnz]`.
     pub col_indices: DenseTensor,
@@ -231,8 +232,8 @@ impl DokTensor {
     }
 
     /// Creates a matrix from compressed sparse rows: `crow_indices` `[rows + 1]` has the start of
-    /// each row and the end of the last; `col_indices` `[nnz]` has the column of each entry, and
-    /// `values` `[nnz]` its value. If coordinates repeat, the last value wins.
+    /// each row and the end of the last row; `col_indices` `[nnz]` has the column of each entry,
+    /// and `values` `[nnz]` its value. If coordinates repeat, the last value wins.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -345,7 +346,8 @@ impl DokTensor {
         count_elements(&shape)?;
         let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
         let strides = compute_strides(&shape);
-        // Each iteration replaces the indices of lists in `places` with those of their elements.
+        // Each iteration replaces the indices of lists in `places` with the indices of their
+        // elements.
         let rows = array.len() as u64;
         let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
         for (axis, stride) in array.axes().iter().zip(&strides[1..]) {

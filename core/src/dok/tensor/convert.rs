@@ -70,7 +70,7 @@ impl DokTensor {
                 self.ndim()
             )));
         };
-        self.check_dense_bytes(rows as u64 + 1, DType::I64, "the starts of all rows")?;
+        self.check_dense_bytes(rows as u64 + 1, DType::I64, "the array of row starts")?;
         let coo = self.to_coo()?;
         let count = coo.values.num_elements();
         let mut crow = vec![0i64; rows + 1];
@@ -131,7 +131,7 @@ impl DokTensor {
             each.collect()
         };
         // Each list takes 16 bytes in the vectors below: its length and its offset.
-        self.check_bytes(rows as u64, 16, "the rows")?;
+        self.check_bytes(rows as u64, 16, "one list per row")?;
         // For each entry, the index of its element on axis 0; each iteration goes to the next axis.
         let mut parents = coordinates(steps[0]);
         let mut elements = rows as u64;
@@ -145,7 +145,7 @@ impl DokTensor {
             }
             let total: u128 = lengths.iter().map(|n| *n as u128).sum();
             elements = u64::try_from(total).unwrap_or(u64::MAX);
-            self.check_bytes(elements, 16, "the elements up to the last entries")?;
+            self.check_bytes(elements, 16, "the ragged array up to the last entry of each list")?;
             let offsets = Offsets::from_lengths(lengths)?;
             for (parent, at) in parents.iter_mut().zip(&at) {
                 *parent = offsets.at(to_coordinate(*parent)) as u64 + at;
@@ -154,7 +154,7 @@ impl DokTensor {
         }
         // Bytes per element: the index of its entry, a flag for its presence, and the value.
         let size = 8 + 1 + entries.values.dtype().size();
-        self.check_bytes(elements, size, "the elements up to the last entries")?;
+        self.check_bytes(elements, size, "the ragged array up to the last entry of each list")?;
         let mut source = vec![0u64; to_coordinate(elements)];
         let mut stored = BooleanBufferBuilder::new(source.len());
         stored.append_n(source.len(), false);

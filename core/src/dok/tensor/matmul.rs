@@ -8,8 +8,8 @@ use super::wide_numbers::WideNumbers;
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// Returns each row that has entries, with the range of these entries in `places`, which has the
-/// row-major indices of all entries in ascending order.
+/// Returns each row that has entries, with the range of its entries in `places`. `places` has the
+/// row-major indices of all entries, ascending.
 fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut out: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for (i, at) in places.iter().enumerate() {
@@ -22,7 +22,8 @@ fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usi
     out
 }
 
-/// Adds a product. On overflow, returns `i128::MAX`, which the later conversion refuses.
+/// Adds a product. On overflow, returns `i128::MAX`, which the conversion to the type of the result
+/// refuses.
 fn add_int_product(sum: i128, a: i128, b: i128) -> i128 {
     let next = a.checked_mul(b).and_then(|p| sum.checked_add(p));
     if sum == i128::MAX { sum } else { next.unwrap_or(i128::MAX) }

@@ -203,8 +203,8 @@ impl DokTensor {
         self.collect_entries()?.to_indices()
     }
 
-    /// Returns the values in the order of [`indices`](Self::indices). Copies the values only if a
-    /// view shows a part of the tensor.
+    /// Returns the values in the order of [`indices`](Self::indices). Copies the values only if
+    /// this tensor is a view that shows a selection of the coordinates.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -53,7 +53,8 @@ pub(super) struct PlaceSelection {
     repeats: bool,
 }
 
-/// One part of an index, such as an integer or a slice, and the first axis of the view that it applies to.
+/// One item of an index, such as an integer or a slice, and the first axis of the view that the
+/// item applies to.
 struct PlacedItem<'a> {
     item: &'a Index,
     first: usize,
@@ -144,7 +145,8 @@ impl SelectionBuilder<'_> {
         Ok(ResultDim { size, shape, of, offsets: DimOffsets::List(offsets) })
     }
 
-    /// Converts a part of the index to index arrays; `None` if the part is neither an index array nor a mask.
+    /// Converts an item of the index to index arrays; `None` if the item is neither an index array
+    /// nor a mask.
     fn read_arrays(&self, item: &PlacedItem<'_>) -> Result<Option<IndexArrays>> {
         Ok(Some(match item.item {
             Index::Array(a) => IndexArrays {
@@ -232,7 +234,7 @@ impl PlaceSelection {
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
         // `group` is the number of result axes before the first index array or integer. The axes of
-        // the arrays come next, or first if anything else is between the arrays and integers.
+        // the arrays come next, or first if another item is between the arrays and integers.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);

@@ -12,15 +12,16 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
 
-/// A value to write to a part of a sparse tensor.
+/// A value to write to selected elements of a sparse tensor.
 #[derive(Clone, Debug)]
 pub enum DokValue<'a> {
     /// One number for all elements, converted as by [`DenseTensor::cast`]: in an integer tensor,
     /// 1.5 becomes 1.
     Scalar(Fill),
-    /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
+    /// A dense tensor that broadcasts to the shape of the selection, converted like
+    /// [`DenseTensor::cast`].
     Dense(&'a DenseTensor),
-    /// A sparse tensor with the shape of the selected part; it replaces all entries of the part.
+    /// A sparse tensor with the shape of the selection; it replaces all entries of the selection.
     Sparse(&'a DokTensor),
 }
 
@@ -43,8 +44,9 @@ impl<'a> From<&'a DokTensor> for DokValue<'a> {
 }
 
 impl DokTensor {
-    /// Writes to the part that [`index`](Self::index) selects with the same index. Zeros remove entries. If an
-    /// element is selected more than once, its last value wins. All views show the write.
+    /// Writes `value` to the elements that [`index`](Self::index) selects with the same index.
+    /// Zeros remove entries. If an element is selected more than once, its last value wins. All
+    /// views show the write.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -188,7 +190,7 @@ impl DokTensor {
         if let Some((shape, entries)) = sparse {
             if shape != selection.shape() {
                 return Err(Error::invalid(format!(
-                    "the sparse value has the shape {shape:?}, but the indexed part of the tensor has the shape {:?}; sparse values do not broadcast, so give a value of this shape",
+                    "the sparse value has the shape {shape:?}, but the selected elements have the shape {:?}; sparse values do not broadcast, so give a value of this shape",
                     selection.shape()
                 )));
             }
@@ -291,7 +293,7 @@ fn fit_dense_value(value: &DenseTensor, shape: &[usize], dtype: DType) -> Result
     let fits = broadcast_shapes(rest, shape).is_some_and(|s| s == shape);
     if !fits || leading.iter().any(|n| *n != 1) {
         return Err(Error::invalid(format!(
-            "the value has the shape {:?}, which does not broadcast to the shape {shape:?} of the selected part; give a value with sizes that are equal or 1",
+            "the value has the shape {:?}, which does not broadcast to the shape {shape:?} of the selected elements; give a value with sizes that are equal or 1",
             value.shape()
         )));
     }

@@ -119,7 +119,8 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Selects elements along consecutive axes from `self.at` on; `run` has the indices of each.
+    /// Selects elements along consecutive axes from `self.at` on; `run` has the indices for each of
+    /// these axes.
     fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -134,13 +135,15 @@ impl IndexCursor {
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
-            // The first `Pick` is an index array. Integers after it apply to each element that it selects.
+            // The first `Pick` is an index array. Integers after it apply to each element that the
+            // array selects.
             PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The first `Pick` selects nothing. If it is a mask, the loop below does not check its
-            // length, so this loop does. Masks on later axes apply to no list and need no check.
+            // The first `Pick` selects nothing. If this `Pick` is a mask, the loop below does not
+            // check the length of the mask, so this loop does. Masks on later axes apply to no list
+            // and need no check.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -263,7 +266,7 @@ impl IndexCursor {
     }
 }
 
-/// The indices of a [`Pick`] that apply to each list of the axis.
+/// Determines which indices of a [`Pick`] apply to each list of the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
     /// All indices apply to every list; the selected elements form a list.
