@@ -47,7 +47,8 @@ pub struct EpochPlan {
 }
 
 impl EpochPlan {
-    /// Plans one batch. Returns an error if there are no items, or an item does not exist.
+    /// Plans an epoch of one batch with the given items. Returns an error if `items` is empty, or
+    /// if an item does not exist.
     pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
         let all = inner.items.len();
         let order = items

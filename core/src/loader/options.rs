@@ -33,7 +33,7 @@ pub enum Sampling {
     },
 }
 
-/// Form of the batches; see [`Loader`](super::Loader).
+/// How tensors hold lists of different lengths; see [`Batch`](super::Batch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
     /// Tensors with one axis per level of lists; short lists are padded.
@@ -136,7 +136,8 @@ impl LoaderOptions {
         }
     }
 
-    /// Limits items to `events` elements of axis 1, which `sampling` chooses.
+    /// Limits each item to a window of at most `events` elements of axis 1; `sampling` chooses the
+    /// window.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -446,7 +447,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Returns an error if the options are invalid for all data, such as a batch size of 0.
+    /// Returns an error if the options are invalid whatever the data, such as a batch size of 0.
     pub(super) fn check_valid(&self) -> Result<()> {
         let wrong = |message: &str| Err(Error::invalid(message));
         if self.batch_size == 0 {
