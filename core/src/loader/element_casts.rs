@@ -26,7 +26,8 @@ macro_rules! native {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                // `first_chunk` compiles to one load; copying a slice would be a function call.
+                // `first_chunk` compiles to one load; a copy from a slice would compile to a
+                // function call.
                 Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]

@@ -1,4 +1,4 @@
-//! Where a batch holds facts. A fact is a value of a row (a patient) that belongs to no event.
+//! Storage of facts in a batch. A fact is a value of a row (a patient) that belongs to no event.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPlace {

@@ -16,8 +16,8 @@ pub enum Sampling {
     Random,
     /// A window of `len` events whose start is uniformly random (drawn as for
     /// [`Random`](Self::Random)) from `len - 1` events before the row to its last event; it is then
-    /// clipped to the row. Each of the `n` events is in it with probability `len / (n + len - 1)`.
-    /// A row of at most `len` events is one window.
+    /// clipped to the row. Each of the `n` events is in the window with probability
+    /// `len / (n + len - 1)`. A row of at most `len` events is one window.
     BalancedRandom,
     /// The window that begins at the first event of the row.
     #[default]
@@ -432,8 +432,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets whether the loader relies on the padding of earlier batches to be unchanged when their
-    /// memory is reused, and overwrites only their values. True by default, because Rust code
+    /// Sets whether the loader, when it reuses the memory of an earlier batch, relies on unchanged
+    /// padding and overwrites only the values of that batch. True by default, because Rust code
     /// cannot write to a batch. A caller that lends the memory to code that can write to it, such
     /// as Python, sets the option to false; the loader then writes all padding anew.
     ///

@@ -30,7 +30,7 @@ struct ShelfBlock {
     slots: BlockSlots,
 }
 
-/// Which positions of a block hold values, and which hold padding.
+/// The positions of values and of padding in a block.
 #[derive(Debug, Default)]
 struct BlockSlots {
     /// The first `padded` bytes are padding, except for the values at the positions that `written` describes.

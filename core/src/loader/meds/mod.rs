@@ -418,7 +418,8 @@ fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Static
     Ok(StaticFacts { source, place })
 }
 
-/// Makes columns finite when they are copied: NaN and nulls become 0, infinities the largest numbers.
+/// Marks float32 columns whose values batches make finite: NaN and nulls become 0, and infinities
+/// the largest finite numbers.
 fn make_finite(source: &mut LoaderSource, names: &[&str]) {
     for column in &mut source.columns {
         if names.contains(&&*column.name) {
