@@ -94,7 +94,8 @@ pub struct SerrateOptions {
     /// Path of the `codes.parquet` file, or of a MEDS folder with one, for calls of `descendants` without a
     /// file argument. Default: an empty string. Calls without a file argument are then errors.
     pub codes: String,
-    /// Whether Serrate's own decoder (default) or DataFusion's scan reads list columns in Parquet files.
+    /// Whether Serrate's own decoder reads list columns in Parquet files (default); if not,
+    /// DataFusion's scan reads them.
     pub parquet_lists: bool,
     /// The optimizer rules that are switched off (`SET serrate.rule.below_joins = false`), to find
     /// out which rule slows down a query. No rule changes the answer of a query. Default none.
@@ -272,14 +273,15 @@ fn parse_bool(key: &str, value: &str) -> Result<bool> {
     }
 }
 
-/// The limit that `--memory-limit` sets, which SET must not exceed.
+/// The memory limit of `--memory-limit`, in bytes. SET must not exceed it.
 static MEMORY_CAP: OnceLock<usize> = OnceLock::new();
 
 /// Share of the memory, in percent, that a process may use if no limit is set. The rest is for
 /// other programs, and for memory that operators do not reserve, such as batches that they return.
 const SHARE: u64 = 70;
 
-/// Sets a memory limit that SET can only lower. Without it, the limit is [`SHARE`] percent.
+/// Sets a memory limit that SET can only lower. Without a call of this function, the limit is
+/// [`SHARE`] percent of the memory.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command sets it"))]
 pub(crate) fn cap_memory(text: &str) -> Result<()> {
     let bytes = parse_memory(text)?;

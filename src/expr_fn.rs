@@ -126,8 +126,9 @@ fn call_by_name(name: &str, args: Vec<Expr>) -> Expr {
     }
 }
 
-/// The argument of a builder in its example, and what it adds to the displayed expression. A parameter that is
-/// not listed takes the column of its name.
+/// For a parameter of a builder: the argument in the example of the builder (`code`), and how the
+/// displayed call shows this argument (`text`). The argument of any other parameter is a column
+/// with the name of the parameter.
 macro_rules! example_argument {
     (code axis) => {
         "-1"

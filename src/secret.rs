@@ -17,7 +17,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
     allow(unreachable_pub, reason = "public as part of the configuration of a worker")
 )]
 pub struct TlsIdentity {
-    /// Certificate, followed by those of the authorities between it and a known one, if any.
+    /// Certificate, followed by the certificates of intermediate authorities, if there are any.
     pub certificate: String,
     /// Private key without a password.
     pub key: String,

@@ -32,7 +32,8 @@ pub(super) enum RealizationSlot {
     Trigger,
     /// The earlier or the later end of the range of time of the edge with this index.
     End(usize, WindowSide),
-    /// The count in a column over the range of an edge: index of the edge, then of the column.
+    /// The count of a predicate in the range of time of an edge: index of the edge, then index of
+    /// the predicate in `Criteria::columns`.
     Count(usize, usize),
 }
 

@@ -557,7 +557,7 @@ impl<'a> ConfigReader<'a> {
                 let message = match (min, max) {
                     (None, None) => "one of min and max must be a number",
                     (Some(min), Some(max)) if min > max => {
-                        "min exceeds max, so no window can satisfy it"
+                        "min exceeds max, so no count can satisfy both"
                     }
                     _ => {
                         return Ok(Constraint {

@@ -81,7 +81,8 @@ impl ShardEvents {
 pub(super) struct SubjectCounts {
     /// Distinct times, ascending.
     pub(super) times: Vec<i64>,
-    /// Prefix sums by column: the sum before each time, and at the end the sum over all times.
+    /// Prefix sums, column after column: for each time, the sum over all times before it; then the
+    /// sum over all times.
     sums: Vec<i64>,
     /// For each column: the number of measurements without a time that match its predicate; for a
     /// derived predicate, 1 if the measurements without a time satisfy it, else 0.

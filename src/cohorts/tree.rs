@@ -27,7 +27,7 @@ impl CohortWindow {
         }
     }
 
-    /// Returns the side whose end is defined by its distance from the other end (the root).
+    /// Returns the leaf of the window: the end that is defined from the other end (the root).
     pub(super) fn leaf_side(&self) -> WindowSide {
         match self.root_side() {
             WindowSide::Start => WindowSide::End,
@@ -113,7 +113,7 @@ pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>,
         }
         if at != TRIGGER {
             let message =
-                "windows refer to each other in a circle; no end of one refers to the trigger";
+                "windows refer to each other in a circle; an end of one must refer to the trigger";
             return Err((w, message.into()));
         }
     }
@@ -121,7 +121,8 @@ pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>,
         let (window, side) = place(node);
         windows[window].find_boundary_at(side).way.as_ref()
     };
-    // A node at the time of its parent is removed. Its children move to the parent, in the order of ACES.
+    // Removes each node that always has the time of its parent. Its children move to the parent, in
+    // the order of ACES.
     for removed in 1..drafts.len() {
         if way(removed).is_some() {
             continue;

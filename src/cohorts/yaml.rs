@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Maximum depth of nested values. `MAX_NODES` limits the number of nodes, which aliases multiply.
+/// Maximum depth of nested values. `MAX_NODES` limits the number of nodes, because an alias copies
+/// all nodes of its anchor.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1 << 20;
 
@@ -73,7 +74,8 @@ struct OpenCollection {
     anchor: usize,
     /// Name and line of the next entry of a mapping, once its key is read.
     key: Option<(String, usize)>,
-    /// Entries that `<<` merges into this mapping, unless it has its own entry of the same name.
+    /// Entries that `<<` merges into this mapping, unless the mapping has its own entry of the same
+    /// name.
     merged: Vec<YamlEntry>,
 }
 

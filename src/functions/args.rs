@@ -240,8 +240,8 @@ fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usiz
     }
 }
 
-/// Returns a value as an integer: `None` if it is not an integer, `Some(None)` for NULL.
-/// Writes a literal for a message. `Display` of intervals prints their internal fields.
+/// Writes a literal for a message. Intervals and durations are not written with `Display`, which
+/// prints their internal fields.
 fn write_found(value: &ScalarValue) -> String {
     match value.data_type() {
         DataType::Interval(_) | DataType::Duration(_) => write_literal(value),
@@ -249,6 +249,7 @@ fn write_found(value: &ScalarValue) -> String {
     }
 }
 
+/// Returns a value as an integer: `None` if it is not an integer, `Some(None)` for NULL.
 fn find_integer(value: &ScalarValue) -> Option<Option<i64>> {
     match value.data_type() {
         DataType::Null => Some(None),

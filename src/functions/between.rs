@@ -96,7 +96,7 @@ fn plan_between(plan: &Plan<'_>) -> Result<FieldRef> {
     let values = plan.require_lists(at.values)?;
     if values.depth() > lists.depth() {
         return Err(plan.refuse_call(format!(
-            "argument 2 (time) has {} levels of lists, but argument 1, whose elements have these times, has only {}; give times with at most as many levels as argument 1",
+            "argument 2 (the times of the elements of argument 1) has {} levels of lists, but argument 1 has only {}; give times with at most as many levels as argument 1",
             values.depth(),
             lists.depth()
         )));
@@ -139,8 +139,8 @@ fn compute_between(call: &Call<'_>) -> Result<ArrayRef> {
     }
 }
 
-/// Returns the mask of the values that satisfy `op` with the argument `bound`. If `open` is true, a
-/// NULL bound matches all values of its row.
+/// Returns the mask of the values that satisfy `op` with the argument that has the index `bound`.
+/// If `open` is true, a NULL bound matches all values of its row.
 fn compare_bound(
     call: &Call<'_>,
     op: Op,

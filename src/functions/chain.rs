@@ -1,9 +1,10 @@
 //! Replaces long chains of arithmetic, such as `a + b + c + ..` on scalars or lists, with one call of
 //! [`ChainFunction`] or [`ListChain`] whose arguments are the operands.
 //!
-//! The parser nests each operator within the next, and DataFusion computes its type and name from all
-//! operators below, so planning time is quadratic in the length of a chain. Evaluation recurses once per
-//! operator. Chains cannot be balanced, because order matters for floats and for integers that overflow.
+//! The parser nests each operator in the next operator. DataFusion computes the type and the name
+//! of an operator from all operators nested in it, so planning time is quadratic in the length of a
+//! chain. Evaluation recurses once per operator. Chains cannot be balanced, because order matters
+//! for floats and for integers that overflow.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -62,7 +63,8 @@ fn decode_operator(letter: char) -> Result<Operator> {
     })
 }
 
-/// Whether the left side of an expression nests enough operators to replace them with one [`ChainFunction`] call.
+/// Whether an expression nests enough operators on its left to replace them with one
+/// [`ChainFunction`] call: [`LONG`] operators, or [`MORE`] operators on a call of this function.
 pub(crate) fn is_long(expr: &Expr) -> bool {
     let mut next = expr;
     for length in 0..LONG {
@@ -284,7 +286,8 @@ impl Operands {
 /// Minimum number of nested operators on lists that are replaced with one call of the function [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
-/// Returns the letter of a call in a [`ListChain`]; `None` if a [`ListChain`] cannot contain the call.
+/// Returns the letter that represents the operator of `call` in argument 1 of a [`ListChain`];
+/// `None` if a [`ListChain`] cannot contain this operator.
 fn list_letter(call: &ScalarFunction) -> Option<char> {
     let def = super::find_definition(&call.func).filter(|def| def.facts.chains)?;
     let letter = def.infix?.chars().next()?;

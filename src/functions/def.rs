@@ -44,7 +44,8 @@ pub(crate) struct Facts {
     /// them. `sql::pushdown::flat_filters` then replaces `ragged_filter` in the argument with
     /// `ragged_compress`, which builds no inner lists.
     pub(crate) whole_row: bool,
-    /// Part of the first argument that is read; `sql::pushdown::lengths` loads no other parts.
+    /// The data that the function reads of its first argument, such as list lengths only.
+    /// `sql::pushdown::lengths` then loads nothing else.
     pub(crate) reads: Reads,
     /// Whether the function compares values. If so, `sql::workarounds::types::times` refuses its calls on
     /// intervals, which have no order.
@@ -54,9 +55,11 @@ pub(crate) struct Facts {
     pub(crate) compares_durations: bool,
     /// Whether argument 2 names the type of the result. `sql::checks::lists` checks this type.
     pub(crate) casts_to_named_type: bool,
-    /// Whether `functions::chain` merges nested calls into one. Each call is then one letter, its operator.
+    /// Whether `functions::chain` merges nested calls into one call, in which a letter represents
+    /// each operator.
     pub(crate) chains: bool,
-    /// Whether the first two arguments are lists of the same elements. FILTER (WHERE mask) then filters both.
+    /// Whether the first two arguments are parallel lists, whose values form pairs. FILTER (WHERE
+    /// mask) then filters both lists.
     pub(crate) pairs: bool,
     /// Names of SQL functions that do for scalars or rows what this function does for lists. If one
     /// of them is called on a list, `sql::statement::errors::hints` suggests this function.
@@ -118,8 +121,9 @@ impl Reads {
     }
 }
 
-/// When a call can fail although planning has accepted its types. If a call cannot fail, a rewrite may
-/// evaluate it also for rows that the query skips by a condition, a join or another branch of CASE.
+/// When a call can fail although planning has accepted the types of its arguments. If a call cannot
+/// fail, a rewrite may also evaluate it for rows that the query skips by a condition, a join or
+/// another branch of CASE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Never,

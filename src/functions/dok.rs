@@ -440,14 +440,15 @@ pub(crate) trait TableNames: fmt::Debug + Send + Sync {
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The function without look-up of table names: its first argument is a path or a [`Spec`].
+    /// The function that does not look up table names: its first argument is a path or a [`Spec`].
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// The file version that the plan uses, kept in memory for as long as the plan exists.
     bound: Option<Arc<Version>>,
 }
 
-/// Returns `dok_get` and `dok_contains` for a session whose tables they find by name.
+/// Returns `dok_get` and `dok_contains`, which find the tables of a session by name through
+/// `names`.
 pub(crate) fn build_lookup_functions(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
     let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
         let inner = Arc::clone(super::find_scalar(def.name)?);

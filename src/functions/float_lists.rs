@@ -16,7 +16,8 @@ use serrate_core::internal::{holds_float, to_canonical_floats};
 use super::list_fields::unify_lists;
 use super::{are_scalars, delegate, to_columnar};
 
-/// The elements that a function returns if several elements of its lists are equal, such as -0.0 and 0.0.
+/// The elements that a function returns if several elements of its lists are equal, such as -0.0
+/// and 0.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Returned {
     First,
@@ -120,8 +121,8 @@ impl ScalarUDFImpl for FloatList {
 }
 
 impl FloatList {
-    /// Returns the result `found` with the original elements of `args` in place of the canonical floats of
-    /// `keys`, or `None` if the type of a list is not supported.
+    /// Replaces the canonical floats of `keys` in the result `found` with the original elements of
+    /// `args`. Returns `None` if the type of a list is not supported.
     fn restore_elements(
         &self,
         args: &[ArrayRef],

@@ -126,7 +126,8 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
     plan_retyped_field(plan, lists.repeat_level(keys.depth() - 1, 2))
 }
 
-/// Returns an error for a part of the calendar or a span of time in place of the list of groups.
+/// Returns an error if argument 3 is a unit of time such as 'month', or a span of time, instead of
+/// a list of groups.
 fn check_groups(plan: &Plan<'_>, keys: &DataType) -> Result<()> {
     let bucket = match plan.data_type(2) {
         t if t.is_string() && keys.is_temporal() => "date_trunc('month', time)",

@@ -36,7 +36,8 @@ pub(crate) fn build_typed_lists() -> impl Iterator<Item = ScalarUDF> {
         .map(unify_lists)
 }
 
-/// Returns the function for lists whose element fields have one name and are nullable.
+/// Returns a function that calls `inner` with lists whose element fields are named `item` and are
+/// nullable.
 pub(super) fn unify_lists(inner: Arc<ScalarUDF>) -> ScalarUDF {
     ScalarUDF::new_from_impl(TypedLists { inner, is_operator: false })
 }
@@ -59,7 +60,7 @@ pub(crate) fn is_list_concatenation(function: &ScalarUDF) -> bool {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TypedLists {
     inner: Arc<ScalarUDF>,
-    /// Whether the call was written with an operator, which the names of columns show.
+    /// Whether the call was written with the operator `||`. Column names then show the operator.
     is_operator: bool,
 }
 

@@ -21,8 +21,9 @@ const fn find_unary_fails(how: Unary) -> Fails {
     }
 }
 
-/// Returns the facts of a unary list function, which name the scalar functions that it replaces,
-/// except the function of the same name: `ragged_ceil` names `ceiling`, but not `ceil`.
+/// Returns the facts of a unary list function. They name the scalar functions that the list
+/// function replaces, except the function of the same name: `ragged_ceil` names `ceiling`, but not
+/// `ceil`.
 const fn find_unary_facts(how: Unary) -> Facts {
     let instead_of: &[&str] = match how {
         Unary::Ceil => &["ceiling"],

@@ -275,7 +275,7 @@ pub(crate) fn find_facts(function: &ScalarUDF) -> &'static Facts {
     find_definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }
 
-/// Returns which part of the lists in its first argument a function of Serrate or DataFusion reads.
+/// Returns what a function of Serrate or DataFusion reads of the lists in its first argument.
 pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     match function.name() {
         name if has_fact(name, StockFact::ReadsLengths) => Reads::Lengths,

@@ -273,7 +273,8 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         )));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The result has the levels of the deeper operand, with a LargeList where either side has one.
+    // The result has the levels of the deeper operand, with a LargeList at each level at which
+    // either operand has one.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(make_nullable(deep.widen_by(other).make_plain_leaf(out)))

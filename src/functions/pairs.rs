@@ -103,7 +103,8 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(make_nullable(deepest.plain().remove_level(axis - 1, DataType::Float64)))
 }
 
-/// Returns the levels of the deeper argument, with a LargeList where either argument has one.
+/// Returns the levels of the deeper argument, with a LargeList at each level at which either
+/// argument has one.
 fn find_deepest_levels(y: NestedListType, x: NestedListType) -> NestedListType {
     if x.depth() > y.depth() { x.widen_by(&y) } else { y.widen_by(&x) }
 }

@@ -43,7 +43,8 @@ use StockFact::{
     FindsElement, FindsElements, NeverFails, ReadsLengths, ReadsStructure, ReadsTime, RefusesLists,
 };
 
-/// Scalar functions in the order of their names. Functions such as `float_key` are those that Serrate's rules insert.
+/// Scalar functions in the order of their names. Some of them, such as `float_key`, are functions
+/// that Serrate's rules insert.
 static FUNCTIONS: &[(&str, &[StockFact])] = &[
     ("acos", &[NeverFails]),
     ("array_distinct", &[ComparesElements]),

@@ -1,7 +1,7 @@
 //! Returns Int64 where DataFusion returns UInt64, as for numbers of rows, ranks and lengths.
 //!
 //! In arithmetic with a signed integer, a UInt64 becomes a DECIMAL(20, 0), whose quotients have
-//! fractions. It cannot be negated, and list functions do not accept it. Therefore:
+//! fractions. A UInt64 cannot be negated, and list functions do not accept a UInt64. Therefore:
 //!
 //! * Functions that count return Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`,
 //!   `approx_distinct`, and the functions of [`list_counts`](super::list_counts).
@@ -424,8 +424,8 @@ fn find_unsigned_literal(expr: &Expr) -> Option<Expr> {
 }
 
 /// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a
-/// fraction, else `None`. An integer literal next to a UInt64 becomes a UInt64. The quotient of the
-/// two may exceed both types, so it is a DECIMAL(20, 0), like their sum.
+/// fraction, else `None`. An integer literal next to a UInt64 becomes a UInt64. The quotient of an
+/// unsigned and a signed integer may exceed both types, so it is a DECIMAL(20, 0), like their sum.
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,

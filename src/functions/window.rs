@@ -292,7 +292,8 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
     if let Some(how) = parse_reduction(name.try_as_str().flatten(), share) {
         return Ok(Some(how));
     }
-    // The third argument of `ragged_rolling` is required.
+    // `ragged_rolling` requires its third argument, so the hint does not suggest to omit this
+    // argument.
     let instead = match i {
         2 => "reduce the lists of ragged_ngrams, as in ragged_std(ragged_ngrams(x, 3), -1)",
         _ => {
@@ -332,7 +333,7 @@ fn check_times(plan: &Plan<'_>) -> Result<WindowLevels> {
     }
     if time.depth() > x.depth() {
         return Err(plan.refuse_call(format!(
-            "argument 2 (time) has {} levels of lists, but argument 1, whose elements have these times, has only {}; give times with at most as many levels as argument 1",
+            "argument 2 (the times of the elements of argument 1) has {} levels of lists, but argument 1 has only {}; give times with at most as many levels as argument 1",
             time.depth(),
             x.depth()
         )));

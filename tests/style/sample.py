@@ -24,14 +24,14 @@ ERRORS = re.compile(
 SENTENCES = {
     "Error::type_of": "{}: expected {}, found {}",
     "Error::Overflow": "{}: the result does not fit a 64-bit integer; cast the values to float64 first",
-    "source.wrong_type": "column {}: expected {}, found {}",
-    "sink.wrong_element": "{{path}}: expected {}, found {}",
-    "self.wrong_element": "{{path}}: expected {}, found {}",
-    "self.error_here": "line {{line}}, column {{column}}: {}",
-    "self.describe_unexpected": "line {{line}}, column {{column}}: {}, found {{character:?}}",
-    "source.wrong_node": "{{file}}: line {{line}}: {1}: {2}, found {{value}}",
-    "self.wrong_node": "{{file}}: line {{line}}: {1}: {2}, found {{value}}",
-    "self.depth_varies": "the nesting depth varies at {{path}}: expected {}, found {}; nest all values of a "
+    ".make_type_error": "{{file}}: column {}: expected {}, found {}",
+    ".make_value_error": "{{file}}: column {}, row {}: {}",
+    ".make_element_error": "{{path}}: expected {}, found {}",
+    ".make_error_here": "line {{line}}, column {{column}}: {}",
+    ".describe_unexpected": "line {{line}}, column {{column}}: {}, found {{character:?}}",
+    ".make_node_error": "{{file}}: line {{line}}: {1}: {2}, found {{value}}",
+    ".make_fault": "{{file}}: line {{line}}: {1}: {2}",
+    ".depth_varies": "the nesting depth varies at {{path}}: expected {}, found {}; nest all values of a "
     "column in the same number of lists",
 }
 
@@ -129,7 +129,7 @@ def find_arguments(text, start, strings):
 def find_sentences(text, strings):
     """Returns the messages of the errors in SENTENCES: start and end of the call, message."""
     found = []
-    for call in re.finditer("|".join(SENTENCES) + r"(?=\()", text):
+    for call in re.finditer("(?:" + "|".join(map(re.escape, SENTENCES)) + r")(?=\()", text):
         arguments, end = find_arguments(text, call.end(), strings)
         shown = []
         for first, last in arguments:

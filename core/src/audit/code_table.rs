@@ -139,8 +139,8 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
 }
 
 /// Reads `metadata/codes.parquet`; reports an error and returns `None` if the file is invalid. Also
-/// reports codes with several rows, unless `modified` is set, which means that the rows of a code
-/// differ in the columns that `dataset.json` lists.
+/// reports codes with several rows, unless `modified` is true: the rows of a code then differ in
+/// columns that `dataset.json` lists.
 pub(super) fn read_vocabulary(
     path: &Path,
     modified: bool,

@@ -103,7 +103,8 @@ fn find_meds_type(name: &str) -> Option<DataType> {
     })
 }
 
-/// Returns the type expected of column `name` if it cannot have the type `found`; `None` if it can.
+/// Returns the expected type of column `name` if the audit does not accept the type `found` for
+/// this column, else `None`.
 pub(super) fn refuse_type(name: &str, found: &DataType) -> Option<&'static str> {
     use DataType::{Date32, Date64, Null, Timestamp};
     let (fits, expected) = match name {

@@ -36,7 +36,7 @@ pub(super) fn check_labels(folder: &Path, log: &mut AuditLog) -> Result<u64> {
     let tasks = list_tasks(&names);
     if !tasks.is_empty() {
         let found = format!("labels of {} tasks: {}", tasks.len(), list_names(tasks.iter()));
-        let expected = "the labels of one task, as they cannot be distinguished when read together; give the folder of one task";
+        let expected = "the labels of one task, because labels of several tasks cannot be distinguished when they are read together; give the folder of one task";
         log.add_warning("tasks", folder, String::new, found, expected);
     }
     // The files of one task are adjacent in `names`, so `task` collects one task at a time.
@@ -153,7 +153,7 @@ impl LabelTask {
                     let column = LabelKind::Float.column();
                     let found = format!("a label of subject {subject} that is {number}");
                     let expected =
-                        "a finite number that float32 holds; batches refuses other labels";
+                        "a finite number in the range of float32; the loader refuses other labels";
                     log.add_error_about(column, "label-value", path, position, found, expected);
                 }
                 let value = self.hasher.hash_one(values.row(i).as_ref());
@@ -256,8 +256,9 @@ fn find_nonfinite_number(numbers: &Float32Array, row: usize) -> Option<f32> {
     (!number.is_finite()).then_some(number)
 }
 
-/// Encodes the label values of each row of a batch in comparable form. Label columns that are not
-/// in `kinds` are encoded as NULL, so that the rows of all files of a task have the same columns.
+/// Encodes the label values of each row of a batch as [`Rows`], which can be compared. Label
+/// columns that are not in `kinds` are encoded as NULL, so that the rows of all files of a task
+/// have the same columns.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
     // Compare float labels as float64 to find differences that the loader's float32 loses.
     let types = LabelKind::ALL.map(|kind| match kind {

@@ -207,8 +207,8 @@ impl ShardCheck<'_> {
         timeline.report_findings(source, log)
     }
 
-    /// Returns whether a subject is in `train`. Reports a subject that has no split, or another
-    /// split than the folder of the file.
+    /// Returns whether a subject is in the split `train`. Reports a subject without a split, and a
+    /// subject whose split differs from the folder of the file.
     fn is_train(&self, subject: i64, place: Option<&str>, log: &mut AuditLog) -> bool {
         let Some(splits) = self.splits else { return place == Some(TRAIN) };
         let of_file = splits.find_split(subject).map(|s| splits.names()[s].as_str());

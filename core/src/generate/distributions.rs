@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 pub struct PatientDistributions {
     /// Number of distinct codes; their tokens are `1..=vocab_size`.
     vocab_size: u32,
-    /// Distribution of the fraction (0 to 1) of measurements with a value, drawn for each code.
+    /// Distribution of the fraction (0 to 1) of the measurements of a code that have a value. The
+    /// generator draws one fraction per code.
     frac_codes_with_value: Frequencies<f64>,
     events: Frequencies<u32>,
     measurements: Frequencies<u32>,
@@ -63,7 +64,8 @@ impl PatientDistributions {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be read or lacks this form, a distribution is empty, or its lists differ in length.
+    /// If the file cannot be read or lacks one of these members, or if in a distribution the lists
+    /// `x` and `freq` differ in length or all frequencies are 0.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = access::read_to_string(path).map_err(|e| Error::io(path, e))?;

@@ -10,9 +10,10 @@ use crate::error::{Error, Result};
 /// One batch: tensors by name, and the [items](Item) that they were built from. The memory of a batch returns
 /// to the loader when the batch and all clones of its tensors are dropped.
 ///
-/// A **padded** batch of `B` items has every column under its name with the shape `[B, d1, ..]` down to the
-/// axis of the column; `dim{d}/mask` (bool, `[B, d1, .. d]`), true where axis `d` has an element; and, for
-/// columns with nulls in any shard, `{column}/valid` (bool, shape of the column), true where it has a value.
+/// A **padded** batch of `B` items has every column under its name with the shape `[B, d1, ..]`
+/// down to the axis of the column; `dim{d}/mask` (bool, `[B, d1, ..]` down to axis `d`), true where
+/// axis `d` has an element; and, for columns with nulls in any shard, `{column}/valid` (bool, shape
+/// of the column), true where it has a value.
 ///
 /// A **packed** batch has every column under its name, flat; `dim{d}/cu_seqlens` (int32, `[B + 1]`, from 0):
 /// the cumulative lengths of the items on axis `d`; `dim{d}/position_ids` (flat): the index of each element

@@ -37,7 +37,8 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
 
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
-    /// Index of each item's row or label. Empty, like `windows` and `spans`, if no tensor needs it.
+    /// For each item, the index of its row or label. `bases`, `windows` and `spans` are each empty
+    /// if no tensor needs them.
     pub(super) bases: Vec<usize>,
     /// For each item (a window of a row or label), the number of all windows of the same row or label.
     pub(super) windows: Vec<usize>,
@@ -59,7 +60,8 @@ pub(super) struct BatchLists {
 }
 
 impl EpochPlan {
-    /// Determines the shapes of batch `batch`. Returns an error if it exceeds the size limit.
+    /// Determines the shapes of batch `batch`. Returns an error if the batch exceeds the size
+    /// limit.
     pub(super) fn draft_batch(&self, batch: usize) -> Result<BatchDraft> {
         let inner = &self.inner;
         let options = &inner.options;

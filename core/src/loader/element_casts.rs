@@ -1,10 +1,12 @@
-//! Converts elements to another type, if the types of a column differ between shards, and tokens to int64.
+//! Converts the elements of a column to a common type if the shards store different types, and
+//! tokens to int64.
 
 use half::f16;
 
 use crate::dense::DType;
 
-/// Converts values in native byte order from one type to another; `false` if a value does not fit.
+/// Converts values in native byte order from one type to another; returns `false` if a value does
+/// not fit.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {
@@ -24,7 +26,8 @@ macro_rules! native {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                // `first_chunk` compiles to one load; copying a slice would be a function call.
+                // `first_chunk` compiles to one load; a copy from a slice would compile to a
+                // function call.
                 Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]
@@ -115,7 +118,8 @@ fn convert_all<S: NativeNumber, D: NativeNumber + FromNumber<S>>(
     fits
 }
 
-/// Returns the conversion between two types; `None` for a pair that type promotion never needs.
+/// Returns the function that converts `from` to `to`; `None` if type promotion never converts
+/// `from` to `to`.
 pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
     use DType as T;
     fn to_number<S: NativeNumber>(to: DType) -> Option<Convert>

@@ -1,4 +1,5 @@
-//! [`Epoch`]: an iterator over the batches of an epoch, which the calling thread or a thread pool builds.
+//! [`Epoch`]: an iterator over the batches of an epoch. The calling thread or a thread pool builds
+//! the batches.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,8 +27,8 @@ pub struct Epoch {
 #[derive(Debug)]
 struct Workers {
     pool: Arc<ThreadPool>,
-    /// Whether the options gave the thread pool. Such a pool may be busy with other work, so the
-    /// thread that requests a batch may build this batch itself.
+    /// Whether the caller passed the thread pool in the options. Such a pool may be busy with other
+    /// work, so the thread that requests a batch may build the batch itself.
     foreign: bool,
     in_flight: usize,
     /// Whether all threads build one batch together, tensor by tensor, instead of one batch each.
@@ -49,14 +50,16 @@ struct EpochState {
 
 #[derive(Debug)]
 struct EpochProgress {
-    /// Index of the first batch that is not started. Threads start only batches before `limit`.
+    /// Index of the first batch that no thread has started to build. Threads start only batches
+    /// before `limit`.
     unclaimed: usize,
     limit: usize,
     /// Index of the batch whose result is `done[0]`; `done[i]` is `None` until batch `first + i` is built.
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,
-    /// Whether a job is running that builds large batches one after the other, with all threads of the pool.
+    /// Whether a job is running that builds large batches one after the other, each with all
+    /// threads of the pool.
     in_turn: bool,
     /// Number of skipped batches that are still being built.
     skipped: usize,
@@ -72,8 +75,9 @@ impl Epoch {
         let mut epoch = Self { plan, next: 0, workers: None };
         if let Some((pool, foreign)) = pool {
             let options = &epoch.plan.inner.options;
-            // If a shared pool built the tensors of one batch together, a thread that waits for
-            // them could start other work that waits for this batch: a deadlock. An error of
+            // In a pool of the caller, a thread that waits for tensors of a batch could start
+            // another job of the pool. If this job waits for the batch, that is a deadlock, so
+            // threads build batches together only in a pool of the loader. An error of
             // `draft_batch` is ignored here, because `make_batch` returns it.
             let together = !foreign
                 && pool.current_num_threads() > 1
@@ -204,7 +208,8 @@ impl Workers {
     fn next_batch(&self, batch: usize) -> Result<Batch> {
         let shared = &self.shared;
         let mut state = shared.lock_state();
-        // Skipped batches that are still being built hold memory, so fewer other batches may be built ahead.
+        // Skipped batches that threads are still building hold memory, so fewer other batches may
+        // be built in advance.
         let ahead = self.in_flight.saturating_sub(state.skipped).max(1);
         let end = shared.plan.num_batches().min(batch.saturating_add(ahead));
         let added = end.saturating_sub(state.limit);
@@ -224,8 +229,9 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // If the options gave the pool, or this thread belongs to it, all other threads may be
-        // busy, so this thread builds the batch itself if no other thread has started to.
+        // If the caller passed the pool, or this thread belongs to the pool, all other threads may
+        // be busy. This thread then builds the batch itself, unless another thread has started to
+        // build it.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
@@ -261,11 +267,13 @@ impl EpochState {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, EpochProgress> {
-        // No operation under the lock panics halfway, so a poisoned lock is still usable.
+        // No code panics while it has changed only a part of the state, so the state of a poisoned
+        // lock is still consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds the next batch (if `together`, with all threads); returns `false` if there is none.
+    /// Builds the next batch (if `together`, with all threads); returns `false` if no batch before
+    /// `limit` is left.
     fn make_next(&self, together: bool) -> bool {
         let mut state = self.lock_state();
         let batch = state.unclaimed;
@@ -308,7 +316,8 @@ impl EpochState {
         let made: Vec<_> = state.done.drain(..have).flatten().collect();
         state.skipped += claimed - made.len();
         state.first = batch;
-        // A job for a skipped batch builds a later one, or ends if none is left before `limit`.
+        // The job that was spawned for a skipped batch builds a later batch, or ends if no batch
+        // before `limit` is left.
         state.unclaimed = state.unclaimed.max(batch);
         state.limit = state.limit.max(batch);
         drop(state);

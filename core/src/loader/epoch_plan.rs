@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 pub struct EpochPlan {
     pub(super) inner: Arc<LoaderState>,
     epoch: u64,
-    /// Indices of the items in the order that is divided into batches; `None` for the order of the source.
+    /// Indices of the items in the order of the epoch; `None` if this is the order of the source.
     order: Option<Vec<u32>>,
     /// The items of batch `i` start at position `parts[i] * size` of `order`; `None` unless
     /// `shuffle` and `bucket` are both set.
@@ -47,7 +47,8 @@ pub struct EpochPlan {
 }
 
 impl EpochPlan {
-    /// Plans one batch. Returns an error if there are no items, or an item does not exist.
+    /// Plans an epoch of one batch with the given items. Returns an error if `items` is empty, or
+    /// if an item does not exist.
     pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
         let all = inner.items.len();
         let order = items

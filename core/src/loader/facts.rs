@@ -1,4 +1,4 @@
-//! Place of the facts in a batch. A fact is a value of a row (a patient) that belongs to no event.
+//! Storage of facts in a batch. A fact is a value of a row (a patient) that belongs to no event.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPlace {
@@ -13,6 +13,7 @@ pub(super) enum FactsPlace {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) elements: usize,
-    /// Number of facts in the list that [`FactsPlace::List`] prepends to a row; `None` for other places.
+    /// Number of facts in the list that [`FactsPlace::List`] prepends to a row; `None` for the
+    /// other variants.
     pub(super) list: Option<usize>,
 }

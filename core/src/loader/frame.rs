@@ -11,8 +11,9 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The lists of a batch, and the places of their elements in the shards. On each axis, elements are numbered
-/// through the whole batch. The elements of an [`Item`] are contiguous in the batch and in its shard.
+/// The list offsets of a batch, and the indices of its elements in the shards. Each axis numbers
+/// its elements through the whole batch. On each axis, the elements of an [`Item`] are contiguous
+/// in the batch and in the shard.
 #[derive(Debug)]
 pub(super) struct Frame {
     /// `starts[d][i]` is the index, within its shard, of the first element of item `i` on axis `d`.
@@ -22,12 +23,14 @@ pub(super) struct Frame {
     pub(super) rows: Vec<Vec<u32>>,
     /// `offsets[d - 1]` has the offsets of the lists of axis `d` of the batch.
     pub(super) offsets: Vec<Vec<u32>>,
-    /// The facts prepended to each item; empty if the source has no facts.
+    /// For each item, the numbers of facts that are prepended to it; empty if the source has no
+    /// facts.
     before: Vec<Prefix>,
 }
 
 impl Frame {
-    /// Computes the frame; also returns `items`. Fails if an axis has more than 2^31 - 1 elements.
+    /// Computes the frame of `items` for the axes 0 to `depth`; also returns the items as a vector.
+    /// Returns an error if an axis has more than 2^31 - 1 elements.
     pub(super) fn new(
         source: &LoaderSource,
         items: impl ExactSizeIterator<Item = Item>,
@@ -86,7 +89,7 @@ impl Frame {
         find_last_offset(&self.rows[axis])
     }
 
-    /// Returns the range of the elements of an item on an axis, as numbered in the batch.
+    /// Returns the indices, within the batch, of the elements of an item on axis `axis`.
     pub(super) fn locate_elements(&self, axis: usize, item: usize) -> Range<usize> {
         self.rows[axis][item] as usize..self.rows[axis][item + 1] as usize
     }
@@ -99,7 +102,8 @@ impl Frame {
         }
     }
 
-    /// Returns the range of the elements of an item on an axis in its shard, without prepended facts.
+    /// Returns the indices, within the shard, of the elements of an item on axis `axis`, without
+    /// prepended facts.
     pub(super) fn find_shard_range(&self, axis: usize, item: usize) -> Range<usize> {
         let start = self.starts[axis][item];
         start..start + self.locate_elements(axis, item).len() - self.facts_before(axis, item)

@@ -25,7 +25,8 @@ pub(super) struct Grid {
 }
 
 pub(super) trait WriteSlots {
-    /// Fills `cell`, a part of the bytes of a tensor, with the values of the batch from value `first` on.
+    /// Fills `cell`, a range of bytes of a tensor, with consecutive values. The first value has the
+    /// index `first` among the values of the batch.
     fn put(&mut self, first: usize, cell: &mut [u8]);
 }
 
@@ -47,7 +48,8 @@ impl Grid {
         &self.shape[..=axis]
     }
 
-    /// Returns the number of values of a tensor of axis `axis`, after truncation and without padding.
+    /// Returns the number of values, without padding, that a tensor on axis `axis` has after
+    /// truncation.
     pub(super) fn count_occupied(&self, axis: usize) -> usize {
         self.count_retained(1, axis, 0..self.shape[0])
     }
@@ -68,7 +70,7 @@ impl Grid {
             .sum()
     }
 
-    /// Returns the elements of axis `level` that remain of list `i` after truncation.
+    /// Returns the range of elements that remain in list `i` of axis `level` after truncation.
     fn find_retained_children(&self, level: usize, i: usize) -> Range<usize> {
         let offsets = &self.offsets[level - 1];
         let (start, end) = (offsets[i] as usize, offsets[i + 1] as usize);
@@ -79,7 +81,8 @@ impl Grid {
         }
     }
 
-    /// Returns whether tensors of axis `axis` have values and padding at the same positions in both grids.
+    /// Returns whether tensors on axis `axis` have values and padding at the same positions in both
+    /// grids.
     pub(super) fn has_same_slots(&self, other: &Self, axis: usize) -> bool {
         self.shape[..=axis] == other.shape[..=axis]
             && self.side == other.side
@@ -89,7 +92,8 @@ impl Grid {
     pub(super) fn view_slots(&self, axis: usize, size: usize) -> GridSlots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
-            // The product saturates only if the tensor has no bytes: the caller checked its size.
+            // The product can overflow only if another axis has the size 0, because the caller
+            // checked the number of bytes of the tensor.
             blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
         }
         GridSlots { grid: self, blocks }
@@ -103,7 +107,8 @@ pub(super) struct GridSlots<'a> {
 }
 
 impl GridSlots<'_> {
-    /// Calls `put` for each innermost list of an item, with the part of `out` for its values.
+    /// Calls `put` for each innermost list of an item, with the bytes of `out` that hold the values
+    /// of the list.
     pub(super) fn write_item<P: WriteSlots>(&self, item: usize, out: &mut [u8], put: &mut P) {
         self.write_elements(0, item..item + 1, out, put);
     }

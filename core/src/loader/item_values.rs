@@ -21,8 +21,8 @@ impl TensorOutput {
         }
     }
 
-    /// Returns the values of an item as bytes in the type of the tensor, but as float32 for
-    /// [`TensorContent::Number`].
+    /// Returns the values of an item as bytes in the type of the tensor or, for
+    /// [`TensorContent::Number`], as bytes of float32 values.
     pub(super) fn values<'a>(
         &self,
         inner: &'a LoaderState,

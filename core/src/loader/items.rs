@@ -111,7 +111,8 @@ impl EpochItems {
         }
     }
 
-    /// Returns the part of a row that belongs to a base (a row or label).
+    /// Returns the row of a base (a row or label), and how many of its first events belong to the
+    /// base.
     pub(super) fn make_row_prefix(&self, source: &LoaderSource, base: usize) -> RowPrefix {
         match &self.bases {
             Bases::Rows(_) => RowPrefix { row: base, events: source.len(base) },

@@ -143,7 +143,8 @@ impl LoaderSource {
         self.shards[shard].layouts.first().map_or(0, |l| l.length(row))
     }
 
-    /// Returns the number of elements that facts prepend to axis 1 of each window of a row.
+    /// Returns the number of elements with facts that are prepended on axis 1 to each window of a
+    /// row.
     pub(super) fn count_events_before(&self, row: usize) -> usize {
         if self.facts.is_none() {
             return 0;
@@ -350,8 +351,9 @@ impl ColumnValues {
         Ok(Self { cells, nulls, stored: stored.size(), size: dtype.size(), convert })
     }
 
-    /// Returns the leaves `range` as bytes in the batch's type; `None` if a value does not fit it.
-    /// Copies leaves only if they are booleans, are converted, or have nulls; nulls become `fill`.
+    /// Returns the leaves `range` as bytes in the type that batches use; `None` if a value does not
+    /// fit this type. Copies leaves only if they are booleans, are converted, or have nulls; nulls
+    /// become `fill`.
     pub(super) fn read_value_bytes<'a>(
         &'a self,
         range: Range<usize>,
@@ -377,7 +379,8 @@ impl ColumnValues {
         }
         if let Some(nulls) = &nulls {
             if !fits {
-                // Convert only valid values again, because a value under a null need not fit the type.
+                // Convert only valid values again, because the stored value of a null slot need not
+                // fit the type.
                 fits = self.convert.is_none_or(|convert| {
                     nulls.valid_indices().all(|i| {
                         let (from, to) = (i * self.stored, i * self.size);

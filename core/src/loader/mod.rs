@@ -10,8 +10,9 @@
 //!   ([`Loader::epoch_from`]) and is the same, bit for bit, on any number of threads.
 //! * **Values are copied once**, from the (memory-mapped) shard to their place in the tensor,
 //!   without intermediate tables or allocations per row.
-//! * **Memory is reused.** A dropped batch returns its memory with the positions of its values. The
-//!   next batch pads only these positions; the padding, most of a batch, is not written again.
+//! * **Memory is reused.** A dropped batch returns its memory to the loader, with the positions of
+//!   its values. The next batch overwrites only these positions with padding. The old padding,
+//!   which is most of a batch, is not written again.
 //! * **Several batches are built in parallel**, a bounded number in advance, and returned in order.
 //!
 //! [`meds`] has a loader for health records: events or measurements, static facts and labels.
@@ -174,7 +175,7 @@ impl Loader {
     }
 
     /// Opens memory-mapped `.nrt` files: values are copied from the mapping to the tensors, and
-    /// pages outside all windows are not read. List offsets are read and checked now.
+    /// pages outside all windows are not read. The call itself reads and checks the list offsets.
     ///
     /// The loader keeps in memory 4 bytes (8 if an axis has more than 2^31 - 1 elements) for each
     /// list of the [used](LoaderOptions::columns) axes, and copies of the columns that cannot be
@@ -214,7 +215,7 @@ impl Loader {
     }
 
     /// Opens `.nrt` files like [`open`](Self::open), with options. Without [`ReadOptions::mmap`],
-    /// columns are read into memory now, so files may be truncated later. Without
+    /// the call reads the columns into memory, so files may be truncated after it. Without
     /// [`ReadOptions::large_lists`], offsets have 64 bits only for axes of over 2^31 - 1 elements.
     ///
     /// ```
@@ -411,8 +412,8 @@ impl Loader {
         })
     }
 
-    /// Returns the pool, and whether the options gave it; `None` if the calling thread builds
-    /// batches.
+    /// Returns the thread pool, and whether the caller passed it in the options; `None` if the
+    /// calling thread builds batches.
     fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
         let options = &self.inner.options;
         if let Some(pool) = &options.pool {

@@ -16,8 +16,8 @@ pub enum Sampling {
     Random,
     /// A window of `len` events whose start is uniformly random (drawn as for
     /// [`Random`](Self::Random)) from `len - 1` events before the row to its last event; it is then
-    /// clipped to the row. Each of the `n` events is in it with probability `len / (n + len - 1)`.
-    /// A row of at most `len` events is one window.
+    /// clipped to the row. Each of the `n` events is in the window with probability
+    /// `len / (n + len - 1)`. A row of at most `len` events is one window.
     BalancedRandom,
     /// The window that begins at the first event of the row.
     #[default]
@@ -33,7 +33,7 @@ pub enum Sampling {
     },
 }
 
-/// Form of the batches; see [`Loader`](super::Loader).
+/// How tensors hold lists of different lengths; see [`Batch`](super::Batch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
     /// Tensors with one axis per level of lists; short lists are padded.
@@ -136,7 +136,8 @@ impl LoaderOptions {
         }
     }
 
-    /// Limits items to `events` elements of axis 1, which `sampling` chooses.
+    /// Limits each item to a window of at most `events` elements of axis 1; `sampling` chooses the
+    /// window.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -431,8 +432,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets whether the loader relies on the padding of earlier batches to be unchanged when their
-    /// memory is reused, and overwrites only their values. True by default, because Rust code
+    /// Sets whether the loader, when it reuses the memory of an earlier batch, relies on unchanged
+    /// padding and overwrites only the values of that batch. True by default, because Rust code
     /// cannot write to a batch. A caller that lends the memory to code that can write to it, such
     /// as Python, sets the option to false; the loader then writes all padding anew.
     ///
@@ -446,7 +447,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Returns an error if the options are invalid for all data, such as a batch size of 0.
+    /// Returns an error if the options are invalid whatever the data, such as a batch size of 0.
     pub(super) fn check_valid(&self) -> Result<()> {
         let wrong = |message: &str| Err(Error::invalid(message));
         if self.batch_size == 0 {

@@ -31,7 +31,8 @@ pub(super) fn shuffle_items(items: &mut [u32], rng: &mut ChaCha8Rng) {
     }
 }
 
-/// Draws a uniform number below `n` (at least 1). Draws again if the bits would favor some numbers.
+/// Draws a uniform number below `n` (at least 1). Rejects random bits that would make some numbers
+/// more likely, and draws again.
 fn draw_below(rng: &mut ChaCha8Rng, n: u64) -> u64 {
     loop {
         let random = rng.next_u64();

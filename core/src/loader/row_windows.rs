@@ -36,13 +36,14 @@ impl RowWindows {
         Some(Self { len, sampling, full: options.full_windows, over })
     }
 
-    /// Returns whether steps never reach the end of a row: windows are empty or the stride is 0.
+    /// Returns whether stepped windows never reach the end of a row, because they are empty or the
+    /// stride is 0.
     pub(super) fn is_stuck(&self) -> bool {
         self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
     }
 
     /// Returns the number of windows, up to the first that reaches the end of a row of `len`
-    /// elements. No window is empty, except that of an empty row.
+    /// elements. No window is empty, except the only window of an empty row.
     pub(super) fn count_steps(&self, len: usize) -> usize {
         let Sampling::Step { stride } = self.sampling else { return 1 };
         let stride = stride.max(1);

@@ -18,9 +18,10 @@ const INDEX: &str = "batches.json";
 /// A folder of batches, each in one safetensors file. The files are named `batch-000000.safetensors`,
 /// `batch-000001.safetensors`, .. in the order of writing, and the numbers continue across epochs.
 ///
-/// The file `batches.json` lists the batches: its key `batches` has the `file`, the `epoch` and the number of
-/// `items` of each batch, and its other keys are the argument of [`finish`](Self::finish). The metadata of
-/// each file also has the epoch and the index of the batch. The folder appears only when it is complete.
+/// The file `batches.json` lists the batches: its key `batches` has the `file`, the `epoch` and the
+/// number of `items` of each batch, and its other keys come from the argument of
+/// [`finish`](Self::finish). The metadata of each file also has the epoch and the index of the
+/// batch. The folder appears only when it is complete.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -8,7 +8,8 @@ use super::grid::{Grid, WriteSlots};
 use crate::dense::{FreeBlocks, MAPPED, MemoryBlock};
 use crate::error::Result;
 
-/// Memory blocks to reuse. A block records where it has values, to pad only these positions again.
+/// Memory blocks of dropped tensors, for reuse. A block records where it has values, so that the
+/// next tensor overwrites only these positions with padding.
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Axis on which the tensor has its values: the tensor has one value per element of this axis.
@@ -29,7 +30,7 @@ struct ShelfBlock {
     slots: BlockSlots,
 }
 
-/// The places of values and padding in a block.
+/// The positions of values and of padding in a block.
 #[derive(Debug, Default)]
 struct BlockSlots {
     /// The first `padded` bytes are padding, except for the values at the positions that `written` describes.
@@ -77,7 +78,8 @@ impl Shelf {
 
 /// Returns the capacity of a new block for `len` bytes now and up to `largest` bytes later.
 fn choose_capacity(len: usize, largest: usize) -> usize {
-    // Untouched pages of a memory-mapped block take no memory, so it may have `4 * len` bytes.
+    // Untouched pages of a memory-mapped block take no memory, so the block may have `4 * len`
+    // bytes.
     let most = largest.min(len.saturating_mul(4));
     let capacity = if most >= MAPPED { most } else { most.min(len + len / 4) };
     capacity.max(len)

@@ -27,14 +27,14 @@ pub enum StackTensor<'a> {
     Tokens(&'a str),
     /// The values of a float32 column: NaN becomes 0, and infinities the largest finite numbers.
     Finite(&'a str),
-    /// Whether the values of a float32 column are numbers; true for padding.
+    /// For each value of a float32 column, whether the value is not NaN; true for padding.
     IsNumber(&'a str),
     /// The mask of an axis of the stack.
     Mask(usize),
 }
 
-/// The rows of `RaggedTable::vstack(tables)`, whose values stay in the tables: tensors are written
-/// from them directly.
+/// The table `RaggedTable::vstack(tables)` without copies of the values: tensors are written
+/// directly from the values of `tables`.
 #[derive(Debug)]
 pub struct TableStack<'a> {
     tables: &'a [RaggedTable],
@@ -159,7 +159,7 @@ impl<'a> TableStack<'a> {
 #[derive(Clone, Copy)]
 enum LeafCopy {
     Stored,
-    /// This conversion fits every value.
+    /// Every value fits the type to which this function converts.
     Converted(Convert),
     Finite,
     IsNumber,
@@ -181,7 +181,8 @@ impl Sink for PartsSink<'_> {
         if leaves.is_empty() {
             return;
         }
-        // An empty table starts where the next table does, so take the last that starts there.
+        // An empty table starts at the same value as the next table, so take the last table that
+        // starts there.
         let part = self.starts.partition_point(|start| *start <= leaves.start).saturating_sub(1);
         let first = leaves.start - self.starts[part];
         let range = first * self.size..(first + leaves.len()) * self.size;

@@ -59,7 +59,8 @@ impl<'a> Outputs<'a> {
         Self { options, all: Vec::new() }
     }
 
-    /// Adds a tensor with values of axis `axis` of the shards. Returns an error if the name is in use.
+    /// Adds a tensor with one value per element of axis `axis` of the shards. Returns an error if
+    /// another tensor has this name.
     pub(super) fn push(
         &mut self,
         name: impl Into<Arc<str>>,

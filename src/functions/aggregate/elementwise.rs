@@ -103,7 +103,8 @@ fn leaf_type(types: &AggTypes<'_>, lists: &NestedListType, how: Reduction) -> Re
     })
 }
 
-/// Returns which kind of exact sum the type of the values needs; `None` if `how` sums no values.
+/// Returns the kind of exact sum for the type of the values; `None` if `how` is neither a sum nor a
+/// mean.
 fn find_exact_sum(how: Reduction, lists: &NestedListType) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
@@ -120,9 +121,9 @@ fn list_state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType
     Ok(out)
 }
 
-/// Number of buffered values up to which rows are not combined. Above it, the rows of each group
-/// are combined to one row whenever the number of buffered values has doubled, so each value is
-/// copied only a few times.
+/// Maximum number of buffered values for which rows are never combined. Above this number, the rows
+/// of each group are combined to one row whenever the number of buffered values has doubled, so
+/// each value is copied only a few times.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.

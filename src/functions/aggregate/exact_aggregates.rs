@@ -290,14 +290,16 @@ impl AggregateUDFImpl for ExactAggregate {
         }
     }
 
-    // DataFusion assumes that NULL is last in monotonic results over frames, but there it is first
-    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
+    // DataFusion assumes that the results of a monotonic aggregate over frames are sorted with NULL
+    // last, but NULL comes first (`stock_extremes_over_frames_still_count_as_sorted` in
+    // `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }
 }
 
-/// Accumulator of a sum or mean whose argument is the literal NULL. The result is a NULL of this type.
+/// Accumulator of a sum or mean whose argument is the literal NULL. The result is a NULL of the
+/// type `self.0`.
 #[derive(Debug)]
 struct EmptyAccumulator(DataType);
 

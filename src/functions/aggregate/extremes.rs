@@ -2,8 +2,8 @@
 //!
 //! DataFusion's grouped `min` and `max` replace a NaN with any later number, and a number with any
 //! later NaN, so their results depend on batches. Their `max` of values that are all -Infinity is
-//! the smallest finite number. For structs that they cannot compare, they return the first struct.
-//! Remove this module once `stock_extremes_are_still_wrong` in the SQL tests fails.
+//! the smallest finite number. If their input has structs that they cannot compare, they return the
+//! first struct. Remove this module once `stock_extremes_are_still_wrong` in the SQL tests fails.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -37,7 +37,8 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
-    /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
+    /// Result of comparing a better value with a worse value: `Less` for `min`, `Greater` for
+    /// `max`.
     wanted: Ordering,
 }
 
@@ -96,7 +97,7 @@ impl AggregateUDFImpl for FloatExtreme {
         ReversedUDAF::Identical
     }
 
-    /// Ignores file statistics for floats, because they omit NaN.
+    /// Ignores file statistics for floats, because file statistics omit NaN.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() {
             true => None,
@@ -104,8 +105,9 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // DataFusion assumes that NULL is last in monotonic results over frames, but there it is first
-    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
+    // DataFusion assumes that the results of a monotonic aggregate over frames are sorted with NULL
+    // last, but NULL comes first (`stock_extremes_over_frames_still_count_as_sorted` in
+    // `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

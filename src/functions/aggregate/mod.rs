@@ -95,17 +95,17 @@ pub(super) struct AggDef {
 /// Facts about an aggregate that planner rules use. [`NONE`](Self::NONE) is the default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AggFacts {
-    /// Whether planning refuses DISTINCT. The accumulators of these aggregates ignore DISTINCT although it would change
-    /// the result, or the result is about every row.
+    /// Whether planning refuses DISTINCT: the accumulators ignore DISTINCT although it would change
+    /// the result, or the result describes every row.
     pub(crate) refuses_distinct: bool,
-    /// Whether DISTINCT applies to the first of several arguments. Planning refuses it for other aggregates of several
-    /// arguments.
+    /// Whether DISTINCT applies to the first of several arguments. Planning refuses DISTINCT for
+    /// other aggregates of several arguments.
     pub(crate) distinct_of_first: bool,
     /// Whether the result depends on the order of rows. If a call has ORDER BY, only the order of rows with equal keys
     /// matters.
     pub(crate) any_row: bool,
-    /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses its calls on
-    /// intervals that it cannot normalize first.
+    /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses calls on
+    /// intervals unless it can normalize the intervals first.
     pub(crate) compares: bool,
     /// Whether the function orders its inputs or counts the distinct ones.
     /// `sql::workarounds::grouping::float_keys` then makes equal floats identical.
@@ -374,7 +374,8 @@ impl AggregateUDFImpl for RaggedUdaf {
         self: Arc<Self>,
         _: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
-        // Ignores whether DataFusion has sorted the input: the state itself checks the order.
+        // Ignores whether DataFusion has sorted the input, because the state itself checks the
+        // order.
         Ok(self.def.ordered.then(|| Arc::new(Self::new(self.def)) as Arc<dyn AggregateUDFImpl>))
     }
 

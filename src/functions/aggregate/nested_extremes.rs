@@ -16,10 +16,12 @@ const CHUNKS: usize = 32;
 
 pub(super) struct NestedExtremes {
     data_type: DataType,
-    /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
+    /// Result of comparing a better value with a worse value: `Less` for `min`, `Greater` for
+    /// `max`.
     wanted: Ordering,
     chunks: Vec<ArrayRef>,
-    /// Best value of each group: array in `chunks`, and index in it; `None` before the first value.
+    /// Best value of each group: index of its array in `chunks`, and index of the value in this
+    /// array; `None` before the first value.
     best: Vec<Option<(usize, usize)>>,
 }
 

@@ -42,8 +42,9 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 11] {
     stock.map(|stock| AggregateUDF::new_from_impl(MendedAggregate { stock, in_window: false }))
 }
 
-/// Returns the function for calls with OVER if its result depends on the order of the rows and DataFusion might reverse
-/// this order; `None` for other functions.
+/// Returns the function that replaces `function` in calls with OVER if the result depends on the
+/// order of rows, which DataFusion might reverse. Returns `None` for other functions, and if
+/// `function` is already such a replacement.
 pub(crate) fn keep_window_order(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
     let mended: &MendedAggregate = function.inner().downcast_ref()?;
     let is_ordered = ["array_agg", "string_agg"].contains(&function.name());
@@ -68,7 +69,8 @@ pub(crate) fn keep_window_order(function: &AggregateUDF) -> Option<Arc<Aggregate
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MendedAggregate {
     stock: Arc<AggregateUDF>,
-    /// Whether this is the function of [`keep_window_order`].
+    /// Whether the aggregate is called with OVER and its result depends on the order of rows, so
+    /// that DataFusion must not reverse them; set by [`keep_window_order`].
     in_window: bool,
 }
 
@@ -155,7 +157,8 @@ impl AggregateUDFImpl for MendedAggregate {
     }
 
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {
-        // For percentile 0 or 1, DataFusion uses its `min` or `max`, which order NaN differently.
+        // For percentile 0 or 1, DataFusion replaces the call with its `min` or `max`, which order
+        // NaN differently.
         match self.is_percentile() {
             true => None,
             false => self.stock.simplify(),

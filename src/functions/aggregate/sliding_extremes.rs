@@ -17,10 +17,12 @@ use crate::functions::nested_comparison::compare_nested;
 /// frame of any width takes about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
-    /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
+    /// Result of comparing a better value with a worse value: `Less` for `min`, `Greater` for
+    /// `max`.
     wanted: Ordering,
-    /// The values that become the result when all earlier rows have left the frame, as row indices and arrays
-    /// of length 1. Each is at most as good as the value before it.
+    /// The values that are the result now, or once all rows before them have left the frame. Each
+    /// entry has the index of the row, and the value as an array of length 1. Each value is at most
+    /// as good as the value before it.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,

@@ -44,7 +44,7 @@ pub(super) fn make_accumulator(
     Ok(Box::new(Replayed { call, batches: VecDeque::new() }))
 }
 
-/// Returns an accumulator that aggregates all rows of a frame for each result.
+/// Returns an accumulator that aggregates all rows of the frame again for each result.
 pub(super) fn replay_frames(
     aggregate: AggregateUDF,
     args: &AccumulatorArgs<'_>,

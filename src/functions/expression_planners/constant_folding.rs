@@ -82,9 +82,9 @@ fn evaluate_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// Whether DataFusion alone gives a constant the value that it has in a query. The planner evaluates
-/// constants before the analyzer rules run, so it evaluates only operations that no rule changes.
-/// Every other constant stays an expression, and the optimizer evaluates it after these rules.
+/// Whether a constant expression has the same value before and after the analyzer rules of this
+/// crate. Only such expressions are evaluated here, before these rules run. The optimizer evaluates
+/// all other constants, after these rules.
 fn is_known_value(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
         Expr::Literal(..) => true,
@@ -106,8 +106,8 @@ fn is_known_value(expr: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
-/// Whether a cast reads an interval of numbers with whole names of units, such as `'40 days'`. An
-/// analyzer rule completes other strings, such as `'5'` and `'1d'`.
+/// Whether a cast reads an interval whose string has only numbers and spelled-out units, such as
+/// `'40 days'`. An analyzer rule rewrites other strings, such as `'5'` and `'1d'`.
 fn is_spelled_interval(cast: &Cast) -> bool {
     const UNITS: [&str; 10] = [
         "year",
@@ -134,7 +134,7 @@ fn is_spelled_interval(cast: &Cast) -> bool {
         && parts.iter().all(is_part)
 }
 
-/// Whether no analyzer rule changes a cast of a constant.
+/// Whether no analyzer rule changes a cast of a constant from type `from` to type `to`.
 fn is_plain_cast(from: &DataType, to: &DataType) -> bool {
     use DataType::{Boolean, Date32, Date64, Int32, Timestamp};
     use TimeUnit::{Microsecond, Nanosecond};
@@ -151,12 +151,14 @@ fn is_plain_cast(from: &DataType, to: &DataType) -> bool {
         (text, to) if text.is_string() => {
             to.is_string() || is_plain_number(to) || to.is_decimal() || find_unit(to).is_some()
         }
-        // A float is not cast to a decimal here, because a rule casts the digits of its text.
+        // Casts of floats to decimals are missing here, because an analyzer rule casts float
+        // literals to decimals digit by digit.
         (from, to) if from.is_integer() && (to.is_decimal() || to.is_string()) => true,
         (from, to) if is_plain_number(from) && is_plain_number(to) => true,
         (Date32, Int32) | (Int32, Date32) => true,
         (Date32, Timestamp(Microsecond, None)) | (Timestamp(_, None), Date32) => true,
-        // A cast to a coarser unit rounds down, unlike Arrow's.
+        // Casts to a coarser unit are missing here, because an analyzer rule rounds them down,
+        // unlike Arrow.
         (Timestamp(unit, zone), Timestamp(to, to_zone)) => zone == to_zone && to >= unit,
         (from, to) => find_unit(from).is_some() && find_unit(to) >= find_unit(from),
     }
@@ -171,7 +173,8 @@ fn is_plain_operation(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema
         Multiply, Plus, StringConcat,
     };
     let (Ok(a), Ok(b)) = (left.get_type(schema), right.get_type(schema)) else { return false };
-    // The sum of an unsigned and a signed integer is a decimal, whose digits a rule checks.
+    // The sum of an unsigned and a signed integer is a decimal, whose digits an analyzer rule
+    // checks.
     let is_number = |t: &DataType| is_plain_number(t) && !t.is_unsigned_integer();
     match (op, &a, &b) {
         (StringConcat, a, b) => a.is_string() && b.is_string(),

@@ -14,8 +14,9 @@ use crate::functions::lists::NestedListType;
 use crate::functions::span_product::is_span_product;
 use crate::kernels::elementwise::Op;
 
-/// Casts the date in date ± duration to a timestamp, as DuckDB does, because DataFusion refuses it.
-/// Refines the timestamp or date in a sum with a span whose digits its type cannot represent.
+/// Casts the date in date ± duration to a timestamp, as DuckDB does, because DataFusion refuses the
+/// operation. In other sums and differences with an interval or a duration, casts the date or
+/// timestamp to a finer type if [`refine_unit`] does.
 pub(super) fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let op = match expr.op {
         BinaryOperator::Plus => Operator::Plus,
@@ -48,8 +49,9 @@ pub(super) fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> 
     }
 }
 
-/// Plans arithmetic on dates and numbers of days as for scalars, if at least one operand is a list: the difference of
-/// two dates is a number of days, and a date plus or minus an integer is a date. Returns `None` for other operands.
+/// Plans arithmetic on lists of dates like arithmetic on scalars: the difference of two dates is a
+/// number of days, and a date plus or minus an integer is a date. At least one operand is a list.
+/// Returns `None` for operands of other types.
 pub(super) fn plan_days(
     op: Op,
     expr: &RawBinaryExpr,
@@ -84,7 +86,7 @@ pub(super) fn plan_days(
 }
 
 /// If one operand has dates and the other has timestamps or durations, casts the dates to timestamps. At least one
-/// operand is a list. Returns both operands, or `None` for other operands.
+/// operand is a list. Returns both operands, or `None` for operands of other types.
 pub(super) fn dates_with_times(
     expr: &RawBinaryExpr,
     left: &DataType,
@@ -113,7 +115,8 @@ pub(super) fn dates_with_times(
     }
 }
 
-/// Like [`dates_with_times`], for dates and intervals that may have hours.
+/// Like [`dates_with_times`], if one operand has dates and the other has intervals that may have
+/// hours.
 pub(super) fn dates_with_hours(
     expr: &RawBinaryExpr,
     left: &DataType,
@@ -138,7 +141,8 @@ pub(super) fn dates_with_hours(
 }
 
 /// Whether an expression of type `t` is an interval that may have hours or smaller units. Returns
-/// `false` for a literal without them, and for sums and integer multiples of such intervals.
+/// `false` for a literal of whole days and months, and for sums and integer multiples of such
+/// literals.
 pub(super) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bool {
     const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
     if !matches!(t, DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)) {
@@ -171,7 +175,7 @@ pub(super) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bo
 /// If an interval with hours is added to a date or subtracted from it, casts the date to a timestamp. If an interval
 /// is added to a timestamp in seconds or milliseconds, casts the timestamp to microseconds. If a duration of a finer
 /// unit is added to a timestamp, casts the timestamp to this unit. Arrow would drop the digits that the type of the
-/// date or timestamp cannot represent. Returns both operands, or `None` for other operands.
+/// date or timestamp cannot represent. Returns both operands, or `None` for operands of other types.
 pub(crate) fn refine_unit(
     left: &Expr,
     op: Operator,

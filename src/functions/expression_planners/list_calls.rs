@@ -67,8 +67,9 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     }
 }
 
-/// Casts a string literal that is searched for in a list of dates or times to their type. Returns `None` for other
-/// calls, and if a value of this type may be less exact than the string.
+/// If a call searches a list of dates or times for a string literal, casts the string to the type
+/// of the elements. Returns `None` for other calls, and if a value of this type may be less exact
+/// than the string.
 fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
     let [list, Expr::Literal(value, _), ..] = call.args.as_slice() else { return None };
     let text = value.try_as_str().flatten()?;
@@ -77,7 +78,7 @@ fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> 
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
     let is_exact = match element {
-        // Without a time of day.
+        // A string of at most this length has no time of day.
         DataType::Date32 | DataType::Date64 => text.len() <= "2020-01-01".len(),
         DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) => {
             digits

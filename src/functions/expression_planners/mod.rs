@@ -115,7 +115,8 @@ impl ExprPlanner for ListOperators {
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        // DataFusion plans `substring(x FROM 2)` with its own `substr`, whatever is registered.
+        // DataFusion plans `substring(x FROM 2)` with its own `substr`, even if the session
+        // registers another.
         Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
     }
 
@@ -133,7 +134,7 @@ impl ExprPlanner for ListOperators {
             return Ok(PlannerResult::Planned(characters));
         }
         let field_access = match (field_access, &data_type) {
-            // DataFusion plans `get_field`, which fails unless the key is a constant.
+            // For a map, DataFusion plans `get_field`, which fails unless the key is a constant.
             (GetFieldAccess::ListIndex { key }, Ok(DataType::Map(..))) if is_row_based(&key) => {
                 let values = map_extract(expr, *key);
                 return Ok(PlannerResult::Planned(array_element(values, lit(1_i64))));
@@ -183,7 +184,8 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
 }
 
 /// Whether an expression is `x || y` for lists of the same depth. DataFusion would plan its own
-/// `array_concat`, whose results do not have the planned type if fields of lists differ in name.
+/// `array_concat`, whose results do not have the planned type if the element fields of the lists
+/// differ in name.
 fn is_concatenation(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
     if expr.op != BinaryOperator::StringConcat {
         return false;
@@ -223,7 +225,8 @@ fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     Some(if not { negate_mask(mask) } else { mask })
 }
 
-/// Gives `[]` in a comparison the type of the other side, so that two lists of the same depth are compared.
+/// Gives `[]` in a comparison the type of the other operand, so that two lists of the same depth
+/// are compared.
 fn type_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let is_empty = |e: &Expr| match e {
         Expr::ScalarFunction(call) => call.name() == "make_array" && call.args.is_empty(),
@@ -247,13 +250,15 @@ fn type_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Minimum number of nested operators, as in `((a + b) + c) + d`, whose result the planner casts to its own type. An
-/// operator outside the cast then need not compute the types of all operators inside.
+/// Minimum number of nested operators, as in `((a + b) + c) + d`, for which the planner casts the
+/// result to the type that it already has. An operator outside the cast then takes the type from
+/// the cast, and does not compute the types of all operators inside.
 const KNOWN: usize = 16;
 
-/// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each operator
-/// depends on its whole left side. A long left side with numbers becomes one call. Any other long left side gets a
-/// cast to its own type, which the simplifier removes, and which column names do not show.
+/// Shortens the computation of types in long expressions such as `a + b + c`, because the type of
+/// each operator depends on its whole left side. A long left side with numbers becomes one call.
+/// Any other long left side gets a cast to the type that it already has. The simplifier removes
+/// this cast, and column names do not show it.
 fn shorten_left_side(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));

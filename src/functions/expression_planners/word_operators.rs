@@ -1,4 +1,5 @@
-//! Custom operators that statements have in place of predicates and clauses, such as `LIKE` and `FILTER`.
+//! Custom operators with which `sql::statement` replaces predicates and clauses, such as `LIKE` and
+//! `FILTER`.
 
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
@@ -21,8 +22,9 @@ pub(super) fn is_distinction(op: &BinaryOperator) -> bool {
     matches!(op, BinaryOperator::Custom(word) if [DISTINCT, NOT_DISTINCT].contains(&word.as_str()))
 }
 
-/// Predicates, with or without `NOT`, for which the parser has no binary operators. In statements,
-/// custom operators of these names replace them; the right side of `IN` becomes `make_array`.
+/// Predicates, with or without `NOT`, for which the parser has no binary operators.
+/// `sql::statement` replaces these predicates with custom operators of the same names; the right
+/// side of `IN` becomes a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
 /// Custom operators that replace predicates for which DataFusion's planner has no hook.
@@ -39,8 +41,8 @@ pub(crate) const SIGNED: &str = "SIGNED";
 /// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
 pub(crate) const FILTER: &str = "FILTER";
 
-/// Plans `call FILTER mask`: the reduction uses only the values for which the mask is true. A reduction of two lists
-/// uses only these values and their partners.
+/// Plans `call FILTER mask`: the reduction uses only the values for which the mask is true. A
+/// reduction of two lists uses only the pairs of values for which the mask is true.
 pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     // Removes the alias expression in which DataFusion wraps a call that uses an alias of a function.
     let plain = match call {

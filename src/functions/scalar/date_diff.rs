@@ -208,8 +208,9 @@ fn count_months(times: &ArrayRef) -> Result<Int64Array> {
     Ok(binary(&years, &months, months_of_year)?)
 }
 
-/// Returns the number of the part of the calendar at each time. The difference of two numbers is the
-/// number of parts that begin between the times, for [`CalendarPart::Weeks`] the number of days.
+/// Returns the number of the calendar part that contains each time. The difference of two numbers
+/// is the number of parts that begin between the times, for [`CalendarPart::Weeks`] the number of
+/// days.
 fn number_parts(part: CalendarPart, times: &ArrayRef) -> Result<Int64Array> {
     Ok(match part {
         CalendarPart::Months(1) => count_months(times)?,
@@ -291,14 +292,14 @@ fn count_whole_months(start: &ArrayRef, end: &ArrayRef) -> Result<Int64Array> {
     Ok(Int64Array::new(counts.collect::<Vec<i64>>().into(), nulls))
 }
 
-/// Returns the number of whole months from `start` to `end`, which is not before it.
+/// Returns the number of whole months from `start` to `end`. `end` is not before `start`.
 fn subtract_months(start: LocalTime, end: LocalTime) -> i64 {
     let day = start.1.min(days_in_month(end.0));
     let is_partial = (day, start.2) > (end.1, end.2);
     end.0 - start.0 - i64::from(is_partial)
 }
 
-/// Returns the number of days of a month, which is counted from January of the year 0.
+/// Returns the number of days of a month. Month 0 is January of the year 0.
 fn days_in_month(month: i64) -> i32 {
     let (year, month) = (month.div_euclid(12), month.rem_euclid(12));
     match month {

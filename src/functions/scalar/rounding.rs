@@ -132,7 +132,7 @@ impl ScalarUDFImpl for RoundFunction {
 }
 
 /// Replaces NaN and infinity in `found`, the results of rounding `value`. The replacement is the
-/// unrounded value if that is not finite or `places` is positive, else 0.
+/// unrounded value if the unrounded value is not finite or `places` is positive, else 0.
 fn limit_values<T>(
     found: &ArrayRef,
     value: &ArrayRef,

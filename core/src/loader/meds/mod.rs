@@ -18,7 +18,7 @@
 //! | `time_delta_days` | float32 | `[B, L]` | days since the event before; 0 for a subject's first event. In sequences of measurements it is at the first measurement of an event, with 0 at the others |
 //! | `event_mask` | bool | `[B, L]` | true where there is an event; only in sequences of events |
 //! | `static_code`, `static_numeric_value`, `static_numeric_value_mask` | as above | `[B, facts]` | [included](Statics::Include) facts, padded on the right |
-//! | `static_mask` | bool | `[B, L]` | true at [prepended](Statics::Prepend) facts: one event, or measurements |
+//! | `static_mask` | bool | `[B, L]` | true at [prepended](Statics::Prepend) facts, which are one event or several measurements |
 //! | `prediction_time` | int64 | `[B]` | of the label, in microseconds since 1970 |
 //! | `boolean_value`, `integer_value`, `float_value` | bool, int64, float32 | `[B]` | of the label |
 //! | `categorical_value` | int64 | `[B]` | index in [`MedsLoader::categories`] |
@@ -40,7 +40,8 @@
 //! * An item of a label contains no event after the prediction time of the label.
 //! * Every item occurs once per epoch. An item without events (before its label) is all padding.
 //! * The batches depend on the seed, but not on threads, memory or earlier batches.
-//! * Sequences of measurements are parts of flat columns; a batch reads only its own values.
+//! * A sequence of measurements is a range of the flat columns of a shard; a batch reads only the
+//!   values of its own items.
 //!
 //! ```
 //! # use serrate_core as serrate;
@@ -417,7 +418,8 @@ fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Static
     Ok(StaticFacts { source, place })
 }
 
-/// Makes columns finite when they are copied: NaN and nulls become 0, infinities the largest numbers.
+/// Marks float32 columns whose values batches make finite: NaN and nulls become 0, and infinities
+/// the largest finite numbers.
 fn make_finite(source: &mut LoaderSource, names: &[&str]) {
     for column in &mut source.columns {
         if names.contains(&&*column.name) {

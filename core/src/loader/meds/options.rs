@@ -35,7 +35,8 @@ impl FromStr for Unit {
     }
 }
 
-/// Selects windows of a sequence that is too long. Lengths are in the [unit](Unit) of sequences.
+/// Selects windows of a sequence that is longer than the maximum length. Lengths are numbers of
+/// measurements or of events, the [unit](Unit) of sequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Window {
     /// A window with a uniformly distributed start, chosen anew in every epoch.
@@ -119,7 +120,7 @@ impl Window {
     }
 }
 
-/// The treatment of facts about a subject that have no time.
+/// How batches hold facts about a subject that have no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Statics {
     /// The facts are in separate tensors.
@@ -264,8 +265,9 @@ impl MedsOptions {
         self
     }
 
-    /// Sets whether sequences are padded to the maximum length instead of the longest of the batch,
-    /// and events to [`measurements_per_event`](Self::measurements_per_event), if set.
+    /// Sets whether sequences are padded to the maximum length instead of the length of the longest
+    /// sequence in the batch, and events to
+    /// [`measurements_per_event`](Self::measurements_per_event) if that option is set.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -519,7 +521,8 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to [`LoaderOptions`]. Returns an error if the options are invalid for all data.
+    /// Converts to [`LoaderOptions`]. Returns an error if the options are invalid whatever the
+    /// data.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);

@@ -247,8 +247,8 @@ fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Resu
     Ok(columns)
 }
 
-/// Converts values to predict to the type of their tensor. NaN and infinities are not an error;
-/// [`find_non_finite`] finds them.
+/// Converts values to predict to the type of their tensor. Accepts NaN and infinities; callers find
+/// these values with [`find_non_finite`].
 pub(super) fn read_target(
     name: &str,
     values: &ArrayRef,

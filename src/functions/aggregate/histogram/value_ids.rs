@@ -38,7 +38,7 @@ enum Numbering {
 #[derive(Debug)]
 struct NumberedValues {
     converter: RowConverter,
-    /// Each value in a byte form that sorts like the value.
+    /// Each value in the row format of Arrow, whose bytes sort like the values.
     rows: Vec<Arc<[u8]>>,
     of: HashMap<Arc<[u8]>, u64>,
     bytes: usize,
