@@ -1,0 +1,201 @@
+//! Keeps one row of lists or structs per group.
+
+use arrow::array::{Array, ArrayRef, UInt64Array, new_empty_array, new_null_array};
+use arrow::compute::{interleave, take};
+use arrow::datatypes::DataType;
+
+use crate::error::Result;
+
+/// Maximum number of [`KeptRows::chunks`].
+const MOST_CHUNKS: usize = 1024;
+
+/// Number of replaced rows that are always kept, because merging few rows is not worth its cost.
+const SPARE_ROWS: usize = 32;
+
+/// Returns a copy of rows, without spare capacity.
+///
+/// Arrow's `take` of lists allocates for each row the values of the array divided by its length. If
+/// the array is a slice, these are the values of all rows of the sliced array.
+pub(super) fn copy_rows(values: &dyn Array, rows: Vec<u64>) -> Result<ArrayRef> {
+    let mut copy = take(values, &UInt64Array::from(rows), None)?;
+    copy.shrink_to_fit();
+    Ok(copy)
+}
+
+/// At most one row per group. The rows are copies, so they do not keep the batches in memory that
+/// they come from.
+#[derive(Debug)]
+pub(super) struct KeptRows {
+    data_type: DataType,
+    chunks: Vec<ArrayRef>,
+    /// Size of `chunks` in bytes, kept up to date because DataFusion reads it after each batch.
+    bytes: usize,
+    /// Number of rows in `chunks`, including replaced rows.
+    rows: usize,
+    /// Row of each group: array in `chunks`, and index in it; `None` for a group without a row.
+    at: Vec<Option<(usize, usize)>>,
+    /// Number of groups with a row.
+    held: usize,
+}
+
+impl KeptRows {
+    pub(super) fn new(data_type: &DataType) -> Self {
+        Self {
+            data_type: data_type.clone(),
+            chunks: Vec::new(),
+            bytes: 0,
+            rows: 0,
+            at: Vec::new(),
+            held: 0,
+        }
+    }
+
+    pub(super) fn fresh(&self) -> Self {
+        Self::new(&self.data_type)
+    }
+
+    pub(super) fn has_row(&self, group: usize) -> bool {
+        self.at.get(group).is_some_and(Option::is_some)
+    }
+
+    /// Returns the rows of `groups`; NULL for a group without a row.
+    pub(super) fn gather_rows(&self, groups: &[usize]) -> Result<ArrayRef> {
+        self.copy_kept(groups.iter().map(|group| self.at.get(*group).copied().flatten()))
+    }
+
+    /// Returns the rows of the first `groups` groups; NULL for a group without a row.
+    pub(super) fn collect_rows(&self, groups: usize) -> Result<ArrayRef> {
+        self.copy_kept(self.at.iter().copied().chain(std::iter::repeat(None)).take(groups))
+    }
+
+    fn copy_kept(&self, at: impl Iterator<Item = Option<(usize, usize)>>) -> Result<ArrayRef> {
+        let null = new_null_array(&self.data_type, 1);
+        let mut sources: Vec<&dyn Array> = self.chunks.iter().map(|c| c.as_ref()).collect();
+        sources.push(null.as_ref());
+        let rows: Vec<_> = at.map(|at| at.unwrap_or((self.chunks.len(), 0))).collect();
+        match rows.is_empty() {
+            true => Ok(new_empty_array(&self.data_type)),
+            false => Ok(interleave(&sources, &rows)?),
+        }
+    }
+
+    /// Replaces the rows of `groups`, which are different from each other, by `rows` of `values`.
+    pub(super) fn put_rows(
+        &mut self,
+        values: &dyn Array,
+        groups: &[usize],
+        rows: Vec<u64>,
+    ) -> Result<()> {
+        let Some(last) = groups.iter().max() else { return Ok(()) };
+        if *last >= self.at.len() {
+            self.at.resize(last.saturating_add(1), None);
+        }
+        let chunk = self.chunks.len();
+        self.push_chunk(copy_rows(values, rows)?);
+        for (row, group) in groups.iter().enumerate() {
+            if self.at[*group].replace((chunk, row)).is_none() {
+                self.held = self.held.saturating_add(1);
+            }
+        }
+        let replaced = self.rows.saturating_sub(self.held);
+        if replaced > SPARE_ROWS.max(self.held / 2) || self.chunks.len() > MOST_CHUNKS {
+            self.merge_chunks()?;
+        }
+        Ok(())
+    }
+
+    fn push_chunk(&mut self, chunk: ArrayRef) {
+        self.bytes = self.bytes.saturating_add(chunk.get_array_memory_size());
+        self.rows = self.rows.saturating_add(chunk.len());
+        self.chunks.push(chunk);
+    }
+
+    fn merge_chunks(&mut self) -> Result<()> {
+        let merged = self.copy_kept(self.at.iter().filter(|at| at.is_some()).copied())?;
+        for (row, at) in self.at.iter_mut().flatten().enumerate() {
+            *at = (0, row);
+        }
+        self.chunks.clear();
+        (self.bytes, self.rows) = (0, 0);
+        if self.held > 0 {
+            self.push_chunk(merged);
+        }
+        Ok(())
+    }
+
+    /// Removes the first `groups` groups. The numbers of the remaining groups decrease by `groups`.
+    pub(super) fn forget_groups(&mut self, groups: usize) -> Result<()> {
+        self.at.drain(..groups.min(self.at.len()));
+        self.held = self.at.iter().flatten().count();
+        if self.at.is_empty() {
+            self.at = Vec::new();
+        }
+        self.merge_chunks()
+    }
+
+    /// Returns the size in bytes. Counts rows twice, because a result, a state or a merge holds a copy
+    /// of them.
+    pub(super) fn size(&self) -> usize {
+        let at = self.at.capacity().saturating_mul(size_of::<Option<(usize, usize)>>());
+        self.bytes.saturating_mul(2).saturating_add(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{AsArray, ListArray};
+    use arrow::datatypes::Int64Type;
+
+    use super::*;
+
+    fn make_lists(rows: std::ops::Range<i64>, length: usize) -> ArrayRef {
+        let rows = rows.map(|row| Some(vec![Some(row); length]));
+        Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows))
+    }
+
+    fn first_values(lists: &ArrayRef) -> Vec<Option<i64>> {
+        let first = |list: Option<ArrayRef>| Some(list?.as_primitive::<Int64Type>().value(0));
+        lists.as_list::<i32>().iter().map(first).collect()
+    }
+
+    #[test]
+    fn rows_are_replaced_merged_and_forgotten() {
+        let lists = make_lists(0..200, 3);
+        let mut kept = KeptRows::new(lists.data_type());
+        for row in 0..200u64 {
+            kept.put_rows(&lists, &[1, 3], vec![row, 199 - row]).unwrap();
+            assert!(kept.rows <= 2 + 2 + SPARE_ROWS, "{}", kept.rows);
+        }
+        assert_eq!(
+            first_values(&kept.collect_rows(5).unwrap()),
+            [None, Some(199), None, Some(0), None]
+        );
+        assert_eq!(
+            first_values(&kept.gather_rows(&[3, 7, 1]).unwrap()),
+            [Some(0), None, Some(199)]
+        );
+        assert!(kept.has_row(1) && !kept.has_row(2) && !kept.has_row(7));
+        kept.forget_groups(2).unwrap();
+        assert_eq!(first_values(&kept.collect_rows(2).unwrap()), [None, Some(0)]);
+        kept.forget_groups(9).unwrap();
+        assert_eq!((kept.size(), kept.held), (0, 0));
+        assert_eq!(first_values(&kept.collect_rows(1).unwrap()), [None]);
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_rows_that_are_kept() {
+        let lists = make_lists(0..1000, 100);
+        let mut kept = KeptRows::new(lists.data_type());
+        let mut groups = 0;
+        for start in (0..1000).step_by(10) {
+            kept.put_rows(&lists.slice(start, 10), &[groups], vec![5]).unwrap();
+            groups += 1;
+        }
+        // One list of 100 integers per group, twice, with what Arrow and the group itself need.
+        let (values, more) = (groups * 100 * 8 * 2, groups * 2000);
+        assert!((values..values + more).contains(&kept.size()), "{} {values}", kept.size());
+        assert_eq!(first_values(&kept.collect_rows(2).unwrap()), [Some(5), Some(15)]);
+    }
+}
