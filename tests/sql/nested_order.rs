@@ -167,11 +167,16 @@ async fn extremes_and_first_lists_per_group_have_the_same_types_and_nulls() {
                 ("last_value(x) FILTER (WHERE id IN (6, 7))", "NULL; NULL; [6, ]; [7, -7]"),
             ];
             for (call, expected) in cases {
+                // Lists of lists have no extremes.
+                if cast == "BIGINT[][]" && call.starts_with('m') {
+                    continue;
+                }
                 let sql = format!(
                     "SELECT {show} FROM (SELECT g, {call} AS y FROM {from} GROUP BY g) ORDER BY g"
                 );
                 assert_eq!(found(&ctx, &sql).await, expected, "{cast} {partitions} {size}: {sql}");
-                let sql = format!("SELECT arrow_typeof({call}) = arrow_typeof(max(x)) FROM {from}");
+                let sql =
+                    format!("SELECT arrow_typeof({call}) = arrow_typeof(any_value(x)) FROM {from}");
                 assert_eq!(found(&ctx, &sql).await, "true", "{sql}");
             }
         }
