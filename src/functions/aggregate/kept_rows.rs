@@ -1,6 +1,10 @@
 //! Keeps one row of lists or structs per group.
 
-use arrow::array::{Array, ArrayRef, UInt64Array, new_empty_array, new_null_array};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use arrow::array::{Array, ArrayRef, DynComparator, UInt64Array, new_empty_array, new_null_array};
 use arrow::compute::{interleave, take};
 use arrow::datatypes::DataType;
 
@@ -77,6 +81,49 @@ impl KeptRows {
             true => Ok(new_empty_array(&self.data_type)),
             false => Ok(interleave(&sources, &rows)?),
         }
+    }
+
+    /// Replaces the row of each group by the best of its new rows for which `counts` is true, if that
+    /// is better. A row is better than another if it compares as `wanted`.
+    pub(super) fn keep_best_rows(
+        &mut self,
+        values: &ArrayRef,
+        groups: &[usize],
+        counts: impl Fn(usize) -> bool,
+        wanted: Ordering,
+        compare: impl Fn(&ArrayRef, &ArrayRef) -> Result<DynComparator>,
+    ) -> Result<()> {
+        let mut order: Option<DynComparator> = None;
+        let mut best: HashMap<usize, usize> = HashMap::new();
+        for (row, group) in groups.iter().enumerate().filter(|(row, _)| counts(*row)) {
+            match best.entry(*group) {
+                Entry::Vacant(best) => {
+                    best.insert(row);
+                }
+                Entry::Occupied(mut best) => {
+                    let order = match &mut order {
+                        Some(order) => order,
+                        none => none.insert(compare(values, values)?),
+                    };
+                    if order(row, *best.get()) == wanted {
+                        best.insert(row);
+                    }
+                }
+            }
+        }
+        let (known, mut better): (Vec<_>, Vec<_>) =
+            best.into_iter().partition(|(group, _)| self.has_row(*group));
+        if !known.is_empty() {
+            // Compares with a copy of the rows of these groups, because comparators of floats copy both
+            // arrays.
+            let groups: Vec<usize> = known.iter().map(|(group, _)| *group).collect();
+            let order = compare(values, &self.gather_rows(&groups)?)?;
+            let wins = |(at, (_, row)): &(usize, (usize, usize))| order(*row, *at) == wanted;
+            better.extend(known.into_iter().enumerate().filter(wins).map(|(_, found)| found));
+        }
+        let (groups, rows): (Vec<usize>, Vec<u64>) =
+            better.into_iter().map(|(group, row)| (group, row as u64)).unzip();
+        self.put_rows(values, &groups, rows)
     }
 
     /// Replaces the rows of `groups`, which are different from each other, by `rows` of `values`.

@@ -25,7 +25,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalSortExpr;
 
 use super::adapter::GroupedAccumulator;
-use super::picked_rows::PickedRows;
+use super::picked_rows::{PickedRows, picks_rows};
 use super::{quantile, sliding_frames};
 use crate::functions::delegate;
 
@@ -127,15 +127,15 @@ impl AggregateUDFImpl for MendedAggregate {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        PickedRows::from_call(self.stock.name(), &args).is_some()
-            || self.stock.groups_accumulator_supported(args)
+        picks_rows(self.stock.name(), &args) || self.stock.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        if let Some(rows) = PickedRows::from_call(self.stock.name(), &args) {
+        if picks_rows(self.stock.name(), &args) {
+            let rows = PickedRows::new(self.stock.name(), &args)?;
             return Ok(Box::new(GroupedAccumulator::new(Box::new(rows))));
         }
         match self.is_percentile() {
