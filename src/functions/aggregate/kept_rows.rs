@@ -54,7 +54,7 @@ impl KeptRows {
         }
     }
 
-    pub(super) fn fresh(&self) -> Self {
+    pub(super) fn to_empty(&self) -> Self {
         Self::new(&self.data_type)
     }
 

@@ -25,7 +25,7 @@ impl NestedExtremes {
 
 impl GroupStates for NestedExtremes {
     fn fresh(&self) -> Result<Box<dyn GroupStates>> {
-        Ok(Box::new(Self { wanted: self.wanted, best: self.best.fresh() }))
+        Ok(Box::new(Self { wanted: self.wanted, best: self.best.to_empty() }))
     }
 
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {

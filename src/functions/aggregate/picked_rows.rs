@@ -104,7 +104,7 @@ fn compare_keys(left: &ArrayRef, right: &ArrayRef, sort: &[SortOptions]) -> Resu
 impl GroupStates for PickedRows {
     fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self {
-            kept: self.kept.fresh(),
+            kept: self.kept.to_empty(),
             fields: self.fields.clone(),
             sort: self.sort.clone(),
             ..*self
