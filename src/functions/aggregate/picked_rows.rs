@@ -3,7 +3,7 @@
 //! DataFusion has a scalar per group, so lists are many small buffers, which the allocator does not
 //! return to the system, and their size is not limited: under a limit of 32 MiB, such a query took
 //! 112 MB. Without ORDER BY it has an accumulator per group, which holds the whole batch of a state
-//! that it has merged. Remove this module once
+//! that it has merged; no upstream issue was found. Remove this module once
 //! `stock_first_values_of_lists_still_count_their_batch` in the SQL tests fails.
 
 use std::cmp::Ordering;
