@@ -13,6 +13,10 @@ use crate::error::Result;
 /// Maximum number of [`KeptRows::chunks`].
 const MOST_CHUNKS: usize = 1024;
 
+/// Maximum number of chunks that share buffers with batches, such as the values of a dictionary. Each
+/// chunk counts these buffers.
+const MOST_SHARING_CHUNKS: usize = 32;
+
 /// Number of replaced rows that are always kept, because merging few rows is not worth its cost.
 const SPARE_ROWS: usize = 32;
 
@@ -26,11 +30,29 @@ pub(super) fn copy_rows(values: &dyn Array, rows: Vec<u64>) -> Result<ArrayRef> 
     Ok(copy)
 }
 
+/// Returns whether copies of rows refer to buffers of the original array.
+fn shares_buffers(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(..)
+        | DataType::Utf8View
+        | DataType::BinaryView
+        | DataType::ListView(_)
+        | DataType::LargeListView(_) => true,
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => shares_buffers(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| shares_buffers(field.data_type())),
+        _ => false,
+    }
+}
+
 /// At most one row per group. The rows are copies, so they do not keep the batches in memory that
 /// they come from.
 #[derive(Debug)]
 pub(super) struct KeptRows {
     data_type: DataType,
+    most_chunks: usize,
     chunks: Vec<ArrayRef>,
     /// Size of `chunks` in bytes, kept up to date because DataFusion reads it after each batch.
     bytes: usize,
@@ -46,6 +68,7 @@ impl KeptRows {
     pub(super) fn new(data_type: &DataType) -> Self {
         Self {
             data_type: data_type.clone(),
+            most_chunks: if shares_buffers(data_type) { MOST_SHARING_CHUNKS } else { MOST_CHUNKS },
             chunks: Vec::new(),
             bytes: 0,
             rows: 0,
@@ -145,7 +168,7 @@ impl KeptRows {
             }
         }
         let replaced = self.rows.saturating_sub(self.held);
-        if replaced > SPARE_ROWS.max(self.held / 2) || self.chunks.len() > MOST_CHUNKS {
+        if replaced > SPARE_ROWS.max(self.held / 2) || self.chunks.len() > self.most_chunks {
             self.merge_chunks()?;
         }
         Ok(())
