@@ -269,4 +269,8 @@ fn functions_read_copies_of_objects() {
     }
     let missing = run_statement(&server, "SELECT * FROM meds('s3://bucket/none')");
     expect_error(&missing, &["s3://bucket/none: there is no object of this name"]);
+    server.put_object("bucket/bad/data/0.parquet", b"no parquet".to_vec());
+    let bad = run_statement(&server, "SELECT * FROM meds('s3://bucket/bad')");
+    expect_error(&bad, &["s3://bucket/bad/data/0.parquet: "]);
+    assert!(!bad.err.contains(".serrate-"), "{}", bad.err);
 }

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use same_file::Handle;
 use walkdir::{DirEntry, WalkDir};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, add_copy};
 
 /// The policy of the process. It is set at most once, so that no later call can relax it.
 static POLICY: OnceLock<Policy> = OnceLock::new();
@@ -268,7 +268,11 @@ pub fn localize<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
     }
     check_store()?;
     match FETCH.get() {
-        Some(fetch) => fetch(path, only).map(Cow::Owned),
+        Some(fetch) => {
+            let copy = fetch(path, only)?;
+            add_copy(&copy, &hide_secrets(path));
+            Ok(Cow::Owned(copy))
+        }
         None => Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "this program has no object stores; build Serrate with the feature `cloud`, which adds them, or use a local path",

@@ -1,8 +1,10 @@
 //! The error type of the crate.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
@@ -18,6 +20,32 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[doc(hidden)]
 pub const MORE_MEMORY: &str =
     "raise the limit with --memory-limit or SET serrate.memory_limit, or read less at a time";
+
+/// Local copies of objects and folders of a store, with their URLs.
+static COPIES: RwLock<Vec<(PathBuf, String)>> = RwLock::new(Vec::new());
+
+/// Makes messages name `url` instead of its local copy, a file or folder.
+#[doc(hidden)]
+pub fn add_copy(copy: &Path, url: &str) {
+    let mut copies = COPIES.write().unwrap_or_else(PoisonError::into_inner);
+    if copies.iter().all(|(known, _)| known != copy) {
+        copies.push((copy.to_path_buf(), url.to_owned()));
+    }
+}
+
+/// Returns the URL of a file or folder that is in a local copy, and any other path unchanged.
+#[doc(hidden)]
+pub fn find_original(path: &Path) -> Cow<'_, Path> {
+    let copies = COPIES.read().unwrap_or_else(PoisonError::into_inner);
+    let original = copies.iter().find_map(|(copy, url)| {
+        let below = path.strip_prefix(copy).ok()?;
+        Some(match below.as_os_str().is_empty() {
+            true => url.clone(),
+            false => format!("{}/{}", url.trim_end_matches('/'), below.display()),
+        })
+    });
+    original.map_or(Cow::Borrowed(path), |url| Cow::Owned(PathBuf::from(url)))
+}
 
 /// All errors of the crate, with messages that say what was found, where, and what was expected.
 ///
@@ -271,7 +299,7 @@ impl Error {
     /// assert_eq!(damaged.to_string(), "a.nrt: the header ends early");
     /// ```
     pub fn file(path: impl AsRef<Path>, message: impl Into<String>) -> Self {
-        Self::File { path: path.as_ref().to_path_buf(), message: message.into() }
+        Self::File { path: find_original(path.as_ref()).into_owned(), message: message.into() }
     }
 
     /// Returns an [`Error::Io`] for the file at `path`, for use in `map_err(|e| Error::io(path, e))`.
@@ -285,7 +313,7 @@ impl Error {
     /// assert!(missing.is_not_found());
     /// ```
     pub fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
-        Self::Io { path: path.as_ref().to_path_buf(), source }
+        Self::Io { path: find_original(path.as_ref()).into_owned(), source }
     }
 
     /// Returns an [`Error::Type`] for `what`.
@@ -504,6 +532,22 @@ impl From<Error> for DataFusionError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_name_the_urls_of_copies() {
+        add_copy(Path::new("/tmp/.serrate-copies/7"), "s3://bucket/meds/");
+        add_copy(Path::new("/tmp/.serrate-copies/8/a.yaml"), "s3://bucket/a.yaml");
+        for (path, named) in [
+            ("/tmp/.serrate-copies/7/data/0.parquet", "s3://bucket/meds/data/0.parquet: cut"),
+            ("/tmp/.serrate-copies/7", "s3://bucket/meds/: cut"),
+            ("/tmp/.serrate-copies/8/a.yaml", "s3://bucket/a.yaml: cut"),
+            ("/tmp/.serrate-copies/77", "/tmp/.serrate-copies/77: cut"),
+        ] {
+            assert_eq!(Error::file(path, "cut").to_string(), named);
+            let io = Error::io(path, std::io::Error::other("cut"));
+            assert_eq!(io.to_string(), named);
+        }
+    }
 
     #[test]
     fn predicates_tell_errors_apart() {

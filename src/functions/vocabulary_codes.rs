@@ -18,7 +18,7 @@ use super::lists::NestedListType;
 use crate::access;
 use crate::array::RaggedArray;
 use crate::config::SerrateOptions;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, find_original};
 use crate::io::meds::{CodeHierarchy, VOCABULARY_METADATA, Vocabulary};
 use crate::kernels::text::is_text;
 use crate::memory::Charge;
@@ -54,7 +54,8 @@ impl VocabularyCodes {
         let bytes = texts.get_array_memory_size().saturating_mul(3);
         let bytes = bytes.saturating_add(size_of_val(tokens.as_slice()));
         let bytes = bytes.saturating_add(size_of_val(places.as_slice()));
-        let charge = Charge::take(&format!("the vocabulary {}", path.display()), bytes)?;
+        let charge =
+            Charge::take(&format!("the vocabulary {}", find_original(path).display()), bytes)?;
         Ok(Self { vocabulary, texts: Arc::new(texts), tokens, places, _charge: charge })
     }
 

@@ -93,6 +93,10 @@ fn operators_that_carry_lists_spill_or_name_the_limit() {
     for sql in [
         "COPY (SELECT * FROM 'lists.parquet' ORDER BY k, id) TO 'sorted.parquet'",
         "COPY (SELECT k, ragged_concat_agg(x) AS x FROM 'lists.parquet' GROUP BY k) TO 'concat.parquet'",
+        "SELECT count(y) AS n FROM (SELECT id, max(x) AS y FROM 'lists.parquet' GROUP BY id)",
+        "SELECT count(y) AS n FROM (SELECT k, min(x) AS y FROM 'lists.parquet' GROUP BY k)",
+        "SELECT count(y) AS n FROM (SELECT id, any_value(x) AS y FROM 'lists.parquet' GROUP BY id)",
+        "SELECT count(y) AS n FROM (SELECT id, first_value(x ORDER BY k) AS y FROM 'lists.parquet' GROUP BY id)",
     ] {
         let measured = measure_query(&place, sql);
         let said = &measured.err;

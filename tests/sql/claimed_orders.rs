@@ -462,7 +462,7 @@ async fn integers_that_are_true_differ() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `sql::workarounds::truths` may go.
+/// When this fails, `sql::workarounds::sorting` may go.
 #[tokio::test]
 async fn stock_truths_of_integers_are_still_one() {
     assert_ne!(stock_ints(&SessionContext::new(), TRUTHS).await, [-3, 1, 5]);

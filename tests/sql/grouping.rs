@@ -284,7 +284,7 @@ async fn distinct_sums_are_grouped_by_a_cast() {
     assert_eq!(query_int(&create_parallel_session(), &sql).await, 35);
 }
 
-/// When this fails, `sql::workarounds::distinct_aggregates` may go.
+/// When this fails, `sql::workarounds::grouping` may go.
 #[tokio::test]
 async fn stock_distinct_sums_by_a_cast_still_fail() {
     let message = stock_error(&SessionContext::new(), DISTINCT_SUMS).await;

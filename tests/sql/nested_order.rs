@@ -139,6 +139,99 @@ async fn extremes_of_lists_do_not_depend_on_batches() {
     assert!(all[0].starts_with("0 [0, 0] [10, ]"), "{}", all[0]);
 }
 
+/// Each statement has several groups per batch, and several batches and partitions per group.
+#[tokio::test]
+async fn extremes_and_first_lists_per_group_have_the_same_types_and_nulls() {
+    let lists = "SELECT value AS id, value % 4 AS g, CASE WHEN value % 4 > 0 AND value % 5 > 0
+        THEN [value, CASE WHEN value % 3 > 0 THEN -value END] END AS x FROM range(1, 61)";
+    let casts = ["BIGINT[]", "LargeList(Int64)", "FixedSizeList(2, Int64)", "struct", "BIGINT[][]"];
+    for (partitions, size) in [(1, 8192), (1, 7), (3, 2)] {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let ctx = serrate::sql::session_with(config.with_batch_size(size));
+        for cast in casts {
+            let (of, show) = match cast {
+                "struct" => ("named_struct('f', x)".to_owned(), "y['f']"),
+                "BIGINT[][]" => ("[x, x]".to_owned(), "y[1]"),
+                "BIGINT[]" => ("x".to_owned(), "y"),
+                _ => (format!("arrow_cast(x, '{cast}')"), "y"),
+            };
+            // A struct or list around NULL is not NULL.
+            let of = format!("CASE WHEN x IS NOT NULL THEN {of} END");
+            let from = format!("(SELECT id, g, {of} AS x FROM ({lists}))");
+            let cases = [
+                ("min(x)", "NULL; [1, -1]; [2, -2]; [3, ]"),
+                ("max(x)", "NULL; [57, ]; [58, -58]; [59, -59]"),
+                ("max(x) FILTER (WHERE id < 9)", "NULL; [1, -1]; [6, ]; [7, -7]"),
+                ("any_value(x) FILTER (WHERE id > 56)", "NULL; [57, ]; [58, -58]; [59, -59]"),
+                ("first_value(x) FILTER (WHERE id = 5)", "NULL; NULL; NULL; NULL"),
+                ("last_value(x) FILTER (WHERE id IN (6, 7))", "NULL; NULL; [6, ]; [7, -7]"),
+            ];
+            for (call, expected) in cases {
+                // Lists of lists have no extremes.
+                if cast == "BIGINT[][]" && call.starts_with('m') {
+                    continue;
+                }
+                let sql = format!(
+                    "SELECT {show} FROM (SELECT g, {call} AS y FROM {from} GROUP BY g) ORDER BY g"
+                );
+                assert_eq!(query_rows(&ctx, &sql).await, expected, "{cast} {partitions} {size}: {sql}");
+                let sql =
+                    format!("SELECT arrow_typeof({call}) = arrow_typeof(any_value(x)) FROM {from}");
+                assert_eq!(query_rows(&ctx, &sql).await, "true", "{sql}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn first_and_last_lists_per_group_follow_the_rows() {
+    let rows = "(VALUES (1, 0, NULL), (2, 0, [2]), (3, 1, [3, NULL]), (4, 0, [4]), (5, 1, [5]), (6, 1, NULL), (7, 2, NULL)) t(id, g, x)";
+    let unordered = [
+        ("first_value(x)", "NULL; [3, ]; NULL"),
+        ("first_value(x) IGNORE NULLS", "[2]; [3, ]; NULL"),
+        ("last_value(x)", "[4]; NULL; NULL"),
+        ("last_value(x) IGNORE NULLS", "[4]; [5]; NULL"),
+        ("any_value(x)", "[2]; [3, ]; NULL"),
+    ];
+    let ordered = [
+        ("first_value(x ORDER BY id)", "NULL; [3, ]; NULL"),
+        ("first_value(x ORDER BY id DESC)", "[4]; NULL; NULL"),
+        ("first_value(x ORDER BY id DESC) IGNORE NULLS", "[4]; [5]; NULL"),
+        ("first_value(x ORDER BY id DESC) FILTER (WHERE id < 6)", "[4]; [5]; NULL"),
+        ("last_value(x ORDER BY id % 2, id)", "NULL; [5]; NULL"),
+        ("last_value(x ORDER BY x[1] NULLS FIRST)", "[4]; [5]; NULL"),
+        ("first_value({'f': x} ORDER BY x[1] DESC NULLS LAST)['f']", "[4]; [5]; NULL"),
+    ];
+    for (partitions, size) in [(1, 3), (3, 2), (1, 8192)] {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let ctx = serrate::sql::session_with(config.with_batch_size(size));
+        let create = format!("CREATE TABLE t AS SELECT * FROM {rows} ORDER BY id");
+        query_batches(&ctx, &create).await.unwrap();
+        // Without ORDER BY, the rows of several partitions come in any order.
+        let unordered = unordered.iter().filter(|_| partitions == 1);
+        for (call, expected) in unordered.chain(&ordered) {
+            let sql = format!("SELECT {call} FROM t GROUP BY g ORDER BY g");
+            assert_eq!(query_rows(&ctx, &sql).await, *expected, "{partitions} {size}: {sql}");
+        }
+    }
+}
+
+/// When this test fails, `PickedRows` can be removed.
+#[test]
+fn stock_first_values_of_lists_still_count_their_batch() {
+    use datafusion::arrow::array::{BooleanArray, ListArray};
+    use datafusion::functions_aggregate::first_last::TrivialFirstValueAccumulator;
+    use datafusion::logical_expr::Accumulator;
+
+    let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(
+        (0..1000).map(|row| Some(vec![Some(row); 100])),
+    );
+    let mut first = TrivialFirstValueAccumulator::try_new(lists.data_type(), false).unwrap();
+    let set: ArrayRef = Arc::new(BooleanArray::from(vec![true]));
+    first.merge_batch(&[Arc::new(lists.slice(0, 1)), set]).unwrap();
+    assert!(first.size() > 500 * 100 * 8, "{}", first.size());
+}
+
 /// When this test fails, `serrate_nested_order` and `NestedExtremes` can be removed.
 #[tokio::test]
 async fn stock_comparisons_of_lists_have_least_nulls() {

@@ -102,7 +102,7 @@ async fn recursive_unions_keep_every_new_row() {
     }
 }
 
-/// When this fails, `sql::workarounds::recursions` can go.
+/// When this fails, `sql::workarounds::joins_and_unions` can go.
 #[tokio::test]
 async fn stock_recursive_unions_still_lose_rows() {
     let ctx = SessionContext::new();

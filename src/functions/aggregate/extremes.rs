@@ -59,7 +59,8 @@ impl AggregateUDFImpl for FloatExtreme {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        self.stock.groups_accumulator_supported(args)
+        // DataFusion has one accumulator per group for lists, each with buffers of its own.
+        self.begin_fold(&args).is_some() || self.stock.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(

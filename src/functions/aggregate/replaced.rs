@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
 use datafusion::error::Result as DfResult;
+use datafusion::functions_aggregate::any_value::any_value_udaf;
 use datafusion::functions_aggregate::approx_distinct::approx_distinct_udaf;
 use datafusion::functions_aggregate::approx_median::approx_median_udaf;
 use datafusion::functions_aggregate::approx_percentile_cont::approx_percentile_cont_udaf;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::bit_and_or_xor::{bit_and_udaf, bit_or_udaf, bit_xor_udaf};
 use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
+use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
 use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::logical_expr::expr::AggregateFunctionParams;
@@ -22,10 +24,12 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalSortExpr;
 
+use super::adapter::GroupedAccumulator;
+use super::picked_rows::{PickedRows, picks_rows};
 use super::{quantile, sliding_frames};
 use crate::functions::delegate;
 
-pub(crate) fn build_udafs() -> [AggregateUDF; 11] {
+pub(crate) fn build_udafs() -> [AggregateUDF; 14] {
     let stock = [
         approx_distinct_udaf(),
         approx_median_udaf(),
@@ -38,6 +42,9 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 11] {
         bit_and_udaf(),
         bit_or_udaf(),
         bit_xor_udaf(),
+        any_value_udaf(),
+        first_value_udaf(),
+        last_value_udaf(),
     ];
     stock.map(|stock| AggregateUDF::new_from_impl(MendedAggregate { stock, in_window: false }))
 }
@@ -54,7 +61,7 @@ pub(crate) fn keep_window_order(function: &AggregateUDF) -> Option<Arc<Aggregate
     })
 }
 
-/// A DataFusion aggregate whose results are corrected in four cases:
+/// A DataFusion aggregate whose results are corrected in five cases:
 ///
 /// * If the input is sorted in the opposite order, DataFusion reverses the window of `array_agg(x)
 ///   OVER (ORDER BY x ..)`, and returns the list in the opposite order. Remove once
@@ -66,6 +73,8 @@ pub(crate) fn keep_window_order(function: &AggregateUDF) -> Option<Arc<Aggregate
 ///   aggregation of many groups is skipped. Remove once `stock_percentiles_still_have_six_digits`
 ///   and `stock_percentiles_of_many_groups_still_panic` fail.
 /// * Some aggregates fail over sliding frames; see [`sliding_frames`].
+/// * `first_value`, `last_value` and `any_value` of lists hold more memory than they need; see
+///   [`PickedRows`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MendedAggregate {
     stock: Arc<AggregateUDF>,
@@ -120,13 +129,17 @@ impl AggregateUDFImpl for MendedAggregate {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        self.stock.groups_accumulator_supported(args)
+        picks_rows(self.stock.name(), &args) || self.stock.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
+        if picks_rows(self.stock.name(), &args) {
+            let rows = PickedRows::new(self.stock.name(), &args)?;
+            return Ok(Box::new(GroupedAccumulator::new(Box::new(rows))));
+        }
         match self.is_percentile() {
             true => quantile::make_groups_accumulator(&self.stock, args),
             false => self.stock.create_groups_accumulator(args),

@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt;
 
-use arrow::array::{Array, ArrayRef, UInt64Array};
-use arrow::compute::take;
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::Accumulator;
 
+use super::kept_rows::copy_rows;
 use crate::functions::nested_comparison::compare_nested;
 
 /// The minimum or maximum of a sliding frame. Each value enters and leaves `candidates` once, so a
@@ -56,7 +56,7 @@ impl Accumulator for SlidingExtreme {
                 continue;
             }
             // Copies the value, because a slice would keep the whole batch in memory.
-            let value = take(values.as_ref(), &UInt64Array::from(vec![row as u64]), None)?;
+            let value = copy_rows(values, vec![row as u64])?;
             while let Some((_, worst)) = self.candidates.back()
                 && compare_nested(&value, worst)?(0, 0) == self.wanted
             {

@@ -21,6 +21,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::cohorts::{Cohort, CohortColumn, Criteria};
 use crate::config::SerrateOptions;
+use crate::error::find_original;
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::base::syntax::{split_argument, unquote_text};
 use crate::sql::sources::{describe_table, to_local_path};
@@ -172,9 +173,9 @@ impl DataSource for CohortSource {
         write!(
             f,
             "MedsCohort: folder={}, shards={}, criteria={}, projection=[{}]",
-            self.cohort.folder.root().display(),
+            find_original(self.cohort.folder.root()).display(),
             self.cohort.folder.num_shards(),
-            self.cohort.criteria.path().display(),
+            find_original(self.cohort.criteria.path()).display(),
             names.join(", ")
         )?;
         write_limit(f, self.limit)

@@ -18,6 +18,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
+use crate::error::find_original;
 use crate::functions::find_local_codes;
 use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
 use crate::io::meds::{Labels, Vocabulary};
@@ -239,7 +240,7 @@ impl DataSource for FeaturesSource {
         write!(
             f,
             "MedsFeatures: folder={}, shards={}, labels={}, features={}, columns={}",
-            self.features.folder().root().display(),
+            find_original(self.features.folder().root()).display(),
             self.features.num_shards(),
             self.features.labels().len(),
             self.features.spec().num_features(),

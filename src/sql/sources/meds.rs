@@ -20,6 +20,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::access;
 use crate::config::SerrateOptions;
+use crate::error::find_original;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 use crate::memory::Charge;
@@ -355,7 +356,7 @@ impl DataSource for MedsSource {
         write!(
             f,
             "Meds: folder={}, shards={}, projection=[{}]",
-            self.folder.root().display(),
+            find_original(self.folder.root()).display(),
             self.folder.num_shards(),
             names.join(", ")
         )?;

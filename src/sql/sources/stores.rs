@@ -104,6 +104,16 @@ impl StoreKind {
             Self::Http => "check the URL",
         }
     }
+
+    /// Returns the variable or option with the longest time of a request.
+    fn name_timeout(self) -> &'static str {
+        match self {
+            Self::S3 => "AWS_TIMEOUT",
+            Self::Google => "GOOGLE_TIMEOUT",
+            Self::Azure => "AZURE_TIMEOUT",
+            Self::Http => "the option http.timeout",
+        }
+    }
 }
 
 type StoreOptions = BTreeMap<String, String>;
@@ -555,8 +565,12 @@ impl StoreName {
                 true => "the request failed",
                 false => cause,
             };
+            let longer = match cause.contains("operation timed out") {
+                true => format!(", set a longer time with {}", self.kind.name_timeout()),
+                false => String::new(),
+            };
             return self.refuse_with(format!(
-                "{cause}; check the endpoint and the network, and run the statement again"
+                "{cause}; check the endpoint and the network{longer}, and run the statement again"
             ));
         }
         self.refuse_with(format!("the store answered {answer}; check the endpoint and the options"))

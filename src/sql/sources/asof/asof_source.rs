@@ -25,6 +25,7 @@ use tokio::sync::OnceCell;
 
 use super::inputs::AsofInputs;
 use crate::config::SerrateOptions;
+use crate::error::find_original;
 use crate::io::meds::{AsOf, Labels, MedsReadOptions};
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::features::FeaturesSource;
@@ -236,7 +237,7 @@ impl DataSource for AsOfSource {
         write!(
             f,
             "MedsAsOf: folder={}, shards={}, labels={}, projection={}",
-            self.folder.root().display(),
+            find_original(self.folder.root()).display(),
             self.folder.num_shards(),
             self.labels.len(),
             self.projection
