@@ -334,7 +334,8 @@ impl TensorGroup {
         }
     }
 
-    /// Returns which positions of an axis without a mask are elements, not padding.
+    /// Returns a flag for each position of an axis without a mask: true for an element, false for
+    /// padding.
     fn find_elements(
         &self,
         file: &SafetensorsFile,
@@ -345,7 +346,8 @@ impl TensorGroup {
         let mut present = vec![false; positions];
         for name in self.list_marking(axis) {
             let tensor = dense::read_one(file, file.tensor(name)?)?;
-            // Number of bytes of one position, including all positions of inner axes below it.
+            // Number of bytes of one position of the axis, including all its positions on inner
+            // axes.
             let width = tensor.nbytes().checked_div(positions).unwrap_or(0);
             if width == 0 {
                 continue;
