@@ -16,7 +16,7 @@ use serrate::datafusion;
 pub struct Call {
     pub result: &'static str,
     pub text: &'static str,
-    /// Whether it can fail on a value; it is then used only in statements about failures.
+    /// Whether the call can fail on a value. Such calls are used only in statements about failures.
     pub fails: bool,
 }
 
