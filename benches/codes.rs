@@ -1,9 +1,9 @@
 //! Predicates on the codes of 10 million leaves: a dictionary with 4,000 values of realistic
 //! length.
 //!
-//! Before Criterion's numbers, a table prints each predicate next to its floor in the same run (one
-//! pass that reads the keys and writes bits) and the same predicate leaf by leaf: Arrow's
-//! kernels over the dictionary and over plain strings.
+//! Before Criterion's numbers, a table prints the time of each predicate next to a lower bound from
+//! the same run (the floor: one pass that reads the keys and writes bits), and next to the same
+//! predicate leaf by leaf: Arrow's kernels over the dictionary and over plain strings.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
