@@ -10,7 +10,7 @@ pub(super) struct Bin {
 }
 
 impl Bin {
-    /// Returns `low–high`, or the integer if there is only one.
+    /// Returns `low–high`, or the integer if the range has only one.
     pub(super) fn to_label(&self, format: impl Fn(u64) -> String, dash: &str) -> String {
         match self.low == self.high {
             true => format(self.low),

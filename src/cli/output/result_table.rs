@@ -16,8 +16,8 @@ use crate::cli::command_line::TableArgs;
 use crate::functions::wrap_words;
 
 const CELL_WIDTH: usize = 48;
-/// Minimum width, in terminal columns, of a value or column name that is cut. Columns are omitted
-/// if the table does not fit the line with this width.
+/// Minimum width, in terminal columns, of a value or column name that is cut. If the table does not
+/// fit the line even with this width, columns are omitted.
 const LEAST_WIDTH: usize = 16;
 /// Maximum width of a line of a wrapped column name, in a [`TextTable`] that does not fit the
 /// terminal.

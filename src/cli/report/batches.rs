@@ -59,7 +59,7 @@ const RECORDS: [&str; 4] =
 /// shape can claim any number.
 const POSITIONS: usize = 1 << 30;
 
-/// How the tensors of each batch form tables.
+/// The tables that the tensors of each batch form.
 pub(super) struct BatchLayout {
     is_packed: bool,
     parts: Vec<TensorGroup>,
@@ -98,7 +98,8 @@ enum ListSource {
 }
 
 impl BatchLayout {
-    /// Determines how the tensors of a folder form tables. Returns the reason if they do not.
+    /// Determines the tables that the tensors of a folder form. If they form no tables, returns the
+    /// reason.
     pub(super) fn find_layout(
         files: &[PathBuf],
         tensors: &[TensorFacts],
