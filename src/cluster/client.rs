@@ -52,7 +52,7 @@ pub(super) const FIXED: [(&str, &str); 9] = [
     ("datafusion.optimizer.prefer_existing_union", "true"),
     // Makes datafusion-distributed keep the partitions of a union in order.
     ("distributed.children_isolator_unions", "false"),
-    // Plans that change while they run skip the checks of this module.
+    // If a plan changed while it runs, `planner` and `preflight` would not check the changed plan.
     ("distributed.dynamic_task_count", "false"),
     ("distributed.partial_reduce", "false"),
 ];
@@ -266,7 +266,8 @@ impl Cluster {
         self.check_workers().await;
     }
 
-    /// Asks all workers, also if the last check is fresh, unless a check began after this call.
+    /// Asks all workers, even if the last check is fresh, unless another check began after this
+    /// call.
     pub(super) async fn recheck_health(&self) {
         let called = Instant::now();
         let _checking = self.shared.checking.lock().await;
