@@ -38,7 +38,7 @@ pub(crate) struct JointFile {
 
 fn format_tensor_name(axis: usize, column: &str) -> String {
     let prefix = format!("dim{axis}/");
-    // If names collide, the reader has already given the column its full name.
+    // If names of columns collide, the reader has already given the column its full name.
     if column.starts_with(&prefix) { column.to_owned() } else { prefix + column }
 }
 
@@ -457,7 +457,7 @@ pub(crate) fn collate_stack<'py>(
     make_arrays(py, &stack, &wanted, side).map(Some)
 }
 
-/// Returns copies of the tensors that a file of the table has.
+/// Returns copies of the tensors with which a `.nrt` file stores the table.
 pub(crate) fn copy_tensors<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     let mut next = 1;
