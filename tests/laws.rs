@@ -1,9 +1,9 @@
 //! Differential suite: laws of SQL over lists, on random statements over random tables.
 //!
 //! A world is a set of random tables. Two generators of statements take turns, one world each. A
-//! statement must have the same answer with every cut: from tables in memory and from files of
-//! every format, with any number of partitions, any batch size, and any optimizer rule switched
-//! off.
+//! cut is a way to run a statement. The statement must have the same answer with every cut: from
+//! tables in memory and from files of every format, with any number of partitions, any batch size,
+//! and any optimizer rule switched off.
 //!
 //! * `statements`: calls of every function in statements of several steps. The reference is plain
 //!   DataFusion, which runs the steps one by one over tables in memory.

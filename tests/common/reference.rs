@@ -179,7 +179,7 @@ impl Plan {
     ) -> Option<(Nested<L>, usize)> {
         let mut left = levels;
         let mut found = if self.apart && self.count == Some(0) {
-            // Items up to the first array are evaluated; items after it are not, if it is empty.
+            // If the index arrays are empty, evaluates only the items up to the first array.
             let first = self.items.iter().position(|i| matches!(i, Item::Array(..))).unwrap();
             self.walk(column, levels, &self.items[..=first], None)?;
             left += 1;

@@ -54,8 +54,7 @@ impl Queries {
         }
     }
 
-    /// Returns one condition in two texts: first the text for the query, then the text for the
-    /// change.
+    /// Returns one condition in two spellings: the first for the query, the second for the change.
     fn draw_condition(&mut self, scope: &[Col]) -> (String, String) {
         if self.chance(70) {
             let text = self.condition(scope, true).sql(false);

@@ -14,7 +14,7 @@ pub enum Role {
     Query(String),
     /// The part may be left out.
     Optional,
-    /// Only its own parts may be replaced.
+    /// The part must stay, but its own parts may be replaced.
     Fixed,
 }
 
@@ -99,7 +99,8 @@ impl Node {
         }
     }
 
-    /// Returns this tree with parts left out, the smallest trees first.
+    /// Returns smaller trees, of which each lacks some parts of this tree. The smallest trees come
+    /// first.
     pub fn smaller(&self) -> Vec<Self> {
         let mut out = Vec::new();
         for mut other in self.instead() {

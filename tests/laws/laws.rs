@@ -70,7 +70,7 @@ impl Asked {
         found: &Answer,
         setup: &Setup,
     ) -> Option<(String, String)> {
-        // SELECT * FROM a table or a view has no ORDER BY.
+        // The query of all rows of a stored table or view has no ORDER BY.
         let bare = setup.wrapping == Wrapping::Query;
         match self {
             Self::Steps(statement, _) => {
@@ -94,8 +94,8 @@ impl Asked {
     }
 }
 
-/// Returns the answer of the reference. Each step becomes a table before the next starts, so that
-/// no rule works across steps.
+/// Returns the answer of the reference. The rows of each step become a table before the next step
+/// starts, so that no rule of the optimizer sees two steps.
 async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     let statement = &statement.unrolled();
     let mut made = Vec::new();

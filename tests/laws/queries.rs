@@ -853,7 +853,8 @@ impl Queries {
         (node, columns)
     }
 
-    /// Returns constants and conditions without columns above an aggregate.
+    /// Returns a query of an aggregate that adds a constant, with a condition that reads no
+    /// columns.
     fn constant_above(&mut self, levels: usize) -> (Node, Columns) {
         let (query, inner) = match self.below(2) {
             0 => self.grouped(levels - 1),

@@ -142,7 +142,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// A window of numbered rows, of groups of equal rows, or of a range of values.
+    /// A window with a ROWS, GROUPS or RANGE frame.
     fn make_frame(&mut self) -> (Node, Columns) {
         let from = self.base();
         let id = from.unique.clone().unwrap_or_default();
@@ -330,7 +330,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Lists of the rows of a group, in an order.
+    /// Lists of the values of a group, in a given order.
     fn make_ordered_lists(&mut self) -> (Node, Columns) {
         let from = self.base();
         let id = from.unique.clone().unwrap_or_default();

@@ -98,7 +98,8 @@ fn create_plain_session() -> SessionContext {
         Arc::new(DecorrelateLateralJoin::new()),
         // NOT IN over a list with NULL is right only with join keys.
         Arc::new(ExtractEquijoinPredicate::new()),
-        // Zeros, and NaN of both signs, are one value; the reference must treat them so too.
+        // Our sessions treat both zeros as one value, and NaN of both signs as one value. The
+        // reference must do so, too.
         own("serrate_float_keys"),
     ];
     *builder.optimizer() = Some(Optimizer::with_rules(needed));

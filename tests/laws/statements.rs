@@ -269,7 +269,7 @@ fn resolve_text(text: &str, known: &BTreeMap<String, String>) -> String {
 struct Source {
     name: String,
     columns: Vec<Column>,
-    /// Whether it is a table, whose rows are in source order.
+    /// Whether the source is a table, whose rows are in source order.
     table: bool,
 }
 

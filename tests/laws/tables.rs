@@ -342,8 +342,8 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
 }
 
 impl Maker<'_> {
-    /// Returns structs of an integer, a text and a list. Below NULL they have values, too, and the
-    /// fields of some tables are never NULL.
+    /// Returns structs of an integer, a text and a list. Structs that are NULL hide values in their
+    /// fields. In some tables, the fields are never NULL.
     fn structs(&mut self, n: usize) -> StructArray {
         let nulls = self.nulls;
         let valid: Vec<bool> = (0..n).map(|i| !self.null(i, n)).collect();

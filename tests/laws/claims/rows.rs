@@ -23,8 +23,8 @@ use super::{ClaimsExec, describe, plain_floats, values_of};
 pub struct RowClaims {
     node: String,
     schema: SchemaRef,
-    /// False for a placeholder row, whose values are all NULL, even in columns that its schema
-    /// declares non-nullable.
+    /// False for a placeholder row. Its values are all NULL, even in columns that its schema
+    /// declares non-nullable, so they are not checked.
     is_filled: bool,
     orders: Vec<Ordered>,
     equals: Vec<Equal>,

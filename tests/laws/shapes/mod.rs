@@ -34,10 +34,10 @@ use top_rows::TOPMOST;
 use unnamed_queries::UNNAMED;
 use windows::SHIFTED;
 
-/// Laws, each with a text that means the same as the first.
+/// Laws, each with a spelling that is equivalent to the first spelling by this law.
 type Ways = &'static [(&'static str, &'static str)];
 
-/// The types of the columns of a query, its first text, and equivalent texts.
+/// The types of the columns of a query, its first spelling, and equivalent spellings.
 type Shape = (&'static [&'static str], &'static str, Ways);
 
 const QUALIFIERS: [&str; 6] = ["", "u.", "w.", "x.", "y.", "z."];
@@ -89,7 +89,7 @@ impl Queries {
         self.make_spellings(Role::Value("b"), first, ways, outer)
     }
 
-    /// Replaces the placeholders of all texts with the same parts.
+    /// Replaces the placeholders of all spellings with the same parts.
     fn make_spellings(&mut self, role: Role, first: &str, ways: Ways, outer: &str) -> Node {
         let used =
             |name: &str| first.contains(name) || ways.iter().any(|(_, text)| text.contains(name));
