@@ -55,8 +55,8 @@ fn data() -> Data {
     Data { codes, plain, one, some: Arc::new(some) }
 }
 
-/// Name, the predicate, and the same leaf by leaf over the dictionary and over plain strings; each
-/// returns the number of leaves that pass.
+/// Name, the predicate, and two functions that evaluate the predicate leaf by leaf: over the
+/// dictionary and over plain strings. Each function returns the number of leaves.
 type Task<'a> =
     (&'static str, Box<dyn Fn() -> usize + 'a>, Option<[Box<dyn Fn() -> usize + 'a>; 2]>);
 

@@ -239,7 +239,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     tasks
 }
 
-/// Gather, scatter, and functions of one number.
+/// Gather, scatter, and operations on each leaf.
 fn moves(d: &Data) -> Vec<Task<'_>> {
     let (v, bytes) = (&d.values, 4 * LEAVES);
     let wanted = d.indices.leaves().len();
@@ -310,7 +310,7 @@ fn within(d: &Data) -> Vec<Task<'_>> {
     tasks
 }
 
-/// Running operations, order, codes.
+/// Running operations, sorting, sparse masks, and operations on codes.
 fn streams(d: &Data, code: ArrayRef) -> Vec<Task<'_>> {
     let bytes = 4 * LEAVES;
     let (v, holes, codes) = (&d.values, &d.with_nulls, &d.codes);
