@@ -1,5 +1,5 @@
-//! Short texts, such as windows of features: an error, or a value that is equal after it is written and
-//! read again.
+//! Short texts, such as time windows of features: an error, or a value that is equal after it is
+//! written and read again.
 
 use crate::{FIXED, place, read_within};
 use serrate::dense::DType;
