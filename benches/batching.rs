@@ -1,10 +1,11 @@
 //! Batched operations on 65,536 samples of up to 256 entries: gather, scatter, filter, padding.
 //!
-//! Before each operation, a table prints its floor in the same run: a copy by all threads of as
-//! many bytes as the operation has to read and write, half of them read and half written, into
-//! memory that was touched before and into fresh memory (as a result is). Operation and floors
-//! alternate, and the fastest run of each counts. `--peer FILE` reads the data from a safetensors
-//! file and prints the results as JSON, for `benches/peers/batching.py`.
+//! A table prints each operation next to its floors, which are lower bounds of its time from the
+//! same run: a copy by all threads of as many bytes as the operation has to read and write, half of
+//! them read and half written, into memory that was touched before and into fresh memory (as a
+//! result is). Operation and floors alternate, and the fastest run of each counts. `--peer FILE`
+//! reads the data from a safetensors file and prints the results as JSON, for
+//! `benches/peers/batching.py`.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -85,13 +86,14 @@ impl Data {
     }
 }
 
-/// Copies half as many bytes, in pieces.
+/// Copies bytes in pieces, on all threads. `from` has half of the bytes of the floor, because a
+/// copy reads and writes each byte.
 fn copy(from: &[u8], to: &mut [u8]) {
     const PIECE: usize = 512 << 10;
     to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(t, f)| t.copy_from_slice(f));
 }
 
-/// Name, number of bytes that have to be read and written, and the work; its result is used for a
+/// Name, number of bytes that have to be read and written, and the work, whose result is used for a
 /// checksum.
 type Task<'a> = (&'static str, usize, Box<dyn Fn() -> DenseTensor + 'a>);
 

@@ -1,9 +1,9 @@
 //! Predicates on the codes of 10 million leaves: a dictionary with 4,000 values of realistic
 //! length.
 //!
-//! Before Criterion's numbers, a table prints each predicate next to its floor in the same run (one
-//! pass that reads the keys and writes bits) and the same predicate leaf by leaf: Arrow's
-//! kernels over the dictionary and over plain strings.
+//! Before Criterion's numbers, a table prints the time of each predicate next to a lower bound from
+//! the same run (the floor: one pass that reads the keys and writes bits), and next to the same
+//! predicate leaf by leaf: Arrow's kernels over the dictionary and over plain strings.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -55,8 +55,8 @@ fn data() -> Data {
     Data { codes, plain, one, some: Arc::new(some) }
 }
 
-/// Name, the predicate, and the same leaf by leaf over the dictionary and over plain strings; each
-/// returns the number of leaves that pass.
+/// Name, the predicate, and two functions that evaluate the predicate leaf by leaf: over the
+/// dictionary and over plain strings. Each function returns the number of leaves.
 type Task<'a> =
     (&'static str, Box<dyn Fn() -> usize + 'a>, Option<[Box<dyn Fn() -> usize + 'a>; 2]>);
 

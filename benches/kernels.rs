@@ -1,14 +1,14 @@
 //! Kernels over the leaves of 1,250 patients: 10.7 million float32 in 293,000 lists; gather and
 //! scatter in 65,536 samples by up to 256 indices each.
 //!
-//! Before Criterion's numbers, a table prints each kernel next to its floor in the same run: one
-//! pass that reads what the kernel has to read, or reads and writes what it has to read and write
-//! (into fresh memory, as the kernel does). Next to it is the kernel's throughput in percent of a
-//! copy of all leaves into memory that was touched before, counting bytes read and written for
-//! both. Kernel and floor alternate, and the fastest run of each counts, so that other load of the
-//! machine does not matter. A filter on the command line also applies to the table; `--table`
-//! prints only the table. `--peer FILE` reads lists and leaves from a safetensors file and prints
-//! the results as JSON, for `benches/peers/kernels.py`.
+//! Before Criterion's numbers, a table prints the time of each kernel next to a lower bound from
+//! the same run, its floor: one pass that reads what the kernel has to read, or reads and writes
+//! what it has to read and write (into fresh memory, as the kernel does). Next to it is the
+//! kernel's throughput in percent of a copy of all leaves into memory that was touched before,
+//! counting bytes read and written for both. Kernel and floor alternate, and the fastest run of
+//! each counts, so that other load of the machine does not matter. A filter on the command line
+//! also applies to the table; `--table` prints only the table. `--peer FILE` reads lists and leaves
+//! from a safetensors file and prints the results as JSON, for `benches/peers/kernels.py`.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 #![allow(clippy::cast_possible_wrap)]
@@ -239,7 +239,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     tasks
 }
 
-/// Gather, scatter, and functions of one number.
+/// Gather, scatter, and operations on each leaf.
 fn moves(d: &Data) -> Vec<Task<'_>> {
     let (v, bytes) = (&d.values, 4 * LEAVES);
     let wanted = d.indices.leaves().len();
@@ -268,7 +268,7 @@ fn moves(d: &Data) -> Vec<Task<'_>> {
 /// Groups and windows within rows.
 fn within(d: &Data) -> Vec<Task<'_>> {
     let (v, bytes) = (&d.values, 4 * LEAVES);
-    // A hundred events before each, whose times are their numbers.
+    // Each window has the hundred events before an event. The time of an event is its index.
     let past =
         TimeWindow { before: Span::Float(100.0), after: Span::Exact(0), closure: Closure::Right };
     let mut tasks: Vec<Task<'_>> = vec![
@@ -310,7 +310,7 @@ fn within(d: &Data) -> Vec<Task<'_>> {
     tasks
 }
 
-/// Running operations, order, codes.
+/// Running operations, sorting, sparse masks, and operations on codes.
 fn streams(d: &Data, code: ArrayRef) -> Vec<Task<'_>> {
     let bytes = 4 * LEAVES;
     let (v, holes, codes) = (&d.values, &d.with_nulls, &d.codes);
@@ -379,7 +379,8 @@ fn pass(source: &[f32], read: usize, write: usize) {
     }
 }
 
-/// A copy of all leaves into memory that was touched before; it moves each leaf twice.
+/// A copy of all leaves into memory that was touched before. It moves each leaf twice: a read and a
+/// write.
 struct Copying<'a> {
     source: &'a [f32],
     to: Vec<f32>,

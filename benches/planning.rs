@@ -15,7 +15,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use serrate::datafusion;
 
-/// Planning is repeated until this much time has passed, at least once and at most `RUNS` times.
+/// Each statement is planned until this time has passed, at least once and at most `RUNS` times.
 const LONG: Duration = Duration::from_secs(2);
 const RUNS: usize = 300;
 
@@ -131,7 +131,8 @@ async fn measure(ctx: &SessionContext, text: &str, stock: bool) -> Option<f64> {
 
 /// Prints the time of each step of planning, and of each rule, in µs, the longest first.
 ///
-/// Physical rules are measured on the finished plan.
+/// Each physical rule is measured on the finished physical plan, not on the plan that it receives
+/// during planning.
 async fn print_rules(ctx: &SessionContext, text: &str) {
     let mut times: BTreeMap<String, Duration> = BTreeMap::new();
     for _ in 0..RUNS {
@@ -219,7 +220,7 @@ async fn run(dir: &Path) {
 
 fn main() {
     let dir = tempfile::tempdir().unwrap();
-    // The stack is as large as that of the command.
+    // The stack is as large as that of the `serrate` command.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(PARTITIONS)
         .enable_all()

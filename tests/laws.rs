@@ -1,7 +1,9 @@
 //! Differential suite: laws of SQL over lists, on random statements over random tables.
 //!
-//! Two generators take turns, world by world. A statement must have the same answer from memory and
-//! from files of every format, whatever the partitions, the batches and the optimizer rules:
+//! A world is a set of random tables. Two generators of statements take turns, one world each. A
+//! cut is a way to run a statement. The statement must have the same answer with every cut: from
+//! tables in memory and from files of every format, with any number of partitions, any batch size,
+//! and any optimizer rule switched off.
 //!
 //! * `statements`: calls of every function in statements of several steps. The reference is plain
 //!   DataFusion, which runs the steps one by one over tables in memory.
@@ -10,8 +12,9 @@
 //!   session over tables in memory with each part in its first way; a cut draws a way for each
 //!   part.
 //!
-//! Files are ours or `foreign`: as other programs write them. Some cuts store the statement by
-//! CREATE TABLE .. AS or as a view, and read that.
+//! Files are ours or `foreign`: as other programs write them. Some cuts store the result of the
+//! statement with CREATE TABLE .. AS, or create a view of the statement, and select all rows of
+//! this table or view.
 //!
 //! `workers` needs the feature `cluster`: it compares three worker processes with a session without
 //! workers, over the same files.
@@ -267,7 +270,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Written files keep the order of rows.
+    /// Checks that written files keep the order of rows.
     async fn try_writing(&mut self) {
         let dealt = self.cuts.deal(&mut self.random);
         let setup = Setup { source: Source::Nrt, foreign: None, ..dealt };
@@ -338,7 +341,8 @@ impl<'a> Trial<'a> {
                 }
                 Asked::Steps(statement, steps) => {
                     let Ok(rows) = &found else { continue };
-                    // These rows may have another order than those of the statement.
+                    // The rows of a stored table or view may have another order than the rows of
+                    // the statement.
                     if setup.wrapping != Wrapping::Query {
                         continue;
                     }
@@ -455,7 +459,7 @@ fn functions_have_one_answer() {
     findings.finish();
 }
 
-/// Checks each of the rarer clauses as often as the others.
+/// Checks the rarer clauses, each of them equally often.
 #[test]
 fn rare_clauses_have_one_answer() {
     let seed = read_setting("SEED", 1);
@@ -466,7 +470,7 @@ fn rare_clauses_have_one_answer() {
         let switches = Switches::listed().await;
         let sessions = Sessions::new();
         for i in 0..wanted.div_ceil(each) {
-            // Other worlds than those of `statements_have_one_answer`.
+            // These worlds are not among the worlds of `statements_have_one_answer`.
             let world = World::wide(seed * 1_000_000 + 700_000 + i, ROWS);
             let mut trial = Trial::new(&sessions, &findings, &world, &switches);
             let mut statements = Statements::new(&world, Calls::Safe, seed);
@@ -504,7 +508,8 @@ fn changes_are_queries() {
             let mut random = ChaCha8Rng::seed_from_u64(world.seed);
             for _ in 0..each {
                 let change = queries.change(&world);
-                // The copy would have the types of a foreign file.
+                // Takes no foreign files, because the copy of a table would have the types of its
+                // file.
                 let setup = Setup { foreign: None, ..cuts.deal(&mut random) };
                 let ctx = sessions.cut(&setup, &mut tables).await;
                 let fresh = format!("CREATE OR REPLACE TABLE {COPY} AS {}", change.rows);
@@ -544,7 +549,8 @@ fn changes_are_queries() {
     });
 }
 
-/// Each of our rules either has a setting, and is then tried as a cut, or answers depend on it.
+/// Each of our rules either has a setting, so that a cut can switch it off, or is in
+/// [`explained::WORKAROUNDS`], because answers are wrong without it.
 #[test]
 fn every_rule_is_a_cut_or_mends_answers() {
     use datafusion::optimizer::{Analyzer, Optimizer};

@@ -1,4 +1,5 @@
-//! The calls of the Python package in Rust, as JSON: seconds of the fastest of some runs.
+//! The Rust calls that correspond to calls of the Python package. Prints JSON with the seconds of
+//! the fastest of some runs.
 //!
 //! `python_calls FILE.nrt --rows 0,7,.. --window W --rounds R`: the first W events of each row, stacked and
 //! padded on one thread; and small statements over a table in memory, on one partition.

@@ -73,7 +73,7 @@ fn arguments() -> Done<Arguments> {
     Ok(out)
 }
 
-/// Returns the questions in Serrate's SQL; of several statements for a question, the fastest
+/// Returns the questions in Serrate's SQL. If a question has several statements, the fastest one
 /// counts.
 fn ours(code: u64, [p, e, m]: [usize; 3]) -> Vec<(&'static str, Vec<String>)> {
     vec![
@@ -239,7 +239,7 @@ fn answer(batches: &[RecordBatch]) -> Done<Vec<f64>> {
     Ok(out)
 }
 
-/// Returns the fastest of some rounds of one statement.
+/// Returns the shortest times of planning and of execution of one statement, in several rounds.
 async fn asked(arguments: &Arguments, ctx: &SessionContext, sql: &str) -> Done<Value> {
     let (mut planning, mut execution) = (f64::INFINITY, f64::INFINITY);
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Forms of storage of a data set: size on disk, opening, one item, one batch, one epoch.
+//! Measures a data set in several file formats: size on disk, and the times to open it and to read
+//! one item, one batch and one epoch.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -45,8 +46,8 @@ fn store(
         let table = open(path)?;
         least(0, start.elapsed().as_secs_f64());
 
-        // One access is too short to be timed. All rows are read, in random order, each with the
-        // arrays of all columns.
+        // Reads all rows, because a single access is too short to be timed: in random order, each
+        // with the arrays of all columns.
         let rows = table.num_rows();
         let columns: Vec<String> = table.columns().iter().map(|c| c.name().to_owned()).collect();
         let start = Instant::now();

@@ -15,7 +15,8 @@ type Done = Result<(), Box<dyn Error>>;
 /// Larger files slow down a target more than they add.
 const LARGEST: u64 = 8 << 10;
 
-/// For each target, folders and files under `tests` whose files have this ending.
+/// For each target, folders and files under `tests`, and the ending of the names of the files to
+/// copy.
 const REAL: &[(&str, &[&str], &str)] = &[
     ("header", &["vectors/nrt-files", "data/tiny-dok"], ""),
     ("nrt", &["vectors/nrt-files"], "nrt"),
@@ -117,7 +118,7 @@ fn copy_real(from: &Path, to: &Path, ending: &str) -> Done {
         let path = entry?.path();
         let name = path.file_name().ok_or("a file has a name")?.to_string_lossy().into_owned();
         if path.is_dir() {
-            // Files of several folders have the same name.
+            // Keeps the folder, because files of several folders have the same name.
             copy_real(&path, &to.join(name), ending)?;
         } else if name.ends_with(ending) && fs::metadata(&path)?.len() <= LARGEST {
             fs::copy(&path, to.join(name))?;

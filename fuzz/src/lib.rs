@@ -17,15 +17,16 @@ mod counting;
 pub mod rows;
 pub mod targets;
 
-/// Bytes that a reader may take whatever the length of its input: buffers of fixed sizes.
+/// Number of bytes that a reader may allocate whatever the length of its input, for buffers of
+/// fixed sizes.
 pub const FIXED: usize = 128 << 10;
 
-/// Bytes that a reader of encoded and compressed files may take whatever the length of its input: a few bytes
-/// may say that there are any number of equal values, and that is a valid file.
+/// Number of bytes that a reader of encoded and compressed files may allocate whatever the length
+/// of its input: a valid file may encode any number of equal values in a few bytes.
 pub const ENCODED: usize = 256 << 20;
 
-/// Runs a reader of `data`, and ends the process when it takes more than 16 times the length of `data` and `fixed`
-/// bytes.
+/// Runs a reader of `data`, and ends the process when the reader allocates more bytes than `fixed`
+/// plus 16 times the length of `data`.
 pub fn read_within<T>(data: &[u8], fixed: usize, read: impl FnOnce() -> T) -> T {
     leave_contained_panics();
     let most = 16 * data.len() + fixed;
@@ -35,8 +36,9 @@ pub fn read_within<T>(data: &[u8], fixed: usize, read: impl FnOnce() -> T) -> T 
     read
 }
 
-/// Lets panics of other crates unwind: the readers of this project make errors of them. All other panics end
-/// the process at once, as libFuzzer has set it up, and so do panics that nothing has caught.
+/// Lets panics of other crates unwind, because the readers of this project convert them to errors.
+/// All other panics end the process at once through the hook of libFuzzer, and so do panics that
+/// nothing catches.
 pub fn leave_contained_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -65,7 +67,8 @@ pub fn check_batch(batch: &RecordBatch) {
     }
 }
 
-/// Checks every column of a table: its axes fit each other, and its values are as many as the axis has elements.
+/// Checks every column of a table: a column has as many values as its axis has elements, and its
+/// values and lists are valid.
 pub fn check_table(table: &RaggedTable) {
     for column in table.columns() {
         assert!(table.axis_len(column.axis()).is_ok_and(|len| len == column.values().len()));

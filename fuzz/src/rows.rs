@@ -1,5 +1,6 @@
-//! Parquet files of rows with given column names and any types, from the bytes of libFuzzer. Few changed bytes of
-//! a Parquet file leave it readable, so these files reach what lies behind the decoder.
+//! Parquet files of rows with given column names and any types, from the bytes of libFuzzer. A
+//! Parquet file with changed bytes is rarely readable, so only generated files test the code after
+//! the decoder.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub fn as_parquet<'a>(data: &'a [u8], names: &[&str]) -> Option<Cow<'a, [u8]>> {
     }
     let batch = make_batch(&mut Unstructured::new(data), names).ok()?;
     let mut out = Vec::new();
-    // The writer does not have every type.
+    // The writer does not support every type.
     let mut writer = ArrowWriter::try_new(&mut out, batch.schema(), None).ok()?;
     writer.write(&batch).ok()?;
     writer.close().ok()?;

@@ -54,7 +54,8 @@ pub(crate) fn as_index_error(e: PyErr) -> PyErr {
     })
 }
 
-/// Returns the exception class of an error, even if other errors wrap it.
+/// Returns the name of the Python exception class for an error, also if other errors wrap the
+/// cause.
 fn find_class(e: &Error) -> &'static str {
     if e.is_not_found() {
         return "NotFoundError";

@@ -16,14 +16,16 @@ use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor};
 use crate::errors::{OrRaise, make_type_error};
 use crate::run::{run_alone, run_detached};
 
-/// Number of bytes of padded results that are kept for later results when Python has deleted the arrays.
+/// Maximum size in bytes of the memory that the pool keeps for later padded results, after Python
+/// has deleted the arrays of earlier results.
 const KEPT: usize = 2 << 30;
 
 /// The pool for padded results, and the process that it belongs to.
 static POOL: Mutex<Option<(u32, BufferPool)>> = Mutex::new(None);
 
-/// Returns this process's pool for padded results, which Python may write to. The caller holds the
-/// interpreter, and so does a thread that forks, so no fork happens while the pool is locked here.
+/// Returns the pool of this process for padded results, to which Python may write. The caller holds
+/// the interpreter, and so does a thread that forks. Therefore, no fork happens while this function
+/// locks [`POOL`].
 pub(crate) fn dense_pool(_: Python<'_>) -> BufferPool {
     let process = std::process::id();
     let mut known = POOL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,13 +35,15 @@ pub(crate) fn dense_pool(_: Python<'_>) -> BufferPool {
     let pool = BufferPool::for_writers(KEPT);
     if let Some((_, parents)) = known.replace((process, pool.clone())) {
         parents.clear();
-        // If a thread of the parent used the pool during the fork, its list may be half-changed here.
+        // Does not drop the pool of the parent: if a thread of the parent changed its list of
+        // buffers during the fork, that list may be inconsistent in this process.
         std::mem::forget(parents);
     }
     pool
 }
 
-/// Makes padded results without holding the interpreter, on several threads if the options allow it.
+/// Calls `make`, which builds padded results, without holding the interpreter. If
+/// `options.parallel` is set, `make` may use several threads.
 pub(crate) fn make_dense<T: Send>(
     py: Python<'_>,
     options: &DenseOptions,

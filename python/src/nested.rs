@@ -86,8 +86,9 @@ fn list_elements<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, P
     Ok(None)
 }
 
-/// Returns the number of list levels above the first value that is not None (or of the deepest list), and
-/// whether there is such a value.
+/// Returns the number of list levels above the first value that is not None, and true. If there is
+/// no such value, returns the number of levels of the deepest list, and false. `above` is the
+/// number of list levels above `value`.
 fn measure_depth(value: &Bound<'_, PyAny>, above: usize) -> PyResult<(usize, bool)> {
     let Some(list) = list_elements(value)? else { return Ok((above, !value.is_none())) };
     if above > 64 {
@@ -132,7 +133,8 @@ impl NestedReader<'_> {
         })
     }
 
-    /// Reads a list whose elements are `left` levels above the leaves.
+    /// Reads a list whose elements are `left` levels above the leaves, and returns the number of
+    /// its elements.
     fn read_list(&mut self, list: &Bound<'_, PyAny>, left: usize) -> PyResult<usize> {
         let mut length = 0;
         for element in list.try_iter()? {

@@ -32,13 +32,13 @@ pub(crate) struct JointFile {
     names: Vec<String>,
     /// Number of dimensions of the deepest visible tensor.
     max_ndim: usize,
-    /// Whether all visible columns are on axis 1 or deeper, and there are some.
+    /// Whether there are visible columns, and all of them are on axis 1 or deeper.
     is_below_rows: bool,
 }
 
 fn format_tensor_name(axis: usize, column: &str) -> String {
     let prefix = format!("dim{axis}/");
-    // If names collide, the reader has already given the column its full name.
+    // If names of columns collide, the reader has already given the column its full name.
     if column.starts_with(&prefix) { column.to_owned() } else { prefix + column }
 }
 
@@ -113,8 +113,9 @@ impl JointFile {
         self.columns.as_ref().map(|columns| columns.iter().map(String::as_str).collect())
     }
 
-    /// Returns the elements at an index of a row and a slice, and reads only their bounds and values;
-    /// `None` if the index is another one or a column is on axis 0.
+    /// If the index consists of the number of a row and a slice, and no visible column is on axis
+    /// 0, returns the elements of the slice in this row. Reads only the bounds and the values of
+    /// these elements. Returns `None` for any other index.
     fn take_elements(&self, index: &Bound<'_, PyAny>) -> PyResult<Option<Table>> {
         let Ok(items) = index.cast::<PyTuple>() else { return Ok(None) };
         if !self.is_below_rows || items.len() != 2 {
@@ -126,7 +127,8 @@ impl JointFile {
         let row = resolve_position(row, 0, self.file.num_rows())?;
         let first = run_here(|| self.file.elements_before(row, 1))?;
         let last = run_here(|| self.file.elements_before(row + 1, 1))?;
-        // The bounds of a damaged file may decrease; reading the whole row reports that.
+        // The bounds of a damaged file may decrease. Returns `None`, so that the caller reads the
+        // whole row, which reports the damage.
         let Some(size) = last.checked_sub(first) else { return Ok(None) };
         let (start, stop) = resolve_span(within, size)?;
         let columns = self.column_names();
@@ -241,7 +243,7 @@ fn take_path(
         };
         if let Some(at) = extract_integer(&item) {
             let at = resolve_position(at, axis, size)?;
-            // Drop scalars that the previous integer left.
+            // Drops the scalars that the previous integer index left.
             let row = remove_scalars(whole(at, at + 1)?)?;
             table = Some(run_here(|| row.squeeze(0))?);
             gone += 1;
@@ -275,7 +277,8 @@ pub(crate) fn take_table(
     })
 }
 
-/// Returns the slice of `table.flatten(1)`. Merges only the lists that have elements in the slice.
+/// Returns the slice `index` of `table.flatten(1)`. Merges only the lists that have elements in
+/// this slice.
 #[pyfunction]
 pub(crate) fn take_merged(
     table: &Bound<'_, RaggedTable>,
@@ -298,7 +301,8 @@ fn merge_range(table: &Table, range: Range<usize>) -> serrate::Result<Table> {
     table.slice(first, last - first)?.flatten(1)?.slice(range.start - before, range.len())
 }
 
-/// Returns the number of indices before `len` for which `is_before` is true; they come first.
+/// Returns the number of indices below `len` for which `is_before` is true. All of them must be
+/// smaller than the indices for which it is false.
 fn partition_point(len: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, len);
     while low < high {
@@ -351,7 +355,7 @@ pub(crate) fn concat_tables(
     Ok(joined.into())
 }
 
-/// Makes tensors of a stack; their names are those of the result.
+/// Makes the tensors `wanted` of a stack. Each has the name under which the result contains it.
 fn make_arrays<'py>(
     py: Python<'py>,
     stack: &TableStack<'_>,
@@ -382,8 +386,8 @@ fn has_values(tables: &[Table], column: &str) -> bool {
     tables.iter().any(|t| t.column(column).is_ok_and(|c| !c.values().is_empty()))
 }
 
-/// Returns the result of `to_dense` of the stack of the tables without making the stack; `None` if
-/// the tables do not allow that.
+/// Stacks tables, and returns what `to_dense` returns for the stack, but without building the
+/// stack. Returns `None` if [`TableStack`] does not support the tables.
 #[pyfunction]
 pub(crate) fn dense_stack<'py>(
     py: Python<'py>,
@@ -411,8 +415,8 @@ pub(crate) fn dense_stack<'py>(
     make_arrays(py, &stack, &wanted, side).map(Some)
 }
 
-/// Returns the dynamic tensors of a batch of meds-torch-data; `None` if the tables are unlike those of
-/// its cohorts.
+/// Returns the dynamic tensors of a batch of meds-torch-data; `None` if the tables do not have the
+/// columns and types of its tensorized cohorts.
 #[pyfunction]
 pub(crate) fn collate_stack<'py>(
     py: Python<'py>,
@@ -453,7 +457,7 @@ pub(crate) fn collate_stack<'py>(
     make_arrays(py, &stack, &wanted, side).map(Some)
 }
 
-/// Returns copies of the tensors that a file of the table has.
+/// Returns copies of the tensors with which a `.nrt` file stores the table.
 pub(crate) fn copy_tensors<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     let mut next = 1;

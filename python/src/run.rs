@@ -176,7 +176,8 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without a message".into())
 }
 
-/// Runs `f` without holding the interpreter. Parallel parts of `f` run on threads of this process.
+/// Runs `f` without holding the interpreter. If `f` uses several threads, they belong to this
+/// process, not to the process that it was forked from.
 pub(crate) fn run_detached<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> serrate::Result<T> + Send,

@@ -45,7 +45,8 @@ const WAITING: usize = 2;
 #[pyclass(frozen, name = "Session", module = "serrate._serrate")]
 pub(crate) struct SqlSession {
     context: SessionContext,
-    /// Locked while the tables of one statement are registered under their names.
+    /// Locked while the tables that a statement passes as arguments are registered under their
+    /// names.
     names: Arc<Mutex<()>>,
     /// A Python function that creates a display of the progress of a statement.
     progress: Option<Py<PyAny>>,
@@ -187,7 +188,8 @@ impl SqlSession {
     }
 }
 
-/// Plans a statement while `tables` are registered under their names.
+/// Registers `tables` under their names, plans a statement, and restores the tables that had these
+/// names before.
 async fn plan_statement(
     context: &SessionContext,
     names: &Mutex<()>,

@@ -20,7 +20,7 @@ pub(crate) enum Library {
 }
 
 impl Library {
-    /// Returns torch if either library is torch.
+    /// Returns torch if one of the two libraries is torch.
     pub(crate) fn or(self, other: Self) -> Self {
         if self == Self::Torch { self } else { other }
     }

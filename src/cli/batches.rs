@@ -175,7 +175,8 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     print_line(&line)
 }
 
-/// Opens the stream on standard output. Like `batches.json`, the stream lists the label categories.
+/// Opens a stream of batches on standard output. The metadata of the stream lists the label
+/// categories, as `batches.json` does in a folder of batches.
 fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     let stream = BatchStream::new(out, "standard output");
@@ -185,7 +186,8 @@ fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     }
 }
 
-/// Returns an error that names the flag if the value of an argument is invalid for every input.
+/// Returns an error that names the flag if the value of an argument is invalid whatever the input
+/// is.
 fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
     let wrong = |message: String| Err(Failure::from_usage(message));
     let step = matches!(window, Some("step" | "step_through"));

@@ -1,6 +1,6 @@
 //! Divides counted integers into a few histogram bins with round bounds.
 
-/// A range of integers and how many values are in it.
+/// A range of integers, and the number of values in this range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bin {
     pub(super) low: u64,
@@ -10,7 +10,7 @@ pub(super) struct Bin {
 }
 
 impl Bin {
-    /// Returns `low–high`, or the integer if there is only one.
+    /// Returns `low–high`, or the integer if the range has only one.
     pub(super) fn to_label(&self, format: impl Fn(u64) -> String, dash: &str) -> String {
         match self.low == self.high {
             true => format(self.low),
@@ -19,9 +19,10 @@ impl Bin {
     }
 }
 
-/// Groups counted integers, which must ascend, into at most `most` (4 or more) bins. A bin is a
-/// single integer, or a range whose round width is the same for all bins. If the integers extend
-/// over several orders of magnitude, each bin begins at 0 or at a power of two.
+/// Groups integers into at most `most` (4 or more) bins. `counts` has each integer with its number
+/// of occurrences, in ascending order of the integers. A bin is a single integer, or a range whose
+/// round width is the same for all bins. If the integers extend over several orders of magnitude,
+/// each bin begins at 0 or at a power of two.
 pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     let (Some((min, _)), Some((max, _))) = (counts.first(), counts.last()) else {
         return Vec::new();

@@ -40,7 +40,8 @@ pub(super) struct CheckArgs {
 
 fn build_help() -> String {
     let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
-    // `meaning` begins after two spaces, the severity, two spaces, the name and two spaces.
+    // A line has two spaces, the severity (7 columns), two spaces, the name, two spaces and
+    // `meaning`. Further lines of `meaning` are aligned with its first line.
     let indent = width + 13;
     let mut help = format!("{EXAMPLES}\n\nFindings (`check` in --json; see docs/check.md):\n");
     for kind in KINDS {
@@ -82,8 +83,8 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
     }
 }
 
-/// Prints a finding in one line. On a terminal, which breaks long lines, the severity and the kind
-/// come first, so that they do not stand between the parts of a long path.
+/// Prints a finding in one line. On a terminal, the severity and the kind come first: a long path
+/// is wrapped there, and would separate the severity from the kind.
 fn print_finding(finding: &Finding) -> Outcome {
     let severity = name_severity(finding.severity);
     let text = finding.to_string();

@@ -111,7 +111,8 @@ impl From<Error> for Failure {
         match e {
             Error::DataFusion(e) => (*e).into(),
             Error::Arrow(e) => e.into(),
-            // Replaces the message of the library, which also suggests options of COPY and of Rust.
+            // Replaces the message of the library, which suggests the options of COPY and of the
+            // Rust API.
             Error::Exists(path) => Self::Failed(format!(
                 "{} already exists; to replace it, use --overwrite",
                 path.display()
@@ -131,7 +132,8 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Breaks the lines of a message between words if it is printed on a terminal, which would break them within words.
+/// Wraps the lines of a message between words if stderr is a terminal. The terminal itself would
+/// break them within words.
 fn wrap_for_terminal(message: &str) -> String {
     match find_terminal_width().filter(|_| io::stderr().is_terminal()) {
         Some(width) => wrap_lines(message, width),
@@ -139,7 +141,8 @@ fn wrap_for_terminal(message: &str) -> String {
     }
 }
 
-/// Breaks long lines between words, but keeps indented lines, which show a statement and a caret.
+/// Wraps long lines between words. Indented lines stay unchanged, because they show a statement and
+/// a caret.
 fn wrap_lines(message: &str, width: usize) -> String {
     let wrap = |line: &str| match line.starts_with(' ') {
         true => line.to_owned(),

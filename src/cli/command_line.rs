@@ -112,12 +112,13 @@ pub(super) const PATIENTS: u64 = 1_000_000_000;
 /// Maximum number of files that `serrate generate` writes to a folder.
 pub(super) const SHARDS: u64 = 100_000;
 
-/// Returns a parser of numbers up to `limit`; no machine has memory, threads or disk for more.
+/// Returns a parser of numbers up to `limit`. Callers choose limits that exceed the memory, threads
+/// and disk of any machine.
 pub(super) fn parse_up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }
 
-/// Parses the value of an option as its type does.
+/// Parses the value of an option with [`FromStr`](std::str::FromStr) of its type.
 pub(super) fn parse_value<T: std::str::FromStr<Err = crate::Error>>(
     text: &str,
 ) -> Result<T, String> {

@@ -195,7 +195,7 @@ pub(super) fn find_staged_path(
     }
 }
 
-/// Returns a parser for all file formats but the one that a command cannot write.
+/// Returns a parser for all file formats except `unwritable`, which the command cannot write.
 pub(super) fn list_formats(unwritable: FileFormat) -> impl TypedValueParser<Value = FileFormat> {
     let formats = FileFormat::value_variants().iter().filter(|f| **f != unwritable);
     PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))
@@ -259,12 +259,14 @@ fn find_vocabulary_path(
     source.meds.as_ref().filter(|_| choose_part(format) == MedsPart::Tokens)?;
     Some(match to_folder {
         true => output.join("metadata").join("codes.parquet"),
-        // Each file has its own vocabulary, because other files in the folder may use other tokens.
+        // The vocabulary is named after the output file, because other files in the folder may use
+        // other tokens.
         false => output.with_extension("codes.parquet"),
     })
 }
 
-/// Returns an error if `path` has a different vocabulary, which other files in the folder use.
+/// Returns an error if the vocabulary file `path` exists, differs from `vocabulary`, and is still
+/// needed: `folder` has another data file of the same format that is not in `targets`.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,
@@ -290,8 +292,8 @@ fn check_vocabulary(
     }
 }
 
-/// Prints how many rows were written to the file `output` or, if `files` is given, to so many files in the folder
-/// `output`.
+/// Prints how many rows were written to the file `output`. If `files` is given, `output` is a
+/// folder, and `files` is the number of files in it.
 pub(super) fn print_written_rows(rows: u64, output: &Path, files: Option<usize>) -> Outcome {
     let noun = if rows == 1 { "row" } else { "rows" };
     let (rows, output) = (group_digits(rows), output.display());
@@ -302,7 +304,7 @@ pub(super) fn print_written_rows(rows: u64, output: &Path, files: Option<usize>)
     }
 }
 
-/// Prints a sentence, which is broken between words if the width of the terminal is known.
+/// Prints a sentence. If the width of the terminal is known, wraps the sentence between words.
 pub(super) fn print_sentence(text: &str) -> Outcome {
     match find_terminal_width() {
         Some(width) => print_line(&wrap_words(text, width, 2)),

@@ -114,7 +114,7 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     let tasks = Labels::tasks(&args.labels)?;
     let features = Features::new(folder, labels, spec.closed(args.closed));
     if matches!(target, FeatureOutput::Table(_)) {
-        // Reports too many columns before the data is read.
+        // Fails here if there are too many columns, before the data is read.
         features.schema(args.form)?;
     }
     let _folders = NewFolders::from_targets(&written);
@@ -226,7 +226,8 @@ fn fill_store(
     Ok(store)
 }
 
-/// Returns a note on codes and prefixes (perhaps misspelled) that no label has measurements for.
+/// Returns a note that names the codes and prefixes without a measurement for any label, because
+/// the user may have misspelled them.
 fn describe_unused(args: &FeaturesArgs, features: &Features, used: &[bool]) -> Option<String> {
     const MOST: usize = 5;
     let names = features.spec().keys().iter().zip(used).filter(|(_, used)| !**used);

@@ -80,7 +80,8 @@ async fn handle_signals() {
 }
 
 /// Requests the running work to stop. A second signal ends the process at once. The process also
-/// ends if work continues after [`GRACE`], except after a Ctrl-C in the shell, to keep its tables.
+/// ends if work continues after [`GRACE`], except after a Ctrl-C in the shell, whose tables in
+/// memory would be lost.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         exit_now();
@@ -100,7 +101,7 @@ pub(super) fn watch_session(context: &SessionContext) {
     let _ = SESSION.set(context.clone());
 }
 
-/// Removes the temporary files of writers and of spilling operators that running work still holds.
+/// Removes the temporary files of writers and of spilling operators that are still running.
 pub(super) fn remove_leftovers() {
     remove_temporaries();
     let Some(context) = SESSION.get() else { return };
@@ -137,7 +138,8 @@ pub(super) fn is_terminated() -> bool {
     TERMINATED.load(Ordering::SeqCst)
 }
 
-/// Clears an earlier Ctrl-C, so that the shell continues after a cancelled query. A SIGTERM is kept.
+/// Clears an earlier Ctrl-C, so that the shell continues after a cancelled query. Does not clear a
+/// SIGTERM.
 pub(super) fn clear_interrupt() {
     PRESSED.store(is_terminated(), Ordering::SeqCst);
 }

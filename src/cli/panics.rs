@@ -8,7 +8,8 @@ use serrate_core::internal::panic_text;
 
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Installs a hook that keeps the location of a panic, and prints it only with `RUST_BACKTRACE`.
+/// Installs a hook that stores the location of a panic in [`PLACE`]. The hook prints the panic only
+/// if `RUST_BACKTRACE` is set.
 pub(super) fn install_hook() {
     let print = std::panic::take_hook();
     let loud = std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v != "0");

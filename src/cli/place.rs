@@ -14,9 +14,10 @@ use crate::sql::hide_credentials;
 
 /// Width of a shown line if the width of the terminal is unknown.
 const WIDTH: usize = 76;
-/// Width of a shown line on a very narrow terminal.
+/// Minimum width of a shown line, even if the terminal is narrower.
 const LEAST_WIDTH: usize = 20;
-/// Columns next to a shown line: its indentation of two, and two at the end.
+/// Number of terminal columns that a shown line leaves free: an indentation of two, and two at the
+/// end.
 const MARGIN: usize = 4;
 
 /// Adds the position in a script to error messages. The name of the script is empty in the shell.
@@ -47,7 +48,8 @@ impl ScriptErrors<'_> {
         // Removes the default schema from names of tables, as users write them without it.
         let message = &message.replace("table 'datafusion.public.", "table '");
         let place = self.find_place(statement, message);
-        // The token that the parser found may be the value of an option.
+        // The message quotes the token that the parser found, which may be a credential in an
+        // option.
         let message = match hide_credentials(&statement.text) {
             Cow::Owned(_) => Cow::Owned(hide_found_token(message)),
             Cow::Borrowed(_) => Cow::Borrowed(message.as_str()),
@@ -88,7 +90,8 @@ impl ScriptErrors<'_> {
         let Some(index) = at.line.checked_sub(1) else { return String::new() };
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let Some(line) = self.text.lines().nth(index) else { return String::new() };
-        // The value of an option may be on a later line than its name.
+        // Does not show the line if an earlier line of the statement names an option with a
+        // credential, because the value of that option may be on this line.
         let earlier: Vec<&str> = self.text.lines().take(index).collect();
         let mut same = earlier.iter().rev().take_while(|line| !line.trim_end().ends_with(';'));
         if same.any(|line| matches!(hide_credentials(line), Cow::Owned(_))) {
@@ -207,7 +210,8 @@ fn remove_location(message: &str) -> String {
 }
 
 /// Returns the position of the token `found`. The parser reports the position `at`, which is too
-/// far right if words were inserted before the token, in the same line, to parse the statement.
+/// far right if words were inserted into the same line, before the token, when the statement was
+/// parsed.
 fn find_token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
@@ -215,7 +219,8 @@ fn find_token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Opti
         .max_by_key(|p| p.column)
 }
 
-/// A name of a column, table or function that an error message is about, to find in the statement.
+/// The name of a column, table or function that an error message mentions. The statement is
+/// searched for this name.
 #[derive(Debug, PartialEq, Eq)]
 struct NamedPlace {
     qualifier: Option<String>,
@@ -265,10 +270,11 @@ fn find_named_places(message: &str) -> Vec<NamedPlace> {
     found
 }
 
-/// An operator, keyword or literal that an error message is about.
+/// An operator, keyword or literal that an error message mentions. The statement is searched for
+/// it.
 #[derive(Debug, PartialEq, Eq)]
 enum NamedSymbol {
-    /// An operator, a keyword or a number, as the statement has it.
+    /// An operator, a keyword or a number, as written in the statement.
     Word(String),
     /// The content of a string literal.
     Text(String),
@@ -276,7 +282,7 @@ enum NamedSymbol {
     Phrase(Vec<String>),
     /// One of several keywords or operators.
     OneOf(&'static [&'static str]),
-    /// The name of a function, with its call.
+    /// The name of a function that the statement calls.
     Call(String),
 }
 
@@ -290,10 +296,10 @@ const QUOTED_TEXTS: [(&str, char); 6] = [
     ("error parsing date: '", '\''),
 ];
 
-/// Parts of messages of DataFusion and Arrow after which `<type> <operator> <type>` follows.
+/// Words in messages of DataFusion and Arrow after which `<type> <operator> <type>` follows.
 const OPERATIONS: [&str; 2] = ["arithmetic expression ", "comparison operation "];
 
-/// Operators and short forms for which a message about bitwise operators is possible.
+/// Operators, functions and keywords that may cause a message about bitwise operators.
 const BITWISE: [&str; 12] = [
     "|",
     "&",
@@ -360,7 +366,7 @@ fn find_named_symbols(message: &str) -> Vec<NamedSymbol> {
         let words: Vec<String> = words.take_while(is_keyword).map(str::to_owned).collect();
         found.extend((!words.is_empty()).then_some(NamedSymbol::Phrase(words)));
     }
-    // A message about a file begins with its name, as the statement has it.
+    // A message about a file begins with the name of the file, as written in the statement.
     if let Some((file, _)) = message.split_once(": ") {
         found.push(NamedSymbol::Text(file.to_owned()));
     }
@@ -368,8 +374,8 @@ fn find_named_symbols(message: &str) -> Vec<NamedSymbol> {
     found
 }
 
-/// Returns the names of functions in the first part of a message, before its advice: words with `_`
-/// or `(`, outside quotes.
+/// Returns the names of functions in a message before its first `;`, after which the advice begins.
+/// Words with `_` or before `(`, outside quotes, count as names of functions.
 fn named_calls(message: &str) -> impl Iterator<Item = String> {
     let problem = message.split(';').next().unwrap_or(message);
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -48,7 +48,8 @@ impl LimitArgs {
     }
 }
 
-/// Minimum size in bytes of a buffer with its own memory mapping, which is removed with the buffer.
+/// Size in bytes from which glibc allocates a buffer in a memory mapping of its own. Freeing the
+/// buffer removes the mapping.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAPPED: libc::c_int = 128 << 10;
 

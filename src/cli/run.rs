@@ -49,7 +49,8 @@ pub(super) struct Runner {
     format_before_lines: Format,
     /// Number of results in the output file, or on standard output.
     results: usize,
-    /// Whether standard output has text, which a blank line separates from the title of the next statement.
+    /// Whether anything was printed to standard output. If so, a blank line precedes the title of
+    /// the next statement.
     printed: bool,
     /// Lines of the comment above the running statement, until they are printed.
     title: Vec<String>,
@@ -230,7 +231,7 @@ impl Runner {
             self.title.clone_from(&statement.title);
             let result = self.run_statement(statement).await;
             if result.is_err() {
-                // Writes the heading before the error.
+                // Flushes the heading, so that it appears before the error.
                 let _ = self.target.flush();
             }
             result.map_err(|failure| match failure {
@@ -313,7 +314,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Prints which workers were not used, or were lost, since the last call.
+    /// Prints notes on workers that were not used or were lost since the last call.
     fn print_worker_notes(&self) {
         #[cfg(feature = "cluster")]
         for note in self.cluster.iter().flat_map(|cluster| cluster.take_notes()) {
@@ -375,7 +376,8 @@ impl Runner {
                 "Arrow IPC is binary and is not written to a terminal; write it to a file with -o FILE.arrow, or in the shell with .output FILE.arrow, or pass it to a program: serrate .. | program",
             ));
         }
-        // The writer of CSV writes the header at once, but a query that fails prints none.
+        // Reads the first batch before it creates the writer. The CSV writer prints its header at
+        // once, and a query that fails must not print a header.
         let mut next = stream.next().await.transpose()?;
         let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
         while let Some(batch) = next {

@@ -17,7 +17,8 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Returns the text padded with newlines and blanks, to let the parser report script positions.
+    /// Returns the text after as many newlines and blanks as precede it in the script, so that the
+    /// parser reports positions in the script.
     pub(super) fn pad_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
@@ -106,7 +107,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             ) => {}
             _ => {
                 last_line = token.span.end.line;
-                // Computes a byte offset only at the end of a statement, because this reads a whole line.
+                // Stores line and column. `close` converts them to byte offsets once per statement,
+                // because a conversion reads a whole line.
                 let end = token.span.end;
                 open = Some(match open {
                     None => {

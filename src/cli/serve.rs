@@ -58,7 +58,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 1800,
           value_parser = clap::value_parser!(u64).range(1..=604_800))]
     idle_timeout: u64,
-    /// Maximum size of a message with one row; other messages have 3 MiB.
+    /// Maximum size of a message with a single row; messages with several rows have at most 3 MiB.
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     max_message: String,
     /// Seconds that running queries have to end when the server stops.
@@ -80,8 +80,8 @@ pub(super) struct ServeArgs {
     worker_ca: Option<PathBuf>,
 }
 
-/// Secrets of the server. They are read before `--root` restricts the process, because their files must be
-/// outside that folder, where no statement can read them.
+/// Secrets of the server. They are read before `--root` restricts the process, because their files
+/// must be outside the folder of `--root`, so that no statement can read them.
 pub(super) struct Secrets {
     token: Option<String>,
     tls: Option<TlsIdentity>,
@@ -122,7 +122,8 @@ impl ServeArgs {
         }
     }
 
-    /// Returns the name and text of each script for new sessions: of `--table`, then of `--init`.
+    /// Returns the name and the text of each script that new sessions run: first those of
+    /// `--table`, then those of `--init`.
     fn read_scripts(&self) -> Outcome<Vec<(String, String)>> {
         let tables = self.table.iter().map(|table| {
             let declared = declare_table(table)?;
@@ -153,10 +154,10 @@ impl ServeArgs {
         config.authority = authority;
         let cluster = Cluster::new(&config).map_err(|e| Failure::from_usage(describe_error(&e)))?;
         cluster.report_health(|health| {
-            // A server also runs without standard error.
+            // Ignores an error, because the server must also run if standard error is closed.
             let _ = writeln!(std::io::stderr(), "note: {health}");
         });
-        // Reports workers that cannot be used at the start.
+        // Checks the workers now, to report at the start those that cannot be used.
         cluster.refresh_health().await;
         Ok(Some(std::sync::Arc::new(move |session| cluster.attach(session))))
     }

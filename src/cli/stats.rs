@@ -66,8 +66,9 @@ pub(super) fn collect_stats<P: Profile>(
     }
 }
 
-/// Adds all batches to the statistics of the groups. Returns the indices of the group and of the column of
-/// the first column that does not fit its group, or `None` if all columns fit.
+/// Adds all batches to the statistics of the groups. If a column does not fit its group, stops and
+/// returns the index of the group and the index of the column in the schema. Returns `None` if all
+/// columns fit.
 fn count_batches<P: Profile>(
     source: &InputSource,
     schema: &SchemaRef,
@@ -120,8 +121,8 @@ fn count_batch<P: Profile>(
     Ok(None)
 }
 
-/// Returns a group of columns as a table, or the index of the first column whose lists differ in
-/// length from those of the columns before it.
+/// Returns the columns of a group as a table, or the index of the first column whose lists differ
+/// in length from those of the columns before it. `index` is the index of the group.
 pub(super) fn read_group(
     batch: &RecordBatch,
     columns: &[usize],
@@ -195,7 +196,8 @@ impl Profile for Spans {
     }
 }
 
-/// Returns the first column of timestamps or dates, but prefers one with the name `time`.
+/// Returns the column of timestamps or dates with the name `time` or, if there is none, the first
+/// column of timestamps or dates.
 pub(super) fn find_time_column(table: &RaggedTable) -> Option<&Column> {
     let is_time = |c: &&Column| {
         matches!(c.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)

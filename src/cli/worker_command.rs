@@ -18,8 +18,8 @@ use crate::sql::describe_error;
 const SILENCE: u64 = 60;
 
 /// Contents of the files of tokens, keys and certificates. They are read before `--root` restricts
-/// the process, because those of a worker must be outside that folder, where no statement can read
-/// them.
+/// the process, because the files of a worker must be outside the folder of `--root`, so that no
+/// statement can read them.
 #[derive(Default)]
 struct WorkerSecrets {
     token: Option<String>,
@@ -118,7 +118,8 @@ pub(super) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// Returns the addresses of the workers, and otherwise the defaults of a session.
+    /// Returns a configuration with the addresses of the workers, and with defaults for all other
+    /// settings.
     fn default_config(&self) -> ClientConfig {
         match &self.workers {
             Some(workers) => ClientConfig::new(workers),

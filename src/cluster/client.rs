@@ -30,15 +30,16 @@ use super::tasks::{count_tasks, divide_leaf};
 
 /// Maximum time that a session waits until a connection to a worker is open.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Maximum bytes in a connection that the query has not read yet. The streams of all tasks of a
-/// worker share the connection, and each stream has a smaller limit of its own. So streams that a
-/// query reads later never hold up the one that it waits for.
+/// Maximum number of bytes that a connection has received and the query has not read yet. All tasks
+/// of a worker send their streams over one connection, and each stream has a smaller limit of its
+/// own. Therefore, streams that the query has not begun to read do not block the stream that it
+/// waits for.
 const WINDOW: u32 = 1 << 30;
 /// Time after a check of all workers during which the session does not check them again.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Settings of a session with workers, and the only values for which a divided plan returns the
-/// right rows.
+/// Settings of a session with workers, each with the only value for which a divided plan returns
+/// the right rows.
 pub(super) const FIXED: [(&str, &str); 9] = [
     // An update of a dynamic filter in one task never reaches other tasks.
     ("datafusion.optimizer.enable_dynamic_filter_pushdown", "false"),
@@ -51,7 +52,7 @@ pub(super) const FIXED: [(&str, &str); 9] = [
     ("datafusion.optimizer.prefer_existing_union", "true"),
     // Makes datafusion-distributed keep the partitions of a union in order.
     ("distributed.children_isolator_unions", "false"),
-    // Plans that change while they run skip the checks of this module.
+    // If a plan changed while it runs, `planner` and `preflight` would not check the changed plan.
     ("distributed.dynamic_task_count", "false"),
     ("distributed.partial_reduce", "false"),
 ];
@@ -90,7 +91,7 @@ impl ClientConfig {
     }
 }
 
-/// The workers of a session. Clones share their connections.
+/// The workers of a session. Clones share the connections to the workers.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -117,7 +118,7 @@ struct ClusterState {
     /// check.
     checking: tokio::sync::Mutex<()>,
     notes: Mutex<Vec<String>>,
-    /// A function that receives each change of health, in place of the notes.
+    /// A function that receives each change of health. If it is set, no notes are stored.
     report: OnceLock<HealthReport>,
     /// Dropping this sender ends the thread on which the connections run.
     _thread: tokio::sync::oneshot::Sender<()>,
@@ -227,7 +228,8 @@ impl Cluster {
         let inner = builder.query_planner().take();
         let config = builder.config().get_or_insert_with(SessionConfig::new);
         // Each task of a scan gets as many partitions as a session without workers has. A single
-        // worker has two tasks, so a session with one partition uses it, too.
+        // worker runs two tasks per scan, so that even a session with one partition uses the
+        // worker.
         let partitions = config.target_partitions().saturating_mul(self.shared.all.len().max(2));
         *config = config.clone().with_target_partitions(partitions);
         let builder = builder
@@ -264,7 +266,8 @@ impl Cluster {
         self.check_workers().await;
     }
 
-    /// Asks all workers, also if the last check is fresh, unless a check began after this call.
+    /// Asks all workers, even if the last check is fresh, unless another check began after this
+    /// call.
     pub(super) async fn recheck_health(&self) {
         let called = Instant::now();
         let _checking = self.shared.checking.lock().await;
@@ -287,7 +290,8 @@ impl Cluster {
         }
         let now = self.describe_health(&health);
         let before = std::mem::replace(&mut *lock_mutex(&self.shared.health), health);
-        // Before the first check, nothing is wrong.
+        // Before the first check, all workers count as usable, so that the check reports only
+        // faults.
         let before = before.checked.and_then(|_| self.describe_health(&before));
         if let Some(report) = self.shared.report.get()
             && now != before
@@ -357,7 +361,7 @@ impl Cluster {
     /// Returns a sentence about a worker that did not answer a question.
     fn describe_failure(&self, name: &str, e: &DataFusionError) -> String {
         match e.find_root() {
-            // The sentence is that of `open_channel`.
+            // `open_channel` has failed, and has already written the sentence.
             DataFusionError::Execution(text) if text.starts_with("worker ") => text.clone(),
             root => {
                 let cause = find_innermost_cause(root);
@@ -408,9 +412,10 @@ fn is_refused(error: &DataFusionError) -> bool {
 }
 
 impl WorkerResolver for Cluster {
-    /// Returns the workers that can be used; a single one twice. One address stands for one task of
-    /// a scan, and datafusion-distributed does not divide a plan that has only one task. Tasks have
-    /// their own keys, so several of them can be at one address.
+    /// Returns the addresses of the workers that can be used. If there is only one worker, returns
+    /// its address twice: one address stands for one task of a scan, and datafusion-distributed
+    /// does not divide a plan that has only one task. Tasks have their own keys, so a worker can
+    /// run several tasks.
     fn get_urls(&self) -> Result<Vec<Url>> {
         let mut urls = lock_mutex(&self.shared.health).alive.clone();
         if urls.len() == 1 {
@@ -425,7 +430,8 @@ impl WorkerResolver for Cluster {
 fn trust_authority(authority: &str) -> Result<ClientTlsConfig> {
     let certificate = Certificate::from_pem(authority);
     let tls = ClientTlsConfig::new().ca_certificate(certificate).timeout(CONNECT);
-    // tonic reads the certificate when an endpoint is made, and accepts a text without any.
+    // Checks the certificate now: tonic would parse it only when an endpoint is built, and accepts
+    // a text without a certificate.
     let read = Endpoint::from_static("https://localhost").tls_config(tls.clone());
     match read.is_ok() && authority.contains("-----BEGIN CERTIFICATE-----") {
         true => Ok(tls),
@@ -443,10 +449,11 @@ fn find_innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Returns a sentence about a worker that gave no answer. `is_lost` in `planner.rs` recognizes it
-/// by the words "cannot be reached".
+/// Returns a sentence about a worker that gave no answer. `is_lost` in `cluster_exec.rs` recognizes
+/// the sentence by the words "cannot be reached".
 fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
-    // The messages of rustls: its errors have no public path from here.
+    // Recognizes errors of rustls by their messages, because the types of these errors are not
+    // accessible here.
     if cause.contains("invalid peer certificate") {
         return format!(
             "worker {name} cannot be reached, because its certificate is not accepted ({cause}); pass the certificate of its authority as --worker-ca, and use an address that the certificate names"
@@ -457,7 +464,8 @@ fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
             "worker {name} cannot be reached, because it does not encrypt; start it with --tls-cert and --tls-key, or leave out --worker-ca"
         );
     }
-    // A connection without encryption to a worker with a certificate opens, but carries no answer.
+    // If the worker has a certificate and the session does not encrypt, the connection opens, but
+    // the worker does not answer.
     let hint = match encrypts || cause.contains("refused") {
         true => "",
         false => "; pass --worker-ca if it has --tls-cert",

@@ -18,7 +18,7 @@ use super::client::Cluster;
 use super::settings::SentSettings;
 use crate::sql::{pass_through, replace_config};
 
-/// Returns a plan with one partition that returns the rows of a statement.
+/// Plans a statement once more. The returned plan has one partition with all rows of the statement.
 pub(super) type PlanAgain =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Arc<dyn ExecutionPlan>>> + Send + Sync>;
 
@@ -35,8 +35,9 @@ impl ClusterExec {
         Self { input, settings, cluster, again: None }
     }
 
-    /// If a worker is lost before the first row, the plan that `again` returns runs once instead. `again` is not
-    /// used if the divided plan has several partitions, whose rows would be returned twice.
+    /// If a worker is lost before the first row, the plan that `again` returns runs once instead.
+    /// `again` is not used if the divided plan has several partitions, because each of them would
+    /// then return all rows of the statement.
     pub(super) fn repeat_with(self, again: Option<PlanAgain>) -> Self {
         let partitions = self.input.output_partitioning().partition_count();
         Self { again: again.filter(|_| partitions == 1), ..self }
@@ -120,7 +121,7 @@ fn name_lost_workers(
     })
 }
 
-/// Whether an error comes from the connection to a worker. Errors of the query itself have other types.
+/// Whether an error comes from the connection to a worker, not from the query itself.
 fn is_lost(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::External(e) => e.is::<tonic::Status>(),
@@ -132,7 +133,8 @@ async fn explain_loss(error: &DataFusionError, cluster: &Cluster) -> DataFusionE
     exec_datafusion_err!("{}; run the statement again", describe_loss(error, cluster).await)
 }
 
-/// Returns the part of a sentence about the workers that were lost, after a check of all workers.
+/// Checks all workers, and returns a clause that names the lost workers, for a note or an error
+/// message.
 async fn describe_loss(error: &DataFusionError, cluster: &Cluster) -> String {
     cluster.recheck_health().await;
     let text = error.strip_backtrace();

@@ -27,7 +27,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Implements the methods of a plan node that returns the rows of the node in its field `inner`.
+/// Implements the methods of a plan node that runs the node in its field `inner` and returns the
+/// rows of that node.
 macro_rules! run_inner {
     ($name:literal) => {
         one_input!($name, inner);
@@ -47,8 +48,8 @@ macro_rules! run_inner {
 }
 
 /// Concatenates the partitions of a task, so that each connection carries only one partition. The
-/// receiver reads partitions one after another, so the rows of a later partition in the same
-/// connection would fill the buffer of the connection and stall it.
+/// receiver reads partitions one after another: if a connection carried two, the rows of the second
+/// partition could fill the buffer of the connection and block the first partition.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,

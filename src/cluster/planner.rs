@@ -124,8 +124,8 @@ impl QueryPlanner for ClusterPlanner {
     }
 }
 
-/// Returns a function that plans a statement once more, for the workers that are left if one is lost, or for
-/// the session. Returns `None` for statements that write.
+/// Returns a function that plans the statement again after a worker is lost: for the remaining
+/// workers or, if they cannot run it, for the session. Returns `None` for statements that write.
 fn plan_repeat(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -154,7 +154,8 @@ fn plan_repeat(
     }))
 }
 
-/// Returns the divided plan. Returns `None` if the session must run the plan alone, and notes the reason.
+/// Returns the divided plan. If the session must run the plan without workers, adds a note with the
+/// reason and returns `None`.
 async fn divide_or_explain(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -169,8 +170,8 @@ async fn divide_or_explain(
     }
 }
 
-/// Returns the divided plan, or `None` if it has no divisible part. The error says why the
-/// session must run the plan alone.
+/// Returns the divided plan, or `None` if the plan has no divisible scan. The error says why the
+/// session must run the plan without workers.
 async fn divide_plan(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -262,7 +263,8 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
 }
 
 /// Changes a plan that only scans files, so that it returns its rows in one partition, in the order
-/// of the files. A plan without workers has this order if its partitions are read one by one.
+/// of the files. Without workers, the rows have this order because a session reads the partitions
+/// one by one.
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
         return Arc::clone(plan);

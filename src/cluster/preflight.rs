@@ -1,7 +1,8 @@
 //! Checks, before a query runs, that workers would receive the same plan that the session made.
 //!
-//! Each part of the plan is encoded, decoded and compared. Without this check, a worker would wait
-//! ten seconds for a part that cannot be encoded, and changes by the encoding would go unnoticed.
+//! Encodes and decodes each part of the plan that a worker would receive, and compares the result
+//! with the original. Without this check, a worker would wait ten seconds for a plan that cannot be
+//! encoded, and nobody would notice that the encoding has changed a plan.
 
 use std::sync::Arc;
 

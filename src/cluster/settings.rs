@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 
 use crate::config::{SerrateOptions, parse_bytes};
 
-/// The settings `cluster.*` of a session with workers. The macro `extensions_options` would list them
-/// without their prefix, so that SHOW would not find them.
+/// The settings `cluster.*` of a session with workers. They are not declared with the macro
+/// `extensions_options`, which lists settings without their prefix, so that SHOW would not find
+/// them.
 #[derive(Clone, Debug)]
 pub(super) struct ClusterOptions {
     /// Number of file bytes per task of a scan. More bytes use more workers.

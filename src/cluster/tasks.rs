@@ -74,7 +74,8 @@ pub(super) fn count_tasks(
     Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))
 }
 
-/// Gives each task consecutive partitions of a scan, so that all tasks together keep the order of the scan.
+/// Gives each task consecutive partitions of a scan, so that the rows of all tasks, one task after
+/// the other, have the order of the scan.
 pub(super) fn divide_leaf(
     event: ScaleUpLeafNodeEvent<'_>,
 ) -> Option<Result<ScaleUpLeafNodeEventResponse>> {

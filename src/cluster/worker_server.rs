@@ -45,8 +45,8 @@ pub struct WorkerConfig {
     pub token: Option<String>,
     /// Certificate and private key; connections are encrypted if they are set.
     pub tls: Option<TlsIdentity>,
-    /// Certificates that vouch for those of other workers, as text of a PEM file. Without them, all
-    /// workers have the certificate of this worker.
+    /// Certificates that vouch for those of other workers, as text of a PEM file. If `None`, other
+    /// workers must have the certificate of this worker.
     pub authority: Option<String>,
     /// Time without an answer after which another worker counts as lost.
     pub timeout: Duration,

@@ -1,4 +1,5 @@
-//! Numbered TCP connections. When a connection closes, the server updates the sessions that used it.
+//! TCP connections with numbers. When a connection closes, the server updates the sessions that
+//! used the connection.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

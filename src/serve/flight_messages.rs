@@ -26,7 +26,7 @@ pub(super) struct BatchEncoder {
     context: IpcWriteContext,
     /// Number of rows to try for the next message.
     rows: usize,
-    /// Maximum size in bytes of a message with one row.
+    /// Maximum size in bytes of a message with a single row.
     limit: usize,
 }
 
@@ -73,7 +73,8 @@ impl BatchEncoder {
             };
             let size = size_of(&message);
             if size <= TARGET {
-                // This message is small, so try twice as many rows for the next one.
+                // This message has less than half of the maximum size, so try twice as many rows
+                // for the next one.
                 if size < TARGET / 2 {
                     self.rows = self.rows.max(rows.saturating_mul(2));
                 }

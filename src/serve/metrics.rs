@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::memory::{memory_limit, memory_used};
 
-/// A gauge, or a counter, which never decreases.
+/// The value of a gauge, or of a counter, which never decreases.
 #[derive(Debug, Default)]
 pub(super) struct AtomicCount(AtomicU64);
 
@@ -29,7 +29,8 @@ pub(super) struct Metrics {
     started: Instant,
     pub(super) running: AtomicCount,
     pub(super) queued: AtomicCount,
-    /// Number of queries whose result is not fully read, including those that wait for their client to read.
+    /// Number of queries whose result is not fully read, including queries that wait until their
+    /// client reads more rows.
     pub(super) open: AtomicCount,
     pub(super) finished: AtomicCount,
     pub(super) failed: AtomicCount,

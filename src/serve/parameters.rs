@@ -1,7 +1,7 @@
 //! Converts parameter values to SQL literals.
 //!
-//! A statement is planned with its values in place, like a statement of EXECUTE: functions see constants, and
-//! a value is not cast to the type of the column that it is compared with.
+//! The values replace the parameters before a statement is planned, as in EXECUTE: functions see
+//! constants, and a value is not cast to the type of the column that it is compared with.
 
 use std::fmt::Write;
 
@@ -101,7 +101,8 @@ impl Literal {
             }
             DataType::Int64 => {
                 let text = shown(column)?;
-                // The parser reads the digits without the sign, and 2^63 does not fit an Int64.
+                // Casts a string, because the parser reads the digits without the sign, and 2^63
+                // does not fit an Int64.
                 match text == i64::MIN.to_string() {
                     true => self.add(&format!("arrow_cast('{text}', 'Int64')")),
                     false => self.add(&text),

@@ -29,7 +29,7 @@ use super::status::{convert_panic, to_status};
 use super::wire_types::to_wire_schema;
 use crate::sql::{convert_internal_error, sum_counts};
 
-/// Maximum number of messages that a query computes before its client reads them.
+/// Maximum number of messages that a query computes in advance, before its client reads them.
 const AHEAD: usize = 2;
 
 /// State that all queries of a server share.
@@ -78,8 +78,8 @@ impl<T> AbortedTask<Result<T, Status>> {
     }
 }
 
-/// Counts a query as open, then as finished, failed or cancelled. A query that is dropped before
-/// its end is counted as cancelled.
+/// Counts a query as open and, at its end, as finished, failed or cancelled. If this value is
+/// dropped before the end of the query, the query is counted as cancelled.
 struct QueryCounter<'a> {
     metrics: &'a Metrics,
     ended: bool,

@@ -91,7 +91,8 @@ pub(super) fn draw_random_key() -> Result<String, Status> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Keeps a session from expiring while a query is open, and registers the query so that it can be cancelled.
+/// Keeps a session from expiring while a query is open. Dropping this value also removes the query
+/// from the queries that [`Session::cancel_query`] can stop.
 pub(super) struct OpenQuery {
     session: Arc<Session>,
     id: Option<String>,
@@ -244,7 +245,8 @@ struct SessionTable {
     sessions: HashMap<String, Arc<Session>>,
     /// The session of each connection whose requests name no session.
     connections: HashMap<ConnectionId, BoundSession>,
-    /// The session keys in the requests of each connection; several if clients share a proxy.
+    /// The session keys in the requests of each connection. A connection has several keys if
+    /// several clients share a proxy.
     named: HashMap<ConnectionId, HashSet<String>>,
     /// Number of sessions that are being created.
     creating: usize,

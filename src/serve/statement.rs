@@ -161,7 +161,8 @@ async fn find_types(
     Ok(PreparedTypes { parameters, result })
 }
 
-/// Returns the schema that clients receive for a query; an empty schema for other statements.
+/// Returns the schema that clients receive for a statement: that of the rows for a query, and an
+/// empty schema for other statements.
 pub(super) async fn find_schema(ctx: &SessionContext, statement: Statement) -> Result<SchemaRef> {
     let plan = crate::sql::plan(ctx, statement).await?;
     check_settings(ctx, &plan)?;

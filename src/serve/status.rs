@@ -43,7 +43,7 @@ fn find_code(e: &DataFusionError, text: &str) -> Code {
     if text.contains("--root restricts") || text.contains("--read-only refuses") {
         return Code::PermissionDenied;
     }
-    // The text of `explain_loss` of the module `cluster`.
+    // Errors of `explain_loss` in the module `cluster` have this text.
     if text.contains("worker was lost while the statement ran") {
         return Code::Unavailable;
     }

@@ -1,4 +1,5 @@
-//! Indexing and reshaping of one column as nested vectors: slow and obvious.
+//! Reference implementation of indexing and reshaping, on one column as nested vectors: slow, but
+//! easy to verify.
 
 #![allow(dead_code)]
 
@@ -79,7 +80,7 @@ pub(crate) struct Plan {
     items: Vec<Item>,
     /// Length of the index arrays, if there are any.
     count: Option<usize>,
-    /// Whether other items separate the arrays.
+    /// Whether other items separate the index arrays.
     apart: bool,
     /// Positions of new axes in the result.
     new_axes: Vec<usize>,
@@ -117,7 +118,8 @@ impl Plan {
             all.extend(vec![Index::ALL; rest]);
         }
         let any = all.iter().any(|i| matches!(i, Index::Array(_) | Index::Mask(_)));
-        // Groups of adjacent items among those that numpy calls advanced.
+        // Counts the groups of adjacent items that numpy calls advanced: arrays, masks and, next to
+        // them, integers.
         let flags: Vec<bool> = all
             .iter()
             .map(|i| any && matches!(i, Index::Array(_) | Index::Mask(_) | Index::At(_)))
@@ -177,7 +179,7 @@ impl Plan {
     ) -> Option<(Nested<L>, usize)> {
         let mut left = levels;
         let mut found = if self.apart && self.count == Some(0) {
-            // Items up to the first array are evaluated; items after it are not, if it is empty.
+            // If the index arrays are empty, evaluates only the items up to the first array.
             let first = self.items.iter().position(|i| matches!(i, Item::Array(..))).unwrap();
             self.walk(column, levels, &self.items[..=first], None)?;
             left += 1;
@@ -242,7 +244,7 @@ pub(crate) fn squeeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) -> N
     column.map_at(at, &|list| list.children().first().cloned().unwrap_or(Nested::Null))
 }
 
-/// Wraps what becomes the elements of axis `at` in lists of one, in a column on axis `axis`.
+/// Inserts axis `at`, whose lists have one element each, into a column on axis `axis`.
 pub(crate) fn unsqueeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) -> Nested<L> {
     if axis + 1 < at {
         return column.clone();
@@ -250,8 +252,9 @@ pub(crate) fn unsqueeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) ->
     column.map_at(at, &|n| Nested::List(vec![n.clone()]))
 }
 
-/// Merges axis `at` into the axis above, in a column on axis `axis`; `lengths` are those of the
-/// lists of axis `at`, and `more` fills the elements after the first of a list.
+/// Merges axis `at` into the axis above, in a column on axis `axis`. In a column on the axis above
+/// `at`, a value moves to the first element of its list, and `more` returns the value of each
+/// further element; `lengths` has the lengths of these lists.
 pub(crate) fn flatten<L: Clone>(
     column: &Nested<L>,
     axis: usize,

@@ -1,5 +1,5 @@
-//! Small files of every format that this project reads, by the writers of this project. The crate that includes
-//! this file names the core `serrate`.
+//! Small files of every format that this project reads, by the writers of this project. A crate
+//! that includes this file must know the crate of the core under the name `serrate`.
 
 use std::fs;
 use std::path::Path;
@@ -101,7 +101,7 @@ fn write_json_as(path: &Path, form: JsonForm) -> Result<()> {
 
 type Write = fn(&Path) -> Result<()>;
 
-/// A name for each file, and what writes it. The ending of a name tells the format.
+/// The name of each file, and the function that writes it. The ending of the name tells the format.
 pub(crate) const SMALL_FILES: &[(&str, Write)] = &[
     ("table.nrt", |path| nrt::write(path, &numbers_table()?, &WriteOptions::default())),
     ("tensors.safetensors", write_tensors),

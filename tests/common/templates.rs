@@ -65,7 +65,7 @@ impl TemplateParagraph {
         Self { lines, answers }
     }
 
-    /// Returns the functions of a line of functions, with their operators.
+    /// If the paragraph is a line `functions ..`, returns these functions with their operators.
     fn functions(&self) -> Option<Vec<(&str, &str)>> {
         let names = self.lines.first()?.strip_prefix("functions ")?;
         Some(names.split_whitespace().map(|n| n.split_once(':').unwrap_or((n, ""))).collect())
@@ -106,7 +106,7 @@ impl RecordTemplate {
         first.map(|(name, operator)| (name.to_owned(), operator.to_owned())).collect()
     }
 
-    /// Returns the positions of the paragraphs that apply to a function.
+    /// Returns the indices of the paragraphs that apply to a function.
     pub(crate) fn paragraphs_of(&self, function: &str) -> Vec<usize> {
         let mut applies = false;
         let mut positions = Vec::new();

@@ -1,9 +1,10 @@
-//! Random nested arrays in their worst form, with their meaning.
+//! Random nested Arrow arrays with layouts that are valid, but that readers easily misread, next to
+//! their values as trees.
 //!
-//! [`draw_torture`] builds an Arrow array of lists (List, LargeList and FixedSizeList, mixed over the
-//! levels) whose offsets do not start at zero, with unreachable values before, after and between,
-//! null lists that hide values, and null leaves over values. It also returns the meaning of the
-//! array as a tree.
+//! [`draw_torture`] builds an Arrow array of lists (List, LargeList and FixedSizeList, mixed over
+//! the levels) whose offsets do not start at zero, with unreachable values before, after and
+//! between, null lists that hide values, and null leaves over values. It also returns the values of
+//! each row as a tree.
 
 #![allow(dead_code)]
 
@@ -70,7 +71,7 @@ impl Node {
         }
     }
 
-    /// Returns all leaves below, including nulls.
+    /// Returns all leaves below this node, including nulls.
     pub fn leaves(&self) -> Vec<Node> {
         match self {
             Self::List(v) => v.iter().flat_map(Node::leaves).collect(),
@@ -86,7 +87,7 @@ impl Node {
         }
     }
 
-    /// Replaces every element `levels` levels below; null lists stay.
+    /// Replaces every element `levels` levels below this node; null lists stay.
     pub fn map_at(&self, levels: usize, f: &mut dyn FnMut(&Node) -> Node) -> Node {
         match (levels, self) {
             (0, node) => f(node),
@@ -148,7 +149,7 @@ pub struct Spec {
     /// Whether leaves may be null, and whether lists may be null.
     pub null_leaves: bool,
     pub null_lists: bool,
-    /// Largest absolute value of integers; unsigned ones lie between 0 and `reach`.
+    /// Largest absolute value of integers; unsigned integers are between 0 and `reach`.
     pub reach: i64,
     /// Whether floats may be NaN or infinite.
     pub odd_floats: bool,
@@ -254,7 +255,8 @@ pub fn encode_nodes(spec: &Spec, kinds: &[ListKind], rows: &[Node], rng: &mut Ra
 
 fn encode_level(spec: &Spec, kinds: &[ListKind], nodes: &[Node], rng: &mut Random) -> ArrayRef {
     let Some((kind, below)) = kinds.split_first() else { return encode_leaves(spec, nodes, rng) };
-    // Hidden children: before all lists, under null lists, after all lists.
+    // The children include values that no list contains: before all lists, under null lists, after
+    // all lists.
     let mut children: Vec<Node> = Vec::new();
     let mut junk = |n: usize, children: &mut Vec<Node>| {
         children.extend((0..n).map(|_| draw_tree(spec, below, rng)));

@@ -19,7 +19,7 @@ impl WorkerProcess {
         Self::start_with(Command::new(env!("CARGO_BIN_EXE_serrate")), address, args)
     }
 
-    /// Starts a worker with a command that passes its arguments on to `serrate`.
+    /// Starts a worker with `command`, which passes its arguments on to `serrate`.
     pub(crate) fn start_with(mut command: Command, address: &str, args: &[&str]) -> Self {
         let mut child = command
             .args(["worker", "--listen", address])

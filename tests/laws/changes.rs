@@ -1,13 +1,14 @@
-//! Random DELETE and UPDATE, with a query that returns the rows which they must leave.
+//! Random DELETE and UPDATE statements, each with a query that returns the rows that the table must
+//! have afterwards.
 
 use super::*;
 
 /// A statement that changes the table [`COPY`].
 pub struct Change {
-    /// A query for the rows of the copy.
+    /// A query that returns the rows from which the table is created.
     pub rows: String,
     pub sql: String,
-    /// A query over the unchanged copy for its rows after the change.
+    /// A query over the unchanged table that returns its rows after the change.
     pub expected: String,
 }
 
@@ -53,7 +54,7 @@ impl Queries {
         }
     }
 
-    /// Returns the condition of a change, for the query and for the change.
+    /// Returns one condition in two spellings: the first for the query, the second for the change.
     fn draw_condition(&mut self, scope: &[Col]) -> (String, String) {
         if self.chance(70) {
             let text = self.condition(scope, true).sql(false);

@@ -3,7 +3,8 @@
 use super::{Queries, SINGLE};
 use crate::forms::{Form, Parts, Role};
 
-/// Columns of a query of `a`, `b`, `c` and `x`: with a name each, without, and what follows FROM.
+/// Select lists over the columns `a`, `b`, `c` and `x`: first with a different name for each
+/// column, then with names that clash, and last the text after the relation in FROM.
 const CLASHES: &[(&str, &str, &str)] = &[
     ("a, b, c, x, CAST(a AS VARCHAR) AS d", "*, a::VARCHAR", ""),
     ("a, b, c, x, x AS d", "y.*, x", ""),
@@ -55,7 +56,7 @@ impl Queries {
             let made = self.value(ty, &from.columns, 1);
             p.put(made)
         });
-        // Floats as strings are compared elsewhere.
+        // Omits floats, because casts of floats to strings are compared elsewhere.
         let types: Vec<&'static str> = SINGLE.into_iter().filter(|ty| *ty != "f").collect();
         let ty = self.pick(&types);
         let made = self.value(ty, &from.columns, 1);

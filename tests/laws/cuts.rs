@@ -18,14 +18,14 @@ pub enum Source {
     Nrt,
 }
 
-/// The statements around a statement.
+/// The statements that a cut puts around a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrapping {
-    /// Nothing.
+    /// None: the cut runs the statement itself.
     Query,
-    /// A table that CREATE TABLE .. AS creates from it, and a query of all its rows.
+    /// CREATE TABLE .. AS the statement, and a query of all rows of this table.
     Table,
-    /// A view, likewise.
+    /// CREATE VIEW .. AS the statement, and a query of all rows of this view.
     View,
 }
 
@@ -40,7 +40,7 @@ pub struct Setup {
     pub batch: usize,
     pub parquet_lists: bool,
     pub pushdown_filters: bool,
-    /// One of our rules that is switched off.
+    /// The setting of a rule of ours that is switched off.
     pub rule: Option<String>,
     /// A setting of DataFusion's planner with a value other than its default.
     pub planner: Option<(String, String)>,
@@ -76,7 +76,7 @@ impl Setup {
             one("datafusion.execution.batch_size", &self.batch),
             one("datafusion.execution.parquet.pushdown_filters", &self.pushdown_filters),
             one("serrate.parquet_lists", &self.parquet_lists),
-            // Small files are divided too.
+            // Also divides small files into partitions.
             one("datafusion.optimizer.repartition_file_min_size", &0),
         ];
         out.extend(self.rule.iter().map(|rule| one(rule, &false)));
@@ -121,7 +121,8 @@ impl Setup {
             Source::Nrt => "nrt",
         };
         if let Some(foreign) = &self.foreign {
-            // COPY writes other files; SERRATE_LAWS_REPORT=FOLDER keeps these.
+            // The COPY statements of the script do not write such files; SERRATE_LAWS_REPORT=FOLDER
+            // keeps the original ones.
             out.push_str(&format!("-- The difference needs the files of {foreign:?}\n"));
         }
         for table in tables {
@@ -206,7 +207,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Reads the settings from a session, so that a new one is tried without being named here.
+    /// Reads the settings from a session, so that cuts also use settings that are added later.
     pub async fn listed() -> Self {
         let ctx = serrate::sql::session();
         let sql = "SELECT name, value FROM information_schema.df_settings ORDER BY name";
@@ -246,9 +247,10 @@ pub struct Cuts {
 
 /// Returns the sources of a world, each with whether another program wrote its files.
 ///
-/// Most cuts of worlds that `.nrt` can hold use `.nrt` files, those of other worlds the other
-/// sources. A quarter of the worlds is of the first kind, so the four sources occur about equally
-/// often. Without NULL all fields of foreign files can be required.
+/// In a plain world, which `.nrt` can hold, most cuts use `.nrt` files; cuts of other worlds use
+/// the other sources. A quarter of the worlds is plain, so the four sources occur about equally
+/// often. Some cuts of plain worlds use foreign files, because their values have no NULL, so that
+/// all fields of these files can be required.
 fn list_sources(plain: bool) -> Vec<(Source, bool)> {
     let all = match plain {
         true => vec![
@@ -291,7 +293,7 @@ impl Cuts {
             rules: Deck::new(rules.collect()),
             planner: Deck::new(planner.collect()),
             claims: Deck::new(vec![true, false]),
-            // Few, because these statements are planned three times.
+            // Stores few statements, because a stored statement is planned three times.
             wrappings: Deck::new([vec![Wrapping::Query; 10], stored].concat()),
         }
     }

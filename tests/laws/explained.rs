@@ -1,6 +1,6 @@
 //! Known differences that are not faults: refusals, and rules that cannot be switched off.
 
-/// Our rules without a setting, each with what would be wrong without it.
+/// Our rules without a setting, each with the fault that it corrects.
 pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("SortLists", "ORDER BY lists with NULL and LIMIT loses rows"),
     ("serrate_asof_order", "rows of meds_asof come in any order"),
@@ -84,8 +84,8 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_yielding_joins", "joins without end cannot be interrupted"),
 ];
 
-/// Beginnings of errors with which one way to write a statement may be refused although another is
-/// accepted, with the reason.
+/// Texts of errors with which one text of a statement may be refused although an equivalent text is
+/// accepted, each with the reason.
 const REFUSALS: &[(&str, &str)] = &[
     (
         "Physical plan does not support logical expression",

@@ -34,8 +34,8 @@ impl Type {
     }
 }
 
-/// The lists of a column: equal for columns whose lists have the same lengths. `a.1/2` lies within
-/// `a.1`.
+/// Identifies the lists of a column. Columns whose lists have the same lengths have the same shape.
+/// The lists of `a:1/2` are elements of the lists of `a:1`.
 pub type Shape = Option<String>;
 
 /// A column in scope, or an expression over columns.
@@ -44,7 +44,7 @@ pub struct Expr {
     pub text: String,
     pub ty: Type,
     pub shape: Shape,
-    /// Whether it is a name, a literal or a call, which needs no parentheses.
+    /// Whether the expression is a name, a literal or a call, which needs no parentheses.
     whole: bool,
 }
 
@@ -159,7 +159,8 @@ fn split_pieces(text: &str) -> Vec<Result<String, Spec>> {
     out
 }
 
-/// The values of the letters of one template in one expression.
+/// The leaf type, the depth and the shapes for which the wildcards of a template stand in one
+/// expression.
 struct Choice {
     leaf: Leaf,
     depth: usize,
@@ -244,12 +245,14 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns a list of a shape without a column of this type, converted from another column.
+    /// Returns a list of type `ty` with the shape `shape`, for a shape without a column of this
+    /// type: converts a column of another type.
     fn converted(&mut self, ty: Type, shape: &str) -> Expr {
         let same: Vec<&Expr> =
             self.columns.iter().filter(|c| c.shape.as_deref() == Some(shape)).collect();
         let given = if same.is_empty() {
-            // No columns have these inner lists themselves.
+            // No column has this shape. Counts the elements of the lists one level below, which
+            // yields a list of this shape.
             let inner = format!("{shape}/2");
             let inside: Vec<&Expr> =
                 self.columns.iter().filter(|c| c.shape.as_deref() == Some(&inner)).collect();
@@ -298,8 +301,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns a call, of a given type if there is one; `None` if it cannot have that type or lacks
-    /// arguments.
+    /// Returns a call with arguments. If `wanted` is given, the result has this type and shape.
+    /// Returns `None` if this is impossible, or if there is no suitable argument.
     pub fn call(
         &mut self,
         call: Call,
@@ -420,7 +423,7 @@ impl Maker<'_> {
     }
 }
 
-/// Whether the text between these two is one whole argument of a call.
+/// Whether the text between `before` and `after` is one whole argument of a call.
 fn is_argument(before: &str, after: &str) -> bool {
     let called = before.ends_with("(") || before.ends_with(", ");
     // The `(` of a call follows a name. Lists in brackets and bodies of lambdas are not searched.

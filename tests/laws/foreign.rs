@@ -28,15 +28,15 @@ use crate::tables::Table;
 /// The statistics in a Parquet file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bounds {
-    /// Row groups and pages have them.
+    /// Row groups and pages have statistics.
     Pages,
-    /// Row groups have them.
+    /// Only row groups have statistics.
     Groups,
-    /// Strings are cut after their first byte.
+    /// Bounds of strings are cut after the first byte.
     Short,
-    /// Least and greatest values have no numbers of nulls next to them.
+    /// Statistics have minima and maxima, but no null counts.
     Uncounted,
-    /// Every other column has none.
+    /// Every second column has no statistics.
     Partial,
     Absent,
 }
@@ -123,7 +123,7 @@ impl Foreign {
         out
     }
 
-    /// Returns writers that are closer to a plain one.
+    /// Returns writers of which each has one property of a plain writer instead of its own.
     pub fn plainer(self) -> Vec<Self> {
         let plain = Self::PLAIN;
         let all = [
@@ -142,7 +142,7 @@ impl Foreign {
         all.into_iter().filter(|other| *other != self).collect()
     }
 
-    /// Returns what of it files of a source have.
+    /// Returns the properties that affect files of a source, to count how often each was used.
     pub fn kinds(&self, source: Source) -> Vec<String> {
         let mut out = vec![
             format!("element {}", self.element),
@@ -202,7 +202,7 @@ const CUTS: usize = 3;
 
 /// Deals writers so that every kind occurs equally often.
 pub struct Writers {
-    /// The last writer, and for how many cuts it remains.
+    /// The current writer, and the number of further cuts that use it.
     last: Option<(Foreign, usize)>,
     bounds: Deck<Bounds>,
     elements: Deck<&'static str>,
@@ -291,7 +291,7 @@ pub fn write_files(
     files: usize,
     foreign: &Foreign,
 ) {
-    // Types are those of the table, so that its files agree.
+    // Converts the rows of all files together, so that the files have the same types.
     let rows = convert_rows(rows, source, foreign);
     for (i, (from, n)) in split_rows(rows.num_rows(), files).into_iter().enumerate() {
         let part = rows.slice(from, n);
@@ -344,7 +344,8 @@ fn write_parquet(path: &Path, rows: &RecordBatch, foreign: &Foreign) {
             .set_statistics_enabled(EnabledStatistics::None)
             .set_offset_index_disabled(true),
     };
-    // Without the Arrow schema, durations are integers.
+    // Files with durations always have the Arrow schema, because readers without it return
+    // integers.
     let arrow_schema =
         foreign.arrow_schema || schema.fields().iter().any(|f| has_durations(f.data_type()));
     let options = ArrowWriterOptions::new()
@@ -455,8 +456,9 @@ fn describe_field(name: &str, values: &ArrayRef, required: bool) -> Field {
     Field::new(name, values.data_type().clone(), nullable)
 }
 
-/// Gives strings a dictionary with a value that no row has. With `has_null`, every other NULL is a
-/// value of the dictionary.
+/// Encodes strings with a dictionary that has an unused value. If `has_null`, the dictionary also
+/// has a NULL: strings that are NULL in even rows have the key of this NULL, those in odd rows have
+/// a NULL key.
 fn encode_texts(texts: &ArrayRef, has_null: bool) -> ArrayRef {
     let texts = texts.as_string::<i32>();
     let mut values: Vec<Option<&str>> = vec![Some("unused")];
@@ -517,7 +519,7 @@ fn build_lists(
 ) -> ArrayRef {
     let elements = convert_lists(elements, foreign);
     if let (Lists::Even, Some(size)) = (foreign.lists, find_even_length(offsets, nulls)) {
-        // A NULL list has elements too; here they are those at the start.
+        // A NULL list of a fixed size has elements, too. Takes the elements at the start.
         let mut at = Vec::new();
         for (row, bounds) in offsets.windows(2).enumerate() {
             let start = if is_valid(nulls, row) { bounds[0] } else { offsets[0] };

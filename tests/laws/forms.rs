@@ -14,14 +14,14 @@ pub enum Role {
     Query(String),
     /// The part may be left out.
     Optional,
-    /// Only its own parts may be replaced.
+    /// The part must stay, but its own parts may be replaced.
     Fixed,
 }
 
 /// One way to write a part; `{0}`, `{1}`, .. stand for its children.
 #[derive(Clone, Debug)]
 pub struct Way {
-    /// The law by which it means the same as the first way.
+    /// The law that makes this text equivalent to the text of the first way.
     pub law: &'static str,
     pub text: String,
 }
@@ -64,7 +64,8 @@ impl Node {
         self
     }
 
-    /// Returns the SQL text, in the first ways or in the drawn ones.
+    /// Returns the SQL text, with each part in its drawn way if `drawn`, and otherwise in its first
+    /// way.
     pub fn sql(&self, drawn: bool) -> String {
         let text = &self.ways[if drawn { self.way } else { 0 }].text;
         let mut out = String::new();
@@ -98,7 +99,8 @@ impl Node {
         }
     }
 
-    /// Returns this tree with parts left out, the smallest trees first.
+    /// Returns smaller trees, of which each lacks some parts of this tree. The smallest trees come
+    /// first.
     pub fn smaller(&self) -> Vec<Self> {
         let mut out = Vec::new();
         for mut other in self.instead() {
@@ -118,7 +120,7 @@ impl Node {
         out
     }
 
-    /// Returns what may replace the part.
+    /// Returns the nodes that may replace this part when a statement is reduced.
     fn instead(&self) -> Vec<Self> {
         match &self.role {
             Role::Fixed => Vec::new(),
@@ -169,9 +171,10 @@ impl Node {
 #[derive(Clone, Debug)]
 pub struct Form {
     pub root: Node,
-    /// Whether its rows have exactly one order.
+    /// Whether ORDER BY determines the order of all rows.
     pub ordered: bool,
-    /// Whether no statement may be around it, because its columns have no names or the same name.
+    /// Whether no statement may be put around the form, because its columns have no names or the
+    /// same name.
     pub alone: bool,
 }
 

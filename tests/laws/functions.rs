@@ -3,7 +3,7 @@
 //! A type is written as a leaf (`i`nteger, `f`loat, `b`oolean, `s`tring, `t`ime; `?` for any of
 //! them, `#` for a number) after an `l` per level of lists; `*` stands for one level or two.
 //! `<l#.1>` is an argument of that type; arguments with the same number have the same lists.
-//! `<l#.1^>` has the lists around those. `<i=1>` is an argument that `{1}` repeats.
+//! `<l#.1^>` has the outer lists of these arguments. `<i=1>` is an argument that `{1}` repeats.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,13 +16,14 @@ use serrate::datafusion;
 pub struct Call {
     pub result: &'static str,
     pub text: &'static str,
-    /// Whether it can fail on a value; it is then used only in statements about failures.
+    /// Whether the call can fail on a value. Such calls are used only in statements about failures.
     pub fails: bool,
 }
 
 impl Call {
-    /// Whether DuckDB has it with the same name and meaning. In DuckDB, `/` of integers is a float,
-    /// `BETWEEN` and `IN` bind stronger than `=`, and sums of floats are rounded at each step.
+    /// Whether DuckDB has the call with the same name and meaning. In DuckDB, `/` of integers is a
+    /// float, `BETWEEN` and `IN` bind stronger than `=`, and sums of floats are rounded at each
+    /// step.
     pub fn is_shared(&self) -> bool {
         let other = [
             " / ",

@@ -24,7 +24,8 @@ pub type Answer = Result<Rows, String>;
 pub enum Asked {
     /// Plain DataFusion runs it step by step, a cut as one statement.
     Steps(Statement, Steps),
-    /// Our session over tables in memory runs it in the first ways, a cut in the drawn ways.
+    /// Our session over tables in memory runs it with each part in its first way, a cut with each
+    /// part in its drawn way.
     Form(Form),
 }
 
@@ -69,7 +70,7 @@ impl Asked {
         found: &Answer,
         setup: &Setup,
     ) -> Option<(String, String)> {
-        // SELECT * FROM a table or a view has no ORDER BY.
+        // The query of all rows of a stored table or view has no ORDER BY.
         let bare = setup.wrapping == Wrapping::Query;
         match self {
             Self::Steps(statement, _) => {
@@ -93,8 +94,8 @@ impl Asked {
     }
 }
 
-/// Returns the answer of the reference. Each step becomes a table before the next starts, so that
-/// no rule works across steps.
+/// Returns the answer of the reference. The rows of each step become a table before the next step
+/// starts, so that no rule of the optimizer sees two steps.
 async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     let statement = &statement.unrolled();
     let mut made = Vec::new();
@@ -139,8 +140,8 @@ fn list_lines(answer: &Answer, sorted: bool) -> String {
     }
 }
 
-/// Returns the different rows, sorted, with one zero: the reference sorts -0.0 before 0.0 where the
-/// next keys should decide, and has two groups of them within lists.
+/// Returns the distinct rows, sorted, with -0.0 replaced by 0.0. The reference sorts -0.0 before
+/// 0.0 although the next sort keys should decide, and distinguishes them in groups by lists.
 fn with_one_zero(answer: &Answer) -> Vec<String> {
     let text = list_lines(answer, true).replace("-0.0", "0.0");
     let mut lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
@@ -245,7 +246,7 @@ impl Law {
     }
 }
 
-/// Checks a law; `whole` is the session's answer to the statement.
+/// Checks a law; `rows` is the session's answer to the statement.
 pub async fn check_together(
     law: Law,
     ctx: &SessionContext,
@@ -325,7 +326,7 @@ async fn find_difference(
     let ctx = sessions.cut(&like.setup, &mut tables).await;
     let found = asked.found(ctx, &like.setup).await;
     let out = asked.compare(&expected, &found, &like.setup);
-    // The error must remain the same error.
+    // An error must begin with the same text as the error of `like`.
     let kind = |text: &str| match text.strip_prefix("error: ") {
         Some(error) => error.chars().filter(char::is_ascii_alphabetic).take(24).collect(),
         None => String::new(),
@@ -419,7 +420,8 @@ pub async fn shrink_case(
     }
 }
 
-/// Checks that a file that knows rows by position keeps the rows of its source in order.
+/// Checks that files in a format that identifies rows by position keep the rows of their source in
+/// order.
 pub async fn written_in_order(
     plain: &SessionContext,
     ctx: &SessionContext,

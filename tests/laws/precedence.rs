@@ -20,11 +20,11 @@ const SIGN: u8 = 60;
 const CAST: u8 = 70;
 const ATOM: u8 = 100;
 
-/// An expression in both ways.
+/// An expression with all parentheses, and with few.
 struct Term {
-    /// All parentheses.
+    /// The text with all parentheses.
     full: String,
-    /// Only the parentheses that precedence requires.
+    /// The text with only the parentheses that precedence requires.
     few: String,
     /// The precedence of its outermost operator.
     level: u8,
@@ -66,14 +66,15 @@ impl Term {
         Self::new(level, format!("{op} {}", of.full), format!("{op} {}", of.within(least)))
     }
 
-    /// Writes a test behind its operand.
+    /// Writes a test, such as IS NULL, after its operand.
     fn postfix(of: &Self, full: &str, few: &str) -> Self {
         Self::new(IS, format!("{} {full}", of.full), format!("{} {few}", of.within(IS)))
     }
 }
 
 impl Queries {
-    /// Values whose operators have parentheses only where precedence requires them.
+    /// Returns a query of values that are written with all parentheses, or only with those that
+    /// precedence requires.
     pub(super) fn make_precedences(&mut self) -> (Node, Columns) {
         let from = self.base();
         let mut p = Parts::default();
@@ -102,7 +103,7 @@ impl Queries {
         if !fitting.is_empty() && self.chance(80) {
             return Term::from_atom(&fitting[self.below(fitting.len())].text);
         }
-        // A negative literal would be an operator and a literal.
+        // Omits negative literals, which the parser reads as an operator and a literal.
         let literals: &[&str] = match ty {
             "i" => &["0", "1", "2", "7"],
             "f" => &["0.5::DOUBLE", "2.0::DOUBLE"],

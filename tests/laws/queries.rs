@@ -30,7 +30,7 @@ type Columns = Vec<(String, &'static str)>;
 struct Relation {
     node: Node,
     columns: Vec<Col>,
-    /// Its name if it is one relation.
+    /// The name of the relation; `None` for a join.
     alias: Option<String>,
     /// Columns whose values together identify a row.
     unique: Option<String>,
@@ -64,7 +64,7 @@ fn join_names(columns: &Columns) -> String {
     columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// `z.c0, z.c1`.
+/// Returns the qualified names of columns, such as `z.c0, z.c1`.
 fn names_of(columns: &Columns, alias: &str) -> String {
     columns.iter().map(|(n, _)| format!("{alias}.{n}")).collect::<Vec<_>>().join(", ")
 }
@@ -449,7 +449,7 @@ impl Queries {
         for i in 0..1 + self.below(2) {
             let of: Vec<Col> = from.columns.clone();
             let column = self.pick(&of);
-            // A literal key would be the position of a column.
+            // Adds no literal key, because GROUP BY would read it as the position of a column.
             let made = match self.below(3) {
                 0 if SINGLE.contains(&column.ty) => self.key(column.ty, &from.columns),
                 _ => Node::text(Role::Fixed, column.text.clone()),
@@ -619,7 +619,8 @@ impl Queries {
         (node, columns)
     }
 
-    /// Returns a window function over a base table: its result type, and the order within.
+    /// Returns a window function over a base table, and the type of its result. `id` makes the
+    /// order of the rows of a partition total.
     fn window(&mut self, p: &mut Parts, scope: &[Col], id: &str) -> (String, &'static str) {
         let by: Vec<Col> = scope.iter().filter(|c| c.ty != "ll").cloned().collect();
         let by = self.pick(&by).text;
@@ -707,7 +708,7 @@ impl Queries {
         let from = self.relation(levels - 1);
         let mut p = Parts::default();
         let a = p.put(left);
-        // The same columns from another relation.
+        // The second query has the same columns, from another relation.
         let mut right = Parts::default();
         let r = right.put(from.node);
         let mut items = Vec::new();
@@ -852,7 +853,8 @@ impl Queries {
         (node, columns)
     }
 
-    /// Returns constants and conditions without columns above an aggregate.
+    /// Returns a query of an aggregate that adds a constant, with a condition that reads no
+    /// columns.
     fn constant_above(&mut self, levels: usize) -> (Node, Columns) {
         let (query, inner) = match self.below(2) {
             0 => self.grouped(levels - 1),

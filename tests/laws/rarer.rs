@@ -1,4 +1,4 @@
-//! Clauses that statements have less often, each next to what it stands for.
+//! Clauses that are rare in statements, each next to an equivalent query.
 
 use super::shapes::SHAPES;
 use super::{Col, Columns, LISTS, Queries, SINGLE, WAYS, list_literals, query_role};
@@ -16,7 +16,7 @@ const CLAUSES: usize = 14;
 /// Number of kinds of queries that [`Queries::make_rare`] makes.
 pub(super) const RARE: usize = CLAUSES + SHAPES.len();
 
-/// Types of recursive columns, each with a step that its repetition reverts.
+/// Types of columns of recursive queries, each with a step that is its own inverse.
 const REVERTED: [(&str, &str, &str); 9] = [
     ("i", "BIGINT", "-a"),
     ("f", "DOUBLE", "-a"),
@@ -54,7 +54,7 @@ impl Queries {
         }
     }
 
-    /// Columns of one type of two relations.
+    /// Picks a column of each of two relations. Both columns have the same type.
     fn pick_pair(
         &mut self,
         left: &[Col],
@@ -73,7 +73,7 @@ impl Queries {
         (self.pick(&of(left, ty)).text, self.pick(&of(right, ty)).text)
     }
 
-    /// A query for every row.
+    /// A LATERAL query, which runs for every row of the outer relation.
     fn make_lateral(&mut self) -> (Node, Columns) {
         let (outer, inner) = (self.base(), self.base());
         let (k, j) = self.pick_pair(&outer.columns, &inner.columns, &["i", "i", "s", "d", "n"]);
@@ -104,7 +104,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Columns that USING merges.
+    /// A join whose key columns USING merges.
     fn make_merged_keys(&mut self) -> (Node, Columns) {
         let tables = [0, 1].map(|_| {
             let at = self.below(self.tables.len());
@@ -142,7 +142,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// A window of numbered rows, of groups of equal rows, or of a range of values.
+    /// A window with a ROWS, GROUPS or RANGE frame.
     fn make_frame(&mut self) -> (Node, Columns) {
         let from = self.base();
         let id = from.unique.clone().unwrap_or_default();
@@ -299,7 +299,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// A struct as a key.
+    /// A struct as a key of groups.
     fn make_struct_keys(&mut self) -> (Node, Columns) {
         let from = self.relation(1);
         let mut p = Parts::default();
@@ -330,7 +330,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Lists of the rows of a group, in an order.
+    /// Lists of the values of a group, in a given order.
     fn make_ordered_lists(&mut self) -> (Node, Columns) {
         let from = self.base();
         let id = from.unique.clone().unwrap_or_default();
@@ -374,7 +374,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// A query in the condition of a join.
+    /// A subquery in the condition of a join.
     fn make_join_on_query(&mut self) -> (Node, Columns) {
         let (left, right) = (self.base(), self.base());
         let (a, b) = self.pick_pair(&left.columns, &right.columns, &["i", "i", "s", "d"]);
@@ -448,7 +448,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Rows of queries and literals.
+    /// VALUES with rows of subqueries and literals.
     fn make_queried_rows(&mut self) -> (Node, Columns) {
         let from = self.base();
         let mut p = Parts::default();
@@ -489,7 +489,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Rows of literals.
+    /// VALUES with rows of literals.
     fn make_listed_rows(&mut self) -> (Node, Columns) {
         let types: Vec<&'static str> =
             (0..1 + self.below(3)).map(|_| SINGLE[self.below(SINGLE.len())]).collect();

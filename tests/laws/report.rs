@@ -1,4 +1,4 @@
-//! Differences and their reduction and report.
+//! Differences between answers, their reduction, and the scripts that report them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -21,7 +21,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns what differences of one cause have in common, as far as an error or the laws show.
+    /// Returns a text that differences with the same cause probably share: the beginning of the
+    /// error or, without an error, the laws of the statement. Returns `None` if neither exists.
     pub fn kind(&self) -> Option<String> {
         let error = self.found.strip_prefix("error: ").or(self.expected.strip_prefix("error: "));
         if let Some(error) = error {
@@ -76,7 +77,7 @@ fn find_query(statement: &mut Statement, at: usize) -> &mut Query {
     }
 }
 
-/// Returns the statement with parts left out.
+/// Returns smaller statements: each lacks some parts of this statement.
 pub fn list_smaller(statement: &Statement) -> Vec<Statement> {
     let mut out = Vec::new();
     let mut push = |change: &dyn Fn(&mut Statement)| {
@@ -140,7 +141,7 @@ pub fn list_smaller(statement: &Statement) -> Vec<Statement> {
     out
 }
 
-/// Returns the world with fewer rows.
+/// Returns smaller worlds: each lacks some rows of this world.
 pub fn list_fewer(world: &World) -> Vec<World> {
     let mut out = Vec::new();
     for at in 0..world.tables.len() {

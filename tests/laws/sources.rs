@@ -36,7 +36,8 @@ use crate::cuts::{Setup, Source, Wrapping};
 use crate::foreign::{Foreign, write_files};
 use crate::tables::{Table, World};
 
-/// Returns windows of rows of about equal size.
+/// Divides `rows` rows into `parts` ranges of about equal size. Returns the first row and the
+/// number of rows of each range.
 pub fn split_rows(rows: usize, parts: usize) -> Vec<(usize, usize)> {
     let each = rows.div_ceil(parts).max(1);
     (0..parts).map(|i| (i * each).min(rows)).map(|from| (from, each.min(rows - from))).collect()
@@ -68,9 +69,9 @@ fn register_partitions(
     ctx.register_table(name, Arc::new(table)).unwrap();
 }
 
-/// Creates plain DataFusion: our functions and syntax, one of our rules, and only those rules of
-/// its own that a plan requires. Aggregates of floats are ours, because its own depend on the cut
-/// and these are compared to the bit.
+/// Creates the reference session, plain DataFusion with our functions and syntax. It has a few of
+/// our rules, and only those rules of DataFusion that a plan requires. Aggregates are ours: answers
+/// are compared to the bit, and the aggregates of floats in DataFusion depend on the cut.
 fn create_plain_session() -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
@@ -97,7 +98,8 @@ fn create_plain_session() -> SessionContext {
         Arc::new(DecorrelateLateralJoin::new()),
         // NOT IN over a list with NULL is right only with join keys.
         Arc::new(ExtractEquijoinPredicate::new()),
-        // Zeros, and NaN of both signs, are one value; the reference must treat them so too.
+        // Our sessions treat both zeros as one value, and NaN of both signs as one value. The
+        // reference must do so, too.
         own("serrate_float_keys"),
     ];
     *builder.optimizer() = Some(Optimizer::with_rules(needed));
@@ -108,7 +110,7 @@ fn create_plain_session() -> SessionContext {
     for aggregate in state.aggregate_functions().values() {
         ctx.register_udaf(aggregate.as_ref().clone());
     }
-    // Ranks are Int64 there, UInt64 in plain DataFusion.
+    // Our window functions return ranks as Int64, those of DataFusion as UInt64.
     for window in state.window_functions().values() {
         ctx.register_udwf(window.as_ref().clone());
     }
@@ -116,7 +118,8 @@ fn create_plain_session() -> SessionContext {
     ctx
 }
 
-/// Returns rules for required sorts and partitions, and the check that they are present.
+/// Returns the physical rules that add required sorts and repartitions, and the rule that checks
+/// the plan for them.
 fn needed_physical() -> PhysicalOptimizer {
     let needed =
         ["OutputRequirements", "EnsureRequirements", "LambdaParameters", "SanityCheckPlan"];
@@ -186,7 +189,7 @@ type Key = (Source, Option<Foreign>, usize, usize, usize);
 
 type NamedTable = (String, Arc<dyn TableProvider>);
 
-/// The tables of a world, in every form used so far.
+/// The tables of a world, stored in each way that a cut has used so far.
 pub struct Stored<'w> {
     pub world: &'w World,
     pub folder: TempDir,
@@ -303,7 +306,7 @@ fn take_whole(rows: &RecordBatch) -> RecordBatch {
     concat_batches(&rows.schema(), [rows]).unwrap()
 }
 
-/// Rows as text, with values to the bit.
+/// Rows as text. The text of a value is exact, also for floats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
     pub schema: SchemaRef,

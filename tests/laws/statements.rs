@@ -169,8 +169,8 @@ impl Statement {
         parentheses(&text, written)
     }
 
-    /// Returns the same statement in more steps: what is unnested, and the inputs of UNION ALL,
-    /// become steps.
+    /// Returns the same statement in more steps: queries below an unnest, and the inputs of UNION
+    /// ALL, become steps.
     pub fn unrolled(&self) -> Self {
         let mut steps = Vec::new();
         for (name, query) in &self.steps {
@@ -199,7 +199,8 @@ impl Statement {
             .collect()
     }
 
-    /// Whether it may leave out work that fails: rows or columns that nothing reads.
+    /// Whether a plan may omit work that fails, because nothing reads the rows or columns that
+    /// result from it.
     pub fn may_skip(&self) -> bool {
         let cut = |q: &Query| q.limit.is_some();
         let last = &self.last;
@@ -216,8 +217,8 @@ impl Statement {
     }
 }
 
-/// Returns what remains of a query after its rows before unnest, or those of UNION ALL, have become
-/// a step.
+/// Moves the query below an unnest, or the inputs of UNION ALL, to `steps`, and returns the
+/// remaining query.
 fn unroll(name: &str, query: &Query, steps: &mut Vec<(String, Query)>) -> Query {
     let unnests = query.items.iter().any(|i| i.unnest);
     if !unnests && query.union.is_none() {
@@ -268,7 +269,7 @@ fn resolve_text(text: &str, known: &BTreeMap<String, String>) -> String {
 struct Source {
     name: String,
     columns: Vec<Column>,
-    /// Whether it is a table, whose rows are in source order.
+    /// Whether the source is a table, whose rows are in source order.
     table: bool,
 }
 
@@ -554,7 +555,7 @@ impl Statements {
                 Maker { random: &mut self.random, columns: &scope.columns, calls: self.calls };
             let depth = usize::from(maker.chance(10));
             let key = maker.make(Type::new(depth, leaf), &None, levels);
-            // A literal key would be taken for the position of a column.
+            // Adds no literal key, because GROUP BY would read it as the position of a column.
             let columns = scope.columns.iter().any(|c| key.text.contains(&c.text));
             if columns && !query.group.contains(&key.closed()) {
                 query.group.push(key.closed());
@@ -736,7 +737,8 @@ impl Statements {
                 let key = if free {
                     let ty = Type::new(0, maker.leaf());
                     let key = maker.make(ty, &None, levels);
-                    // A literal number would be the position of a column.
+                    // Adds no literal key, because ORDER BY would read it as the position of a
+                    // column.
                     if !scope.columns.iter().any(|c| key.text.contains(&c.text)) {
                         continue;
                     }

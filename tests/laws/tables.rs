@@ -41,7 +41,8 @@ pub struct Column {
     pub name: String,
     pub ty: Type,
     pub shape: Shape,
-    /// Whether some of its values make calls fail; only statements that guard against it use it.
+    /// Whether some values of the column make calls fail. Only statements with a guard against
+    /// these values use the column.
     pub trap: bool,
 }
 
@@ -327,7 +328,8 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
     let values = wrap_lists(&inner, inner_valid.as_ref(), values, false);
     columns.push(("ll", wrap_lists(&lengths, valid.as_ref(), values, false)));
     if !plain {
-        // The last column, because the generator names its fields.
+        // The last column, because `Queries` lists its fields `st.a`, `st.s` and `st.l` instead of
+        // the column.
         columns.push(("st", Arc::new(maker.structs(n))));
     }
     let fields: Vec<Field> = columns
@@ -340,8 +342,8 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
 }
 
 impl Maker<'_> {
-    /// Returns structs of an integer, a text and a list. Below NULL they have values, too, and the
-    /// fields of some tables are never NULL.
+    /// Returns structs of an integer, a text and a list. Structs that are NULL hide values in their
+    /// fields. In some tables, the fields are never NULL.
     fn structs(&mut self, n: usize) -> StructArray {
         let nulls = self.nulls;
         let valid: Vec<bool> = (0..n).map(|i| !self.null(i, n)).collect();

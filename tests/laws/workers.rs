@@ -74,9 +74,9 @@ impl Pair {
         run_query(&self.there, "SET cluster.bytes_per_task = 1").await.unwrap();
     }
 
-    /// Counts whether a statement is divided, and why it is not.
+    /// Counts the statement as divided or, if it is not divided, counts the reason.
     async fn count_tasks(&mut self, sql: &str, findings: &Findings) {
-        // Notes of the statement before.
+        // Discards the notes about the previous statement.
         self.cluster.take_notes();
         let shown = show_plan(&self.there, sql).await;
         let notes = self.cluster.take_notes().join("; ");

@@ -1,5 +1,6 @@
-//! Statements from the bytes of libFuzzer. Each choice takes a byte or two, and the first alternative if no bytes are
-//! left, so the first alternatives end the recursion.
+//! Generates statements from the bytes of libFuzzer. Each choice consumes a byte or two. If no
+//! bytes are left, a choice takes its first alternative, so the first alternatives must not
+//! recurse.
 
 use std::sync::LazyLock;
 
@@ -16,7 +17,7 @@ const DEPTH: usize = 3;
 /// The functions of a session.
 struct Catalogue {
     names: Vec<String>,
-    /// Statements of the documentation.
+    /// Statements of the examples in the documentation.
     examples: Vec<String>,
 }
 
@@ -143,7 +144,8 @@ struct Hole {
 }
 
 impl Hole {
-    /// Returns `None` for other texts, such as those between two comparisons.
+    /// Parses a text between `<` and `>`. Returns `None` if it is not a type, such as the text
+    /// between two comparison operators.
     fn parse(text: &str) -> Option<Self> {
         let mut hole =
             Self { star: false, levels: 0, leaf: ' ', repeat: None, lists: None, outer: false };
@@ -163,7 +165,9 @@ impl Hole {
         (hole.leaf != ' ').then_some(hole)
     }
 
-    /// Whether a call of this type is one of another type, with the lists of a family if `has_lists`.
+    /// Whether a call with this result type can return a value with `levels` levels of lists and
+    /// leaves of the type `leaf`. If `has_lists`, the result must also have the same lists as the
+    /// arguments with the number 1.
     fn fits(&self, levels: usize, leaf: char, has_lists: bool) -> bool {
         let of = match self.leaf {
             '?' => true,
@@ -175,7 +179,7 @@ impl Hole {
     }
 }
 
-/// The choices that are left.
+/// Generates statements from the bytes that are left.
 pub struct Generator<'a> {
     choices: Unstructured<'a>,
     /// Whether the query joins the table `o`.
@@ -419,7 +423,7 @@ impl<'a> Generator<'a> {
         format!("{name}({}){end}", arguments.join(", "))
     }
 
-    /// Returns one of these calls.
+    /// Returns one of the calls `of`, with arguments.
     fn make_call(&mut self, of: &'static [Call], depth: usize) -> String {
         let call = &of[self.draw(of.len())];
         let Some(result) = Hole::parse(call.result) else { return call.text.to_owned() };
@@ -432,7 +436,8 @@ impl<'a> Generator<'a> {
         self.fill_call(call, levels, leaf, None, depth.saturating_sub(1))
     }
 
-    /// Writes arguments into a call whose result has this type.
+    /// Writes arguments into a call, so that its result has `levels` levels of lists and leaves of
+    /// the type `leaf`.
     fn fill_call(
         &mut self,
         call: &Call,
@@ -492,7 +497,8 @@ impl<'a> Generator<'a> {
         for (name, value) in repeats {
             out = out.replace(&name, &value);
         }
-        // Brackets that only the reference of the differential suite writes, and a total order.
+        // Removes the brackets that only the reference of the differential suite writes, and
+        // replaces `ORDER` with a key that makes the order total.
         out.replace(['⟦', '⟧'], "").replace("ORDER BY ORDER", "ORDER BY q.id")
     }
 }

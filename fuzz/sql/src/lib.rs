@@ -38,23 +38,25 @@ mod torture;
 /// Memory limit of statements.
 const POOL: usize = 64 << 20;
 
-/// Bytes that a statement may take in all: operators do not reserve each of their buffers.
+/// Maximum size in bytes of all memory of a statement. It is larger than [`POOL`], because
+/// operators do not reserve each of their buffers.
 const MEMORY: usize = 512 << 20;
 
-/// A statement that takes longer is cancelled. A step of a statement that does not yield for longer than libFuzzer
-/// allows (`-timeout`) is a finding.
+/// Time after which a statement is cancelled. If a statement does not yield for longer than
+/// libFuzzer allows (`-timeout`), it is a finding.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Number of statements of an input that run.
+/// Maximum number of statements of an input that run.
 const STATEMENTS: usize = 4;
 
-/// Number of rows that are read of a result.
+/// Maximum number of rows of a result that are read.
 const ROWS: usize = 1 << 14;
 
 /// Statements with these words are not run: they would change the limits of memory, partitions and batches.
 const LIMITS: [&str; 3] = ["memory_limit", "max_dense_bytes", "datafusion."];
 
-/// Functions of DataFusion whose results have as many bytes as a number says. They do not check the memory limit.
+/// Functions of DataFusion with an argument that determines the size of the result. They do not
+/// check the memory limit.
 const SIZED: [&str; 9] = [
     "repeat",
     "array_repeat",
@@ -80,12 +82,13 @@ static PANIC: Mutex<Option<(String, Backtrace)>> = Mutex::new(None);
 thread_local! {
     static RUNTIME: Runtime =
         Builder::new_current_thread().enable_all().build().unwrap_or_else(|e| panic!("{e}"));
-    /// The session of the last input, if it has only run queries.
+    /// The session of the last input, if all its statements were queries.
     static SESSION: RefCell<Option<SessionContext>> = const { RefCell::new(None) };
 }
 
-/// Returns the text of an input: text as it is, with values in place of backquotes if choices follow after a byte 0;
-/// choices without a text are the whole statement.
+/// Returns the SQL text of an input. An input without a byte 0 is the text itself. Otherwise, the
+/// bytes after the 0 are choices. They generate a value for each backquote of the text before the 0
+/// or, if this text is empty, the whole statement.
 pub fn read_statement(data: &[u8]) -> Option<String> {
     let end = data.iter().position(|byte| *byte == 0);
     let text = std::str::from_utf8(&data[..end.unwrap_or(data.len())]).ok()?;
@@ -109,7 +112,8 @@ pub fn run(data: &[u8]) -> usize {
     *lock(&CURRENT) = text.clone();
     let work = || read_within(data, MEMORY, || run_text(&text));
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        // The hook has not printed panics of other crates, because Serrate might have made errors of them.
+        // The hook has not printed panics of other crates, because Serrate might have converted
+        // them to errors.
         if let Some((message, backtrace)) = lock(&PANIC).take() {
             eprintln!("{message}\n{backtrace}");
         }
@@ -122,7 +126,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Restricts the process to reading files of the tests, and lets panics print the statement.
+/// Restricts the process to reading files of the tests, and installs a panic hook that prints the
+/// statement.
 fn set_up_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

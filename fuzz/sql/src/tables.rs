@@ -11,7 +11,8 @@ use serrate::array::ListKind;
 
 use crate::torture::{Node, Random, Spec, encode, random, tree};
 
-/// Columns whose lists have the same lengths: one per leaf.
+/// A prefix of column names, and the kinds of the lists. All columns of a family have the same
+/// lists; there is one column per leaf type.
 pub type Family = (&'static str, &'static [ListKind]);
 
 pub const FAMILIES: &[Family] = &[

@@ -28,7 +28,7 @@ fn random_choices_return_rows() {
     let mut state = 7_u64;
     let mut answered = 0;
     for _ in 0..TRIES {
-        // The first byte says that choices follow.
+        // The byte 0 at the start says that only choices follow.
         let mut input = vec![0];
         input.extend((0..200).map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,4 +1,5 @@
-//! The safetensors header: never a panic, and what is accepted keeps its promises.
+//! The safetensors header: never a panic, and the tensors of an accepted header cover the whole
+//! file without gaps.
 
 use std::path::Path;
 

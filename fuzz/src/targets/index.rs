@@ -46,7 +46,7 @@ pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let s = &*SAMPLES;
     let Ok(items) = read_within(data, FIXED, || parse_index(text)) else { return };
-    // Lists of indices are as long as the text, so each selection is as well.
+    // A list of indices is at most as long as the text, which bounds the size of each selection.
     let beyond = 64 << 20;
     if let Ok(table) = read_within(data, beyond, || s.table.index(&items)) {
         check_table(&table);

@@ -1,4 +1,5 @@
-//! JSON and NDJSON: an error or a valid table, and what is written of it reads the same again.
+//! JSON and NDJSON: an error or a valid table, and the table is equal after it is written and read
+//! again.
 
 use crate::{FIXED, check_table, read_within};
 use arrow::datatypes::DataType;

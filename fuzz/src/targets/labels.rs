@@ -1,4 +1,4 @@
-//! Labels: an error, or rows that are written and read again the same.
+//! Labels: an error, or rows that are equal after they are written and read again.
 
 use crate::rows::as_parquet;
 use crate::{ENCODED, check_array, check_batch, place, read_within};

@@ -16,7 +16,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::PageIndexPolicy;
 use serrate::io::parquet::lists::{DecodedParts, ListsFile, ranges, read_column, supported};
 
-/// Entries and rows of a chunk; a few bytes may say that there are any number of equal ones.
+/// Maximum number of entries of a column chunk. A few bytes may encode any number of equal entries.
 const LARGEST: i64 = 1 << 20;
 
 pub fn run(data: &[u8]) {

@@ -16,7 +16,7 @@ pub mod vocabulary;
 pub mod words;
 pub mod write;
 
-/// A name, and what runs an input.
+/// The name of a target, and the function that runs it on an input.
 type Target = (&'static str, fn(&[u8]));
 
 /// All targets.

@@ -47,7 +47,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Takes the second tensor as the offsets, the sizes and the mask of the first one.
+/// Uses the second tensor as the offsets, as the sizes and as the mask of the first tensor.
 fn check_pair(values: &DenseTensor, other: &DenseTensor) {
     let batches = [
         RaggedBatch::from_packed(values.clone(), other),

@@ -1,4 +1,4 @@
-//! Vocabularies: an error, or codes and tokens that stand for each other.
+//! Vocabularies: an error, or codes and tokens that are encoded and decoded to each other.
 
 use crate::rows::as_parquet;
 use crate::{ENCODED, place, read_within};

@@ -1,4 +1,5 @@
-//! Short texts that name something: an error, or a value that is written and read again the same.
+//! Short texts, such as time windows of features: an error, or a value that is equal after it is
+//! written and read again.
 
 use crate::{FIXED, place, read_within};
 use serrate::dense::DType;

@@ -64,8 +64,8 @@ pub(super) fn extract_coo(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
     run_detached(value.py(), || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))
 }
 
-/// Converts the second operand of an operator, and returns the library of its values. Returns `None` if
-/// the value is not a number or a tensor.
+/// Converts the second operand of an operator, and returns the library of the operand. Returns
+/// `None` if the operand is neither a number nor a tensor.
 pub(super) fn extract_operand(value: &Bound<'_, PyAny>) -> PyResult<Option<(Value, Library)>> {
     if let Ok(sparse) = value.cast::<DokTensor>() {
         let sparse = sparse.try_borrow()?;
@@ -90,7 +90,8 @@ pub(super) fn extract_reduced_axes(dim: Option<&Bound<'_, PyAny>>) -> PyResult<O
     dim.map(extract_axes).transpose()
 }
 
-/// Converts the axes along which the values of the result add up to 1; returns an error if there are none.
+/// Converts the argument `dim` of the function `what`, such as softmax: the axes along which the
+/// values of the result add up to 1. Returns an error if `dim` is absent.
 pub(super) fn extract_required_axes(
     dim: Option<&Bound<'_, PyAny>>,
     what: &str,

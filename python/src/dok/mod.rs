@@ -517,8 +517,8 @@ impl DokTensor {
         Ok(slf)
     }
 
-    /// Returns the softmax along an axis of the entries. Elements without an entry count as minus infinity
-    /// and have no entry in the result.
+    /// Returns the softmax of the entries along an axis. Elements without an entry count as minus
+    /// infinity and have no entry in the result.
     #[pyo3(signature = (dim=None))]
     fn softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let dims = extract_required_axes(dim, "softmax")?;

@@ -203,7 +203,7 @@ fn is_meds(path: &Path) -> bool {
 
 /// Whether a folder is a MEDS data set, and not only a folder whose sub-folder `data` contains one.
 pub(in crate::cli) fn is_meds_root(path: &Path) -> bool {
-    // The number of files that are read is limited, because this test only chooses a hint.
+    // Reads only some of the files, because the result only chooses the hint in an error message.
     const READ: usize = 64;
     let has_metadata = access::is_dir(path.join("metadata"));
     is_meds(path)

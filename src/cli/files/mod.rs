@@ -91,8 +91,8 @@ impl FileFormat {
     }
 }
 
-/// Returns an error if the extension of `output` is that of another format than `of`, the format in
-/// which the output will be written. `of` is `None` if the output is a folder.
+/// Returns an error if the extension of `output` belongs to a format other than `of`, in which the
+/// output will be written. `of` is `None` if the output is a folder.
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {

@@ -10,7 +10,7 @@ use crate::cli::output::{
 };
 use crate::table::Lengths;
 
-/// Number of characters of a line in a file or a pipe.
+/// Number of characters of a line if standard output is a file or a pipe.
 const LINE: usize = 80;
 /// Least and largest number of characters of a line on a terminal. Longer bars are not easier to compare.
 const LINES: (usize, usize) = (40, 120);

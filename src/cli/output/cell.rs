@@ -14,7 +14,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const NULL: &str = "NULL";
 /// Minimum width, in terminal columns, of a list inside another list.
 const INNER_WIDTH: usize = 14;
-/// Minimum width of the first element of an outermost list that is too narrow for any element.
+/// Minimum width, in terminal columns, of the first element of an outermost list. A list narrower
+/// than [`UNIT_WIDTH`] without room for a whole element shows its first element, cut to at least
+/// this width.
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
@@ -136,7 +138,8 @@ impl<'a> CellNode<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// Formats a value. For outermost lists, `end` sets the text after the elements that are shown.
+    /// Formats a value. `end` determines the text after the shown elements of an outermost list; it
+    /// is `None` for inner lists.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
@@ -200,8 +203,9 @@ impl<'a> CellNode<'a> {
                 let first = range.start..range.end - usize::from(!outermost);
                 let find_limit = |others: usize| limit.saturating_sub(more(others).width() + 2);
                 let fit = |limit| format_fitting(child, first.clone(), limit, Some(inner)).0;
-                // Reserves width for the largest possible number of further elements: at least one
-                // element is shown. The number of those that do not fit may be shorter.
+                // Reserves width for the text with the largest possible number of omitted elements:
+                // all but one. If fewer elements are omitted, the number may have fewer digits, and
+                // the elements are fitted again into the wider room.
                 let mut limit = find_limit(range.len().saturating_sub(1).max(1));
                 let mut parts = fit(limit);
                 if outermost && !parts.is_empty() {
@@ -290,7 +294,7 @@ fn cut_text(text: String, width: Option<usize>) -> String {
     }
 }
 
-/// Truncates the text of a list, which may be truncated already, to a width: `[1967, 19…, …]`.
+/// Truncates the text of a list to a width: `[1967, 19…, …]`. The text may already omit elements.
 pub(super) fn cut_list(text: String, width: usize) -> String {
     const END: &str = ", …]";
     match (text.split_once(", … "), width.checked_sub(END.width())) {
@@ -441,7 +445,8 @@ mod tests {
     fn narrow_lists_keep_their_count() {
         let a: ArrayRef = lists([Some((1967..2067).map(Some).collect())]);
         assert_eq!(show(&a, 0, Some(20)), "[1967, … 99 more]");
-        // 100 elements have the same room as 99, because one is shown.
+        // A list of 100 elements has as much room as one of 30: one element is shown, so both
+        // numbers of omitted elements have two digits.
         let births: ArrayRef = Arc::new(StringArray::from(vec!["BIRTH"; 101]));
         for count in [30, 100] {
             let text = show(&nested(&[count], births.slice(0, count)), 0, Some(20));

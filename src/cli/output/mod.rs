@@ -55,7 +55,8 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader closed the pipe. The errors of Arrow's writers do not show this.
+    /// Whether the reader of standard output closed the pipe. The errors of Arrow's writers do not
+    /// show this.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }

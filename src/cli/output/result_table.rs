@@ -16,10 +16,11 @@ use crate::cli::command_line::TableArgs;
 use crate::functions::wrap_words;
 
 const CELL_WIDTH: usize = 48;
-/// Minimum width, in terminal columns, of a value or column name that is cut. Columns are omitted
-/// if the table does not fit the line with this width.
+/// Minimum width, in terminal columns, of a value or column name that is cut. If the table does not
+/// fit the line even with this width, columns are omitted.
 const LEAST_WIDTH: usize = 16;
-/// Maximum width of a line of the column names in a [`TextTable`] that does not fit the terminal.
+/// Maximum width of a line of a wrapped column name, in a [`TextTable`] that does not fit the
+/// terminal.
 const TEXT_HEADER: usize = 12;
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.
@@ -38,12 +39,12 @@ pub(in crate::cli) struct TableStyle {
     types: bool,
     markdown: bool,
     charset: Charset,
-    /// Maximum width of a line of the column names in a table that does not fit the terminal.
+    /// Maximum width of a line of a wrapped column name, in a table that does not fit the terminal.
     header: usize,
     /// All columns from this index on are aligned to the right, whatever their types.
     numbers_from: usize,
-    /// Whether the first column is neither cut nor the others omitted, even if the table is then wider
-    /// than the terminal: users copy the names of settings.
+    /// Whether the table shows the first column uncut and omits no column, even if the table is
+    /// then wider than the terminal. SHOW sets this, because users copy the names of settings.
     first_whole: bool,
 }
 
@@ -240,7 +241,8 @@ impl TableWriter {
         let mark = if hidden.is_empty() { 0 } else { MARK };
         let room = line.saturating_sub(1).saturating_sub(mark);
         let kept: Vec<usize> = (0..count).filter(|at| !hidden.contains(at)).collect();
-        // Search for the greatest width `fits` with which all shown columns fit the line.
+        // Searches for the greatest width `fits` of values and names with which all shown columns
+        // fit the line.
         let (mut fits, mut beyond) = (LEAST_WIDTH, line.max(LEAST_WIDTH));
         while fits < beyond {
             let width = (fits + beyond).div_ceil(2);
@@ -269,8 +271,8 @@ impl TableWriter {
         Ok((shown, hidden))
     }
 
-    /// Gives the names that are broken into lines the room that the columns leave in the line, the
-    /// same width to each.
+    /// Widens the headers that are wrapped to several lines, up to one common width, as far as the
+    /// table still fits into `room`.
     fn widen_headers(&self, shown: &mut [ShownColumn], room: usize) -> Outcome {
         let widen = |column: ShownColumn, to: usize| match column {
             ShownColumn::Column { at, width, header: Some(least) }
@@ -392,8 +394,9 @@ impl TableWriter {
 /// Width of the column that marks omitted columns: the mark, a space on either side, and a border.
 const MARK: usize = 4;
 
-/// Returns the columns to omit so that the others and `…` fit. Keeps the first and the last if both
-/// fit, then more from the left, where ids are, then from the right. `widths` include borders.
+/// Returns the columns to omit so that the others and `…` fit. Keeps the first and the last column
+/// if both fit, then more columns from the left, where ids usually are, then columns from the
+/// right. `widths` include borders.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     let room = line.saturating_sub(1);
     let (Some(first), Some(last)) = (widths.first(), widths.last()) else { return 0..0 };

@@ -59,7 +59,7 @@ const RECORDS: [&str; 4] =
 /// shape can claim any number.
 const POSITIONS: usize = 1 << 30;
 
-/// How the tensors of each batch form tables.
+/// The tables that the tensors of each batch form.
 pub(super) struct BatchLayout {
     is_packed: bool,
     parts: Vec<TensorGroup>,
@@ -98,7 +98,8 @@ enum ListSource {
 }
 
 impl BatchLayout {
-    /// Determines how the tensors of a folder form tables. Returns the reason if they do not.
+    /// Determines the tables that the tensors of a folder form. If they form no tables, returns the
+    /// reason.
     pub(super) fn find_layout(
         files: &[PathBuf],
         tensors: &[TensorFacts],
@@ -334,7 +335,8 @@ impl TensorGroup {
         }
     }
 
-    /// Returns which positions of an axis without a mask are elements, not padding.
+    /// Returns a flag for each position of an axis without a mask: true for an element, false for
+    /// padding.
     fn find_elements(
         &self,
         file: &SafetensorsFile,
@@ -345,7 +347,8 @@ impl TensorGroup {
         let mut present = vec![false; positions];
         for name in self.list_marking(axis) {
             let tensor = dense::read_one(file, file.tensor(name)?)?;
-            // Number of bytes of one position, including all positions of inner axes below it.
+            // Number of bytes of one position of the axis, including all its positions on inner
+            // axes.
             let width = tensor.nbytes().checked_div(positions).unwrap_or(0);
             if width == 0 {
                 continue;

@@ -16,7 +16,8 @@ use crate::io::meds::MedsSummary;
 
 /// Maximum number of periods of a [`Trend`].
 const PERIODS: usize = 48;
-/// Share of the times that may be before the first period, so that births do not stretch the periods over a century.
+/// The first period begins at this quantile of the times, so that a few early times, such as
+/// births, do not stretch the periods over a century.
 const EARLIER: f64 = 0.01;
 /// Number of the most frequent code prefixes that are listed; one more entry sums up all others.
 const PREFIXES: usize = 11;

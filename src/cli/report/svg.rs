@@ -7,7 +7,7 @@ use crate::cli::output::{format_percent, group_digits};
 const HEIGHT: f64 = 150.0;
 /// Height of a line of text, in pixels.
 const ROW: f64 = 15.0;
-/// Width of a character of a label, and of the narrowest chart, in pixels.
+/// Width of a character of a label, and width of the narrowest chart (`NARROW`), in pixels.
 const CHARACTER: f64 = 7.0;
 const NARROW: f64 = 250.0;
 

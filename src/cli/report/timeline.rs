@@ -267,7 +267,8 @@ fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcom
 
 fn format_value(values: &ArrayRef, at: usize) -> Outcome<String> {
     let at = u32::try_from(at).unwrap_or(u32::MAX);
-    // Takes this one value first, because a formatter prepares its whole array.
+    // Takes the value into an array of its own, because a formatter prepares all values of its
+    // array.
     let value = take(values, &UInt32Array::from(vec![at]), None)?;
     let options = FormatOptions::default().with_null("NULL").with_display_error(true);
     Ok(ArrayFormatter::try_new(value.as_ref(), &options)?.value(0).to_string())

@@ -115,7 +115,8 @@ impl ShellHelper {
         self.files.as_ref().map_or(Ok((pos, Vec::new())), |files| files.complete_path(line, pos))
     }
 
-    /// Replaces the names to complete after a statement, which may have changed tables and files.
+    /// Replaces the names that completion offers. Called after each statement, which may have
+    /// changed tables and files.
     pub(super) fn update_names(&mut self, names: SessionNames) {
         self.names = names;
         self.sources.clear();
@@ -309,7 +310,8 @@ fn complete_word(
 }
 
 /// Returns the columns and tables whose names begin with `word`. Each replacement is a name as
-/// statements write it: in quotes if it requires them, or if `word` is `in_quotes`.
+/// statements write it: in quotes if it requires them, or if `in_quotes` is true because `word`
+/// follows an open quote.
 fn complete_name(
     names: &SessionNames,
     in_scope: &BTreeSet<String>,

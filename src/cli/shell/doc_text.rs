@@ -2,13 +2,14 @@
 
 use unicode_width::UnicodeWidthStr;
 
-/// A sentence in the documentation of DataFusion that refers to a page, and what it stands for.
+/// A sentence of DataFusion's documentation that refers to another page, and the text that replaces
+/// this sentence.
 const FLAGS: (&str, &str) = (
     "Refer to the flags reference above for supported flags.",
     "They are i (ignore case), m (^ and $ match at each line), s (. matches newlines), U (swap greediness) and R (CRLF).",
 );
 
-/// Smallest width to which a column of an example is cut.
+/// Minimum width of a column of an example that is cut.
 const MIN_COLUMN: usize = 8;
 
 /// Removes fences and bold from Markdown, and replaces each link by its text.
@@ -129,8 +130,8 @@ fn fit_cell(cell: &str, width: usize) -> String {
     text + &" ".repeat(padding)
 }
 
-/// Writes literals in the name of a column as in SQL. The documentation of DataFusion has the names
-/// that its API gives, such as `left(Utf8("ab"),Int64(1))`.
+/// Rewrites the literals in a column name as SQL. DataFusion's documentation shows names as its API
+/// prints them, such as `left(Utf8("ab"),Int64(1))`.
 fn write_literals(name: &str) -> String {
     let mut text = name.to_owned();
     for kind in ["Utf8", "Int64", "Float64", "Boolean", "List"] {
@@ -153,7 +154,8 @@ fn write_literals(name: &str) -> String {
             };
             text.replace_range(start..=(inside + length), &value);
             from = start;
-            // The value may contain other literals, but not the same call again at this place.
+            // Continues the search within the value, which may contain further literals of this
+            // kind. A string is skipped, because its text may look like a literal.
             if kind == "Utf8" {
                 from += value.len();
             }

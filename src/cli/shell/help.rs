@@ -118,7 +118,8 @@ and max_shape the smallest shape that holds all rows.
   SUMMARIZE SELECT numeric_value FROM meds('tests/data/synthea-meds');
 "#;
 
-/// Name, syntax, description, and arguments, columns and example of each table function. DataFusion has no documentation for them.
+/// Name, syntax and description of each table function, and a page with its arguments, columns and
+/// example. DataFusion has no documentation of table functions.
 const IN_FROM: [(&str, &str, &str, &str); 9] = [
     (
         "meds",
@@ -179,7 +180,8 @@ pub(super) fn find_table_syntax(name: &str) -> Option<&'static str> {
     IN_FROM.iter().find(|(known, ..)| *known == name).map(|(_, syntax, ..)| *syntax)
 }
 
-/// Returns a call of a short form and its expansion, both with names instead of the numbers of arguments.
+/// Returns a call of the short form `name`, and its expansion. In both, `x`, `y`, .. replace the
+/// placeholders `$1`, `$2`, .. of the arguments.
 fn write_expansion(name: &str, expansion: &str) -> (String, String) {
     let numbers = (1..=6).take_while(|n| expansion.contains(&format!("${n}")));
     let (arguments, text) = numbers.fold((Vec::new(), expansion.to_owned()), |(names, text), n| {
@@ -263,8 +265,8 @@ pub(super) fn format_function(
     Ok(page)
 }
 
-/// Returns the help page of a function whose documentation DataFusion does not have, such as a
-/// short form (a call that stands for another expression).
+/// Returns the help page of a function that is not registered in DataFusion, such as a short form
+/// (a call that stands for another expression).
 fn document_form(
     name: &str,
     kind: &'static str,
@@ -368,7 +370,7 @@ fn wrap_statement(line: &str, width: usize) -> String {
     for keyword in ["DATE", "TIME", "TIMESTAMP", "INTERVAL"] {
         guarded = guarded.replace(&format!("{keyword} '"), &format!("{keyword}\u{1}'"));
     }
-    // Aligns with the columns, as the further lines of examples do.
+    // Aligns further lines with the first column after SELECT, as in examples.
     let deeper = if text.starts_with("SELECT ") { 7 } else { 4 };
     let indent = line.len() - text.len() + deeper;
     wrap_words(&guarded, width, indent).replace('\u{1}', " ")
@@ -464,7 +466,7 @@ mod tests {
                 || text.starts_with("> ")
                 || text.starts_with("+-")
                 || line.contains("flags reference");
-            // A symbol of two columns is one character.
+            // A symbol that is two terminal columns wide counts as one character.
             let is_wide = !line.is_ascii() && !text.starts_with(['┌', '│', '╞', '└', '├']);
             if has_markdown || (width > 80 && !is_word && !is_wide) {
                 wrong.push(line);

@@ -116,7 +116,8 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
     runner.finish()
 }
 
-/// Reads lines of a file or pipe up to the end of a statement, or to the end of input: the last statement needs no `;`.
+/// Reads lines of a file or pipe up to the end of a statement, or to the end of input, because the
+/// last statement needs no `;`.
 fn read_piped(dialect: &Dialect) -> rustyline::Result<String> {
     let mut text = String::new();
     while text.is_empty() || !is_complete(&text, dialect) {
@@ -278,7 +279,8 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
 const STATEMENTS: [&str; 9] =
     ["copy", "create", "describe", "drop", "explain", "insert", "select", "set", "show"];
 
-/// Returns where a name is documented that is a command or a statement, and no function.
+/// Returns a hint that says where `name` is documented, if it is a command or a statement instead
+/// of a function.
 fn find_help_elsewhere(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let is_of_shell = |(syntax, _): &&(&str, &str)| {

@@ -14,7 +14,7 @@ use serrate::datafusion;
 
 use super::{describe, values_of};
 
-/// The partition of each key that was seen.
+/// The partition in which each key was first seen.
 #[derive(Debug)]
 pub struct Homes {
     node: String,
@@ -24,7 +24,8 @@ pub struct Homes {
 }
 
 impl Homes {
-    /// `None` if the node claims no hash partitions, or by keys that cannot be compared here.
+    /// Returns `None` if the node does not claim hash partitioning, or if the types of its keys
+    /// cannot be compared here.
     pub fn of(node: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let Partitioning::Hash(keys, 2..) = node.output_partitioning() else { return None };
         if keys.iter().any(|key| key.is::<UnKnownColumn>()) {

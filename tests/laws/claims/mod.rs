@@ -1,10 +1,11 @@
 //! Claims: what the nodes of a physical plan promise about their rows, checked while the plan runs.
 //!
-//! A planner omits a sort where a node claims the order of it. A wrong claim changes an answer only
-//! if the rest of the statement depends on it, so few statements show it; this check finds the claim
-//! itself. Within each partition, it checks the claimed orders, the columns claimed to be constant or
-//! equal, and the columns claimed to have no NULL ([`rows`]); across partitions, the claimed
-//! hash partitions ([`homes`]) and the statistics that are called exact ([`statistics`]).
+//! For example, a planner omits a sort if the input claims to have that order. A wrong claim
+//! changes an answer only if the rest of the statement depends on the claim, so few statements show
+//! it; this check finds the wrong claim itself. Within each partition, it checks the claimed
+//! orders, the columns claimed to be constant or equal, and the columns claimed to have no NULL
+//! ([`rows`]); across partitions, the claimed hash partitions ([`homes`]) and the statistics that
+//! are called exact ([`statistics`]).
 
 mod homes;
 mod rows;

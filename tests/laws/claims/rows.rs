@@ -23,7 +23,8 @@ use super::{ClaimsExec, describe, plain_floats, values_of};
 pub struct RowClaims {
     node: String,
     schema: SchemaRef,
-    /// Whether the values of the rows are read. A placeholder row has only NULL, whatever its schema.
+    /// False for a placeholder row. Its values are all NULL, even in columns that its schema
+    /// declares non-nullable, so they are not checked.
     is_filled: bool,
     orders: Vec<Ordered>,
     equals: Vec<Equal>,
@@ -35,10 +36,10 @@ struct Ordered {
     last: Option<OwnedRow>,
 }
 
-/// Expressions with the same value in each row.
+/// Expressions that have equal values in each row.
 struct Equal {
     exprs: Vec<Arc<dyn PhysicalExpr>>,
-    /// The value is the same in all rows.
+    /// Whether the value is also the same in all rows.
     constant: bool,
     converter: RowConverter,
     value: Option<OwnedRow>,
@@ -97,7 +98,7 @@ fn is_scan(node: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 impl Ordered {
-    /// `None` if the types of the order cannot be compared here.
+    /// Returns `None` if the types of the sort keys cannot be compared here.
     fn new(order: &LexOrdering, schema: &SchemaRef) -> Option<Self> {
         let fields = order.iter().map(|by| {
             let kind = by.expr.data_type(schema).ok()?;

@@ -17,17 +17,20 @@ use super::{describe, plain_floats};
 
 /// The statistics of a node, and the counts of its partitions.
 ///
-/// Numbers of rows are not checked above a node with a limit, which DataFusion 55 ignores in memory and applies to
-/// all partitions of a sort at once, and above a partial aggregation, whose groups it counts once: both appear
-/// after its rules have read the statistics. Statistics of single partitions are not checked: a scan moves files between its partitions while it runs,
-/// and DataFusion calls the numbers of rows of filtered partitions exact.
+/// DataFusion 55 computes wrong numbers of rows for two kinds of nodes, so the numbers are not
+/// checked above them: nodes with a limit (the statistics of a source in memory ignore the limit,
+/// and those of a sort apply it to all partitions together), and partial aggregations (the
+/// statistics count each group once). Neither changes an answer, because these nodes appear after
+/// the rules that read statistics. Statistics of single partitions are not checked either: a scan
+/// moves files between its partitions while it runs, and DataFusion calls the numbers of rows of
+/// filtered partitions exact.
 #[derive(Debug)]
 pub struct Totals {
     node: String,
     claimed: Arc<Statistics>,
     /// Whether the claimed number of rows is checked.
     counts_rows: bool,
-    /// Partitions that have not ended.
+    /// Number of partitions that have not ended.
     running: usize,
     counted: Counted,
 }
@@ -53,7 +56,7 @@ impl Counted {
 }
 
 impl Totals {
-    /// `None` if the node has no statistics.
+    /// Returns `None` if the node has no statistics.
     pub fn of(node: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let claimed =
             StatisticsContext::new().compute(node.as_ref(), &StatisticsArgs::new()).ok()?;

@@ -1,4 +1,4 @@
-//! LATERAL and queries with columns of the names of the outer row.
+//! LATERAL queries and subqueries with columns that have the names of columns of the outer row.
 
 use super::Shape;
 

@@ -2,8 +2,9 @@
 //!
 //! In a text, `$p` and `$q` are relations with the columns `id`, `k`, `v`, `f`, `b` and `li`, and
 //! `$t` is the table below `$p`. `$i(y.)` and `$j(y.)` are integers of columns that `y.` qualifies,
-//! `$c(y.)` and `$d(y.)` are conditions. `$x` is a condition with a query about a row of `y`; in
-//! that, `$o` is the outer relation. `$e` is never true, `$h` is a kind of join and `$n` a number.
+//! `$c(y.)` and `$d(y.)` are conditions. `$x` is a condition with a subquery that is correlated
+//! with `y`; in this subquery, `$o` is the outer relation. `$e` is never true, `$h` is a kind of
+//! join and `$n` a number.
 
 mod captured_columns;
 mod cast_sets;
@@ -33,10 +34,10 @@ use top_rows::TOPMOST;
 use unnamed_queries::UNNAMED;
 use windows::SHIFTED;
 
-/// Laws, each with a text that means the same as the first.
+/// Laws, each with a spelling that is equivalent to the first spelling by this law.
 type Ways = &'static [(&'static str, &'static str)];
 
-/// Types of columns, the first text and others.
+/// The types of the columns of a query, its first spelling, and equivalent spellings.
 type Shape = (&'static [&'static str], &'static str, Ways);
 
 const QUALIFIERS: [&str; 6] = ["", "u.", "w.", "x.", "y.", "z."];
@@ -81,13 +82,14 @@ impl Queries {
         (node, columns)
     }
 
-    /// Returns a condition with a query about a row of a relation, which has the columns of tables.
+    /// Returns a condition with a subquery that is correlated with the relation `outer`, which must
+    /// have the columns of a table.
     pub(super) fn make_outer_test(&mut self, outer: &str) -> Node {
         let (first, ways) = self.pick(OUTER_TESTS);
         self.make_spellings(Role::Value("b"), first, ways, outer)
     }
 
-    /// Fills the same parts into all statements.
+    /// Replaces the placeholders of all spellings with the same parts.
     fn make_spellings(&mut self, role: Role, first: &str, ways: Ways, outer: &str) -> Node {
         let used =
             |name: &str| first.contains(name) || ways.iter().any(|(_, text)| text.contains(name));

@@ -1,4 +1,5 @@
-//! Conditions of $x, whose queries see an outer relation with columns of the same names.
+//! Queries with the condition `$x`, whose subquery has columns with the names of columns of the
+//! outer relation.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! Conditions with a query about a row of the outer relation `$o`.
+//! Conditions with a subquery that is correlated with the outer relation `$o`.
 
 use super::Ways;
 

@@ -20,7 +20,8 @@ pub(super) fn write_timeline_section(html: &mut Html, report: &Report) {
         "Measurements over time, by code prefix. The height of a bar is the square root of \
          the number of measurements in its period.",
     );
-    // Without the script, all timelines are shown one below the other.
+    // The script of the page reveals this list. In a browser without scripts, it stays hidden, and
+    // all timelines are shown one below the other.
     html.open("p", &[("id", "chooser"), ("hidden", "hidden")]);
     html.write_element("label", &[("for", "subject")], "Subject ");
     html.open("select", &[("id", "subject")]);
@@ -108,7 +109,7 @@ fn write_timeline(html: &mut Html, timeline: &TimelineChart, index: usize) {
     html.close("figure");
 }
 
-/// Replaces the middle of a name that does not fit into a narrow chart.
+/// Shortens a name that is too wide for a narrow chart: replaces its middle with `…`.
 fn shorten_name(name: &str) -> String {
     const LONGEST: usize = 28;
     let count = name.chars().count();
