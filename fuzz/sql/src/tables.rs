@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::error::ArrowError;
 use serrate::array::ListKind;
 
-use crate::torture::{Node, Random, Spec, encode, random, tree};
+use crate::torture::{Node, Random, Spec, draw_tree, encode_nodes, seed_random};
 
 /// A prefix of column names, and the kinds of the lists. All columns of a family have the same
 /// lists; there is one column per leaf type.
@@ -70,12 +70,12 @@ fn nest_type(kinds: &[ListKind], leaf: DataType) -> DataType {
 /// Draws lists of small integers, from which the columns of a family are cast.
 fn draw_numbers(kinds: &[ListKind], rng: &mut Random) -> ArrayRef {
     let spec = Spec { longest: 3, reach: 4, ..Spec::new(kinds.len(), DataType::Int64) };
-    let rows: Vec<Node> = (0..ROWS).map(|_| tree(&spec, kinds, rng)).collect();
-    encode(&spec, kinds, &rows, rng)
+    let rows: Vec<Node> = (0..ROWS).map(|_| draw_tree(&spec, kinds, rng)).collect();
+    encode_nodes(&spec, kinds, &rows, rng)
 }
 
 fn make_table(seed: u64) -> Result<Vec<RecordBatch>, ArrowError> {
-    let mut rng = random(seed);
+    let mut rng = seed_random(seed);
     let ids = Int64Array::from_iter_values((0_i64..).take(ROWS));
     let mut columns: Vec<(String, ArrayRef)> = vec![("id".into(), Arc::new(ids))];
     for (family, kinds) in FAMILIES {
