@@ -1,4 +1,5 @@
-//! Converts nodes of a physical plan to and from plain values, so that they can run in another process.
+//! Converts nodes of a physical plan to and from plain values, so that the nodes can run in another
+//! process.
 //!
 //! [`to_portable`] describes a node or source of Serrate, or returns why it must run in the
 //! session. [`from_portable`] creates the node again. `crate::cluster::codec` has the byte format.
@@ -49,7 +50,8 @@ use crate::sql::workarounds::types::text_to_time_casts::list_time_text_functions
 pub(crate) use crate::functions::reads_paths;
 pub(crate) use crate::sql::sources::meds::MedsScan;
 
-/// Names of nodes and sources that can run in another process. A test checks this list and [`STAYS`].
+/// Names of nodes and sources that can run in another process. A test checks that every node and
+/// source is in this list or in [`STAYS`].
 #[cfg(test)]
 const TRAVELS: [&str; 11] = [
     "BatchSizeExec",
@@ -484,7 +486,8 @@ pub(crate) struct Division {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Returns how to divide a scan, or `None` if there is nothing to divide. The error is the reason
+/// Returns how to divide a scan among processes, or `None` if there is nothing to divide: `leaf`
+/// has one partition, has a limit, is a table in memory, or is not a scan. The error is the reason
 /// why the scan cannot be divided.
 pub(crate) fn division_of(
     leaf: &Arc<dyn ExecutionPlan>,
@@ -517,7 +520,8 @@ pub(crate) fn division_of(
     Ok(Some(Division { partitions, bytes }))
 }
 
-/// Returns a scan of the partitions in `range`, followed by empty partitions up to `count`.
+/// Returns a scan of the partitions in `range`, with empty partitions appended until it has `count`
+/// partitions.
 ///
 /// # Errors
 /// If the source cannot be divided; see [`division_of`].

@@ -1,8 +1,9 @@
 //! Adds the optimizer rules of a session, the ordered list `rule_list::RULES`, to those of DataFusion.
 //!
-//! A rule is a function in the list. Some of these functions apply rules of DataFusion. Rules that work around a
-//! bug of DataFusion, and rules that keep source order, always run. Rules that only speed up queries
-//! ([`RemovalCondition::Speed`]) each have a setting `serrate.rule.NAME`, and do not change results.
+//! A rule is a function in the list. Some of these functions wrap rules of DataFusion. Rules that
+//! work around a bug of DataFusion, and rules that keep source order, always run. Rules that only
+//! speed up queries ([`RemovalCondition::Speed`]) each have a setting `serrate.rule.NAME`, and do
+//! not change results.
 
 mod function_rule;
 mod rule_list;
@@ -18,7 +19,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use function_rule::{FunctionRule, LogicalRule, PhysicalRule, TypeRule, WrappedRule};
 use rule_list::{RULES, RemovalCondition, RuleStep, SessionRule};
 
-/// Returns a rule of the list as a rule of DataFusion that calls `function`.
+/// Converts a rule of the list to a rule of DataFusion that calls `function`.
 fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {
     let is_switched = matches!(rule.until, RemovalCondition::Speed);
     Arc::new(FunctionRule { name: rule.name, is_switched, function })
@@ -45,8 +46,9 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
         _ => None,
     });
     let first: Vec<TypeRule> = first.collect();
-    // DataFusion finds the argument of `grouping(x)` among the keys before type coercion, so the
-    // rules that change keys run after that.
+    // Before type coercion, DataFusion resolves the argument of `grouping(x)` to one of the keys of
+    // GROUP BY. The rules that change keys must run after this resolution, so they are inserted
+    // directly before type coercion.
     let coercion = rules.iter().position(|rule| rule.name() == "type_coercion").unwrap_or(0);
     rules.splice(coercion..coercion, list_rules_before_coercion());
     rules.splice(0..0, first);
@@ -219,7 +221,7 @@ mod tests {
                 Upstream::NotReported => {
                     assert!(!matches!(rule.until, RemovalCondition::Speed), "{name}");
                 }
-                // A test can end only a rule that works around a bug.
+                // Only a rule that works around a bug can have a test as its condition for removal.
                 Upstream::Ours => assert!(
                     matches!(rule.until, RemovalCondition::Speed | RemovalCondition::Feature),
                     "{name}"

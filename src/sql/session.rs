@@ -70,7 +70,8 @@ use crate::sql::workarounds::types::times::register_wide;
 /// but not over a list column of another table in FROM; use `unnest` in SELECT for such a column.
 ///
 /// Run statements with [`sql`](crate::sql::sql), which lists the cases in which DataFusion's
-/// `ctx.sql` returns other results: it skips the rewrites of a statement's text and syntax tree.
+/// `ctx.sql` returns other results: `ctx.sql` skips the rewrites of a statement's text and syntax
+/// tree.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -117,8 +118,9 @@ pub(crate) fn find_process_runtime() -> RuntimeEnv {
     RuntimeEnv { memory_pool: ProcessPool::find_shared_pool(), ..RuntimeEnv::default() }
 }
 
-/// Creates a session in `runtime` with the settings, tables and views of `base`. Settings and tables that one of the
-/// two sessions changes later do not change in the other, except for the rows of tables in memory.
+/// Creates a session in `runtime` with the settings, tables and views of `base`. Later changes of
+/// settings and tables in one of the two sessions do not affect the other, but both share the rows
+/// of tables in memory.
 ///
 /// # Errors
 /// If a table cannot be registered.
@@ -172,10 +174,12 @@ pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Ses
         // removed once the test `unions_of_correlated_counts_are_grouped` in `tests/sql/set_operations.rs`
         // passes without it.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
-        // Lists take up most of a file. This setting skips lists of rows that a condition drops.
+        // Lists take up most of a file. With this setting, the reader of Parquet skips the lists of
+        // rows that a condition drops.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
-    // Without a zone, `now()` and TIMESTAMPTZ have none, so AT TIME ZONE takes them as local times.
+    // Without a zone in the settings, `now()` and TIMESTAMPTZ have no zone, so AT TIME ZONE reads
+    // them as local times.
     config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());
     let builder = SessionStateBuilder::new()
         .with_config(config)
@@ -354,7 +358,7 @@ fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
 
 const DOK: &str = "DOK";
 
-/// File name extensions besides `json` for one JSON record per line.
+/// File name extensions, besides `json`, of files with one JSON record per line.
 const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
 
 /// Wraps the formats for Parquet, CSV, JSON and Arrow so that COPY writes files as Serrate does.

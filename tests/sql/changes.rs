@@ -293,16 +293,25 @@ async fn changes_and_values_compute_each_row_alone() {
     let ctx = create_parallel_session();
     run_change(&ctx, "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (NULL)) v(a)").await;
     for (change, said) in [
-        ("UPDATE t SET a = row_number() OVER ()", "UPDATE computes each row alone"),
+        ("UPDATE t SET a = row_number() OVER ()", "UPDATE computes each row from that row alone"),
         ("UPDATE t SET a = 1 + sum(a) OVER (ORDER BY a)", "the window function sum(..)"),
-        ("UPDATE t SET a = 1 WHERE row_number() OVER () > 1", "UPDATE computes each row alone"),
+        (
+            "UPDATE t SET a = 1 WHERE row_number() OVER () > 1",
+            "UPDATE computes each row from that row alone",
+        ),
         ("UPDATE t SET a = max(a)", "the aggregate max(..)"),
         ("UPDATE t SET a = CASE WHEN true THEN count(*) ELSE 0 END", "the aggregate count(..)"),
-        ("DELETE FROM t WHERE row_number() OVER () > 1", "DELETE computes each row alone"),
+        (
+            "DELETE FROM t WHERE row_number() OVER () > 1",
+            "DELETE computes each row from that row alone",
+        ),
         ("DELETE FROM t WHERE sum(a) > 1", "the aggregate sum(..)"),
-        ("INSERT INTO t VALUES (row_number() OVER ())", "VALUES computes each row alone"),
+        (
+            "INSERT INTO t VALUES (row_number() OVER ())",
+            "VALUES computes each row from that row alone",
+        ),
         ("INSERT INTO t VALUES (1), (sum(2))", "the aggregate sum(..)"),
-        ("SELECT * FROM (VALUES (sum(1))) v(a)", "VALUES computes each row alone"),
+        ("SELECT * FROM (VALUES (sum(1))) v(a)", "VALUES computes each row from that row alone"),
     ] {
         let answer = run_change(&ctx, change).await;
         assert!(answer.contains(said) && answer.contains("subquery"), "{change}: {answer}");

@@ -4,7 +4,7 @@
 /// this size left. A stack takes no memory until it is used.
 const STACK: usize = 64 << 20;
 
-/// Runs `work` on a stack that is large enough for the levels of an expression and of a syntax tree that
+/// Runs `work` on a stack that is large enough for the deepest expressions and syntax trees that
 /// [`check_depth`](crate::sql::statement::parsing::depth::check_depth) accepts.
 pub(in crate::sql) fn call_on_deep_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)

@@ -23,7 +23,7 @@ pub(in crate::sql) fn find_columns_below(plan: &LogicalPlan) -> Result<DFSchema>
     Ok(schema)
 }
 
-/// Whether a node has an expression with a part that `test` accepts, except in subqueries.
+/// Whether `test` accepts a subexpression of a node's expressions. Subqueries are not searched.
 pub(in crate::sql) fn has_part(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool) -> bool {
     let mut found = false;
     let visited = plan.apply_expressions(|e| {
@@ -33,10 +33,12 @@ pub(in crate::sql) fn has_part(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool)
     found || visited.is_err()
 }
 
-/// Rewrites the parts of all expressions of a plan, inner parts first, also in subqueries. Columns keep their names.
+/// Rewrites the subexpressions of all expressions of a plan, the innermost first, also in
+/// subqueries. Columns keep their names.
 ///
-/// `rewrite` gets the columns that the expression may name. Nodes in which `is_affected` accepts no part
-/// are returned unchanged. This test is faster than a rewrite, which computes the names and columns of a node.
+/// `rewrite` gets the columns that the expression may name. Nodes in which `is_affected` accepts no
+/// subexpression are returned unchanged. This test is faster than a rewrite, which computes the
+/// names and columns of a node.
 pub(in crate::sql) fn rewrite_parts(
     plan: LogicalPlan,
     is_affected: impl Fn(&Expr) -> bool,
@@ -59,7 +61,7 @@ pub(in crate::sql) fn rewrite_node(
     map_named(plan, |e| e.transform_up(|e| rewrite(e, &columns)))
 }
 
-/// Maps the expressions of one node. Its columns keep their names.
+/// Maps the expressions of one node. The columns of the node keep their names.
 pub(in crate::sql) fn map_named(
     plan: LogicalPlan,
     mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,
@@ -71,8 +73,9 @@ pub(in crate::sql) fn map_named(
     })
 }
 
-/// Maps the expressions of one node. A grouping set is not mapped itself, because an alias around it
-/// would make it a column; each of its members is.
+/// Maps the expressions of one node. If an expression is a grouping set, `map` gets each member of
+/// the set instead of the whole set: an alias that `map` adds to the whole set would turn it into
+/// an ordinary column.
 pub(in crate::sql) fn map_columns(
     plan: LogicalPlan,
     mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,
@@ -86,7 +89,7 @@ pub(in crate::sql) fn map_columns(
 /// The names of the expressions of a node, to restore after a rule of DataFusion has rewritten the node.
 pub(in crate::sql) struct SavedNames {
     names: Vec<SavedName>,
-    /// The columns of the node if it is an aggregation.
+    /// The output columns of the node if the node is an aggregation.
     grouped: Option<DFSchemaRef>,
 }
 

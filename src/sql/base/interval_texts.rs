@@ -1,4 +1,4 @@
-//! Spells out the short forms of strings with intervals.
+//! Expands short forms in the strings of intervals: `3d` becomes `3 days`.
 
 /// Short and full names of units. Casts of intervals to strings write the short names (`1y 2mo`).
 const SHORT_UNITS: [(&str, &str); 7] = [

@@ -1,13 +1,15 @@
-//! Names that mark parts of a plan: of LATERAL subqueries, and of joins that look for a match.
+//! Names by which rules recognize LATERAL subqueries, and joins that only test for a match, in a
+//! plan.
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan};
 
-/// Alias of a LATERAL query that contains subqueries.
+/// Alias that marks the query of a LATERAL table if the query contains subqueries.
 pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";
 
-/// Whether a plan is that of a LATERAL query to which `statement::columns::lateral_tables` has added [`LATERAL`].
-/// DataFusion creates no `Subquery` node if only subqueries of the query use columns of the tables before it.
+/// Whether a plan is that of a LATERAL query to which `statement::columns::lateral_tables` has
+/// added [`LATERAL`]. DataFusion creates no `Subquery` node for a LATERAL query if only its
+/// subqueries use columns of the tables before it.
 pub(in crate::sql) fn is_marked(query: &LogicalPlan) -> bool {
     matches!(query, LogicalPlan::Projection(node)
         if matches!(node.input.as_ref(), LogicalPlan::SubqueryAlias(alias)

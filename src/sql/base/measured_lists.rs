@@ -1,4 +1,4 @@
-//! Finds list columns whose lengths are enough for a scan.
+//! Finds list columns of which a scan needs only the list lengths.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{Reads, reads_of_lists};
 
-/// Returns the names of the list columns whose values no expression reads. If `nan_is_null` is true, a count
-/// of non-NULL floats reads their values, too.
+/// Returns the names of the list columns whose values no expression reads. `nan_is_null` is whether
+/// NaN counts as NULL: a count of the non-NULL floats in lists then reads their values, too.
 pub(in crate::sql) fn lengths_only<'a>(
     expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
     schema: &Schema,
@@ -43,7 +43,8 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the list column if an expression reads only its lengths, or also its NULLs ([`Reads`]).
+/// Returns the list column of which a call reads only the list lengths, or only the lengths and
+/// which values are NULL. The returned [`Reads`] tells these two cases apart.
 pub(in crate::sql) fn find_measured_list(
     e: &Arc<dyn PhysicalExpr>,
 ) -> Option<(Reads, &PhysicalColumn)> {

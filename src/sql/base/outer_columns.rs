@@ -12,7 +12,7 @@ use crate::sql::base::marks::is_marked;
 use crate::sql::base::subquery_parts::{find_compared_value, find_query, has_query};
 
 /// Returns the columns that a correlated query compares with outer columns. DataFusion adds these
-/// to the output of the query, under their names.
+/// columns to the output of the query, under their own names.
 pub(in crate::sql) fn find_moved_columns(query: &LogicalPlan) -> Result<Vec<Column>> {
     let mut moved = Vec::new();
     query.apply(|node| {
@@ -28,17 +28,18 @@ pub(in crate::sql) fn find_moved_columns(query: &LogicalPlan) -> Result<Vec<Colu
     Ok(moved)
 }
 
-/// Whether DataFusion would confuse a column of the correlated query of IN, ANY, ALL or EXISTS
-/// with a column of the query around it. The condition of the join that it plans names columns of
-/// both queries: it finds a column without a table by its name alone, and replaces all columns
-/// with the table and name of a column that it moves.
-/// `stock_correlated_columns_of_one_name_are_still_mixed_up` in `tests/sql/subqueries.rs` fails
-/// once this is fixed upstream.
+/// Whether DataFusion would confuse an inner column with an outer column when it plans the
+/// correlated subquery of IN, ANY, ALL or EXISTS as a join. The condition of the join names columns
+/// of both queries. In this condition, DataFusion finds an unqualified column by its name alone,
+/// and replaces every column that has the table and name of a moved column
+/// ([`find_moved_columns`]). `stock_correlated_columns_of_one_name_are_still_mixed_up` in
+/// `tests/sql/subqueries.rs` fails once this is fixed upstream.
 pub(in crate::sql) fn hides_outer(test: &Expr, query: &LogicalPlan) -> Result<bool> {
     let mut outer = find_outer_columns(query)?;
     let mut inner = find_moved_columns(query)?;
     match find_compared_value(test) {
-        // The column of the query gets a name that no other column has.
+        // The compared column of the subquery gets a name that no other column has, so `inner` does
+        // not need it.
         Some(value) => outer.extend(value.column_refs().into_iter().cloned()),
         None => inner.extend(query.schema().columns()),
     }
@@ -74,7 +75,8 @@ pub(in crate::sql) fn find_outer_columns(plan: &LogicalPlan) -> Result<Vec<Colum
         if let LogicalPlan::Join(join) = node
             && find_subquery_of_lateral(join)?.is_some()
         {
-            // The columns of the left side are outer columns only of the query on the right side.
+            // The columns of the left input are outer columns only for the query in the right
+            // input.
             let (left, right) = (find_outer_columns(&join.left)?, find_outer_columns(&join.right)?);
             let is_outer = |column: &Column| !join.left.schema().has_column(column);
             found.extend(left.into_iter().chain(right.into_iter().filter(is_outer)));

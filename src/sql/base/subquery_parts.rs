@@ -1,4 +1,4 @@
-//! Finds subqueries in expressions, and what they compare.
+//! Finds subqueries in expressions, and the values that are compared with them.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;

@@ -9,8 +9,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
-/// Returns the name of an argument of a table function in lower case, if it has a name, and its value. Returns `None`
-/// for an argument without a value, such as `*`.
+/// Splits an argument of a table function into its name in lower case, if it has one, and its
+/// value. Returns `None` for an argument without a value, such as `*`.
 pub(in crate::sql) fn split_argument(arg: &FunctionArg) -> Option<(Option<String>, &Expr)> {
     match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some((None, value)),

@@ -44,7 +44,7 @@ pub(in crate::sql) fn explain_searched(name: &str, list: &str, value: &str) -> O
     let element = element.rsplit_once(" x ").map_or(element, |(_, element)| element);
     let element = element.trim_start_matches("non-null ");
     let (_, to) = TYPES.iter().find(|(start, _)| element.starts_with(start))?;
-    // Functions that search cast the string to the number that it is.
+    // Functions that search for an element cast a string such as '1' to a number themselves.
     if searches && ["DOUBLE", "BIGINT"].contains(to) {
         return None;
     }

@@ -177,8 +177,8 @@ fn check_length(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for `list_filter([[1], [2]], lambda v: v > 1)`, whose condition is a list. DataFusion would report
-/// its type when it evaluates the lambda.
+/// Returns an error for `list_filter([[1], [2]], lambda v: v > 1)`, whose condition is a list.
+/// DataFusion would report the type of the condition only when it evaluates the lambda.
 fn check_filter_condition(call: &HigherOrderFunction, schema: &DFSchema) -> Result<()> {
     if call.name() != "array_filter" {
         return Ok(());
@@ -214,7 +214,8 @@ fn check_extreme(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
     }
 }
 
-/// Returns an error for `x < ANY (list)`, and the like, if the elements of the list are strings and `x` is not one.
+/// Returns an error for comparisons such as `x < ANY (list)` if the elements of the list are
+/// strings and `x` is not one.
 ///
 /// `write_out_quantified` compares `x` with the least or greatest element of the list, but strings have another order
 /// than numbers and times.
@@ -272,7 +273,8 @@ fn check_named_cast(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Re
     }
 }
 
-/// Returns the precision and scale of a decimal type with a negative scale that is a type, or within it.
+/// Returns the precision and scale of `t`, or of the first type nested in `t`, that is a decimal
+/// type with a negative scale.
 fn find_negative_scale(t: &DataType) -> Option<(u8, i8)> {
     match t {
         DataType::Decimal32(precision, scale)

@@ -1,12 +1,14 @@
-//! Rejects aggregates and window functions in statements that compute each row alone.
+//! Rejects aggregates and window functions in VALUES, UPDATE and DELETE, which compute each row
+//! from that row alone.
 
 use datafusion::common::plan_err;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, WriteOp};
 
-/// Checks VALUES, and the values and the condition of UPDATE and DELETE. DataFusion plans
-/// aggregates and window functions there, and fails when it runs the statement.
+/// Returns an error if VALUES, or the new values or the condition of UPDATE or DELETE, contain an
+/// aggregate or a window function. DataFusion plans these functions, and fails when it runs the
+/// statement.
 pub(in crate::sql) fn check_row_values(node: &LogicalPlan) -> Result<()> {
     let (statement, input) = match node {
         LogicalPlan::Values(_) => ("VALUES", node),
@@ -27,7 +29,7 @@ pub(in crate::sql) fn check_row_values(node: &LogicalPlan) -> Result<()> {
                     _ => return Ok(TreeNodeRecursion::Continue),
                 };
                 plan_err!(
-                    "{statement} computes each row alone, but has the {kind} {name}(..); compute it in a subquery, as in (SELECT max(x) FROM t)"
+                    "{statement} computes each row from that row alone, but has the {kind} {name}(..); compute it in a subquery, as in (SELECT max(x) FROM t)"
                 )
             })
         })

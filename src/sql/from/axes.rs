@@ -105,8 +105,8 @@ pub(super) fn call_scalar(name: &str, args: Vec<Expr>) -> Result<Expr> {
     }
 }
 
-/// Plans several rows from the columns of `one_row`. Each of `columns` has the name of a result column and,
-/// for every result row, the expression of its value.
+/// Plans a query with several rows over the single row of `one_row`. Each entry of `columns` has
+/// the name of a result column and, for every result row, the expression of its value.
 pub(super) fn unpivot_columns<'a>(
     one_row: LogicalPlanBuilder,
     columns: impl IntoIterator<Item = (&'a str, Vec<Expr>)>,

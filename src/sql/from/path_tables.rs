@@ -1,4 +1,4 @@
-//! `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
+//! Tables by path: `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,7 +65,8 @@ impl UrlTableFactory for PathTables {
             Err(_) => return Ok(None),
         };
         match open_files(&state, url, path, &files).await {
-            // A table or function may have the name of a folder, so an error is ignored here.
+            // A name that does not look like a path may be meant as a table or function although a
+            // folder has this name, so the error about the folder is ignored.
             Err(_) if !looks_like_path => Ok(None),
             opened => Ok(Some(Arc::new(opened?))),
         }

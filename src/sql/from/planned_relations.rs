@@ -44,8 +44,9 @@ impl RelationPlanner for PlannedRelations {
         PLANNED_HERE.set(false);
         let planned = plan?;
         let changed = add_unnest_barriers(planned.clone())?.transform_data(set_final_types)?;
-        // The copies of a plan that is not rewritten share their schemas already. A chain of CTEs contains the plans of
-        // all CTEs before, so each walk over the plan of a relation counts.
+        // `keep_copies` visits the whole plan of the relation. For an unchanged plan, whose copies
+        // still share their schemas, this visit is skipped: in a chain of CTEs, the plan of each
+        // CTE contains the plans of all CTEs before it.
         if changed.transformed {
             keep_copies(&planned, &changed.data)?;
         }

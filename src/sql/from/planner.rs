@@ -99,7 +99,8 @@ fn scan_derived(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
 /// Plans the query argument of a function and keeps its ORDER BY, which DataFusion drops in subqueries.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
-    // DataFusion keeps a sort below a limit, so the query gets a limit of all rows.
+    // DataFusion keeps a sort below a limit, so the query gets a limit that is larger than any
+    // number of rows.
     let pinned = query.order_by.is_some() && query.limit_clause.is_none() && query.fetch.is_none();
     if pinned {
         query.limit_clause = rewrite::build_largest_limit();

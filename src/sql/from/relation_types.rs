@@ -21,7 +21,8 @@ pub(super) fn set_final_types(plan: LogicalPlan) -> Result<Transformed<LogicalPl
     if !may_change_types(&plan)? {
         return Ok(Transformed::no(plan));
     }
-    // The analyzer reports the errors of the whole statement later.
+    // A plan whose types cannot be coerced stays unchanged. The analyzer reports the error when it
+    // coerces the whole statement.
     let Ok(coerced) = coerce_types(plan.clone()) else { return Ok(Transformed::no(plan)) };
     let types = |plan: &LogicalPlan| -> Vec<DataType> {
         plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()

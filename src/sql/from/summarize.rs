@@ -16,8 +16,9 @@ use crate::array::{leaf_type, list_depth};
 use crate::functions;
 use crate::sql::from::distinct_names::check_distinct_names;
 
-/// The columns of the result: the twelve of DuckDB's SUMMARIZE, and two for lists. A narrow terminal
-/// shows the first and the last, so the share of NULL and the mean are there.
+/// The columns of the result: the twelve of DuckDB's SUMMARIZE, and two for lists. A narrow
+/// terminal shows only the first and the last columns, so the share of NULL comes early and the
+/// mean last.
 const COLUMNS: [&str; 14] = [
     "column_name",
     "column_type",

@@ -3,7 +3,8 @@
 //! Formats that identify rows by position (`.nrt`, safetensors) are written in source order, and
 //! LIMIT returns the first rows, for any number of partitions. DataFusion promises neither: it
 //! merges partitions in order of arrival, assigns files to idle partitions, and distributes batches
-//! round-robin. [`in_source_order`] rewrites a plan to source order, or names what prevents it.
+//! round-robin. [`in_source_order`] rewrites a plan to source order, or names the operator that
+//! prevents it.
 
 mod fixed_source;
 pub(in crate::sql) mod order_rules;
@@ -130,7 +131,8 @@ enum OrderEffect<'a> {
     Distributes { input: &'a Arc<dyn ExecutionPlan> },
     /// The node merges partitions. A [`SourceOrderExec`] in its place concatenates them in source order.
     Concatenates { input: &'a Arc<dyn ExecutionPlan>, fetch: Option<usize> },
-    /// The output is in source order if each input is whose entry in this list is true.
+    /// The output is in source order if all inputs with a true entry in this list are in source
+    /// order.
     Keeps { ordered_inputs: Vec<bool> },
     /// The output has no source order because of this operator, such as `GROUP BY` or `HashJoinExec`.
     Loses { operator: String },
@@ -178,7 +180,8 @@ fn find_order_effect(plan: &Arc<dyn ExecutionPlan>) -> OrderEffect<'_> {
     }
 }
 
-/// Whether the rows of a node are in the order that ORDER BY requires, and not only those of each partition.
+/// Whether all rows of a node, not only the rows within each partition, are in the order that ORDER
+/// BY requires.
 fn is_sorted_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<SortedExec>()
         || plan.is::<SortPreservingMergeExec>()
@@ -216,7 +219,7 @@ fn keeps_row_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>()
 }
 
-/// Rewrites those inputs of a node that are true in `ordered_inputs` to source order.
+/// Rewrites the inputs of a node whose entries in `ordered_inputs` are true to source order.
 fn rewrite_inputs(plan: &Arc<dyn ExecutionPlan>, ordered_inputs: &[bool]) -> Result<OrderedPlan> {
     let needs_one_partition = has_single_input(plan);
     let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(ordered_inputs.len());

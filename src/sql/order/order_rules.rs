@@ -29,8 +29,8 @@ pub(crate) fn keep_source_order(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    // To evaluate a projection in parallel, the optimizer may insert a repartition above the
-    // limit, which loses the order. Then the nodes above the limit are rewritten, too.
+    // To evaluate a projection in parallel, the optimizer may insert a repartition above the limit.
+    // The repartition loses the order, so the nodes above the limit are rewritten, too.
     let plan = match limit_reaches_output(&plan) {
         true => rewrite_plan(&plan)?.unwrap_or(plan),
         false => plan,
@@ -102,7 +102,8 @@ pub(crate) fn keep_memory_order(
     _config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
-        // `fix_memory` also changes tables below further limits, so these are not visited.
+        // `fix_memory` also changes the tables below further limits, so this walk does not visit
+        // the inputs of the limit.
         if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
             let fixed = fix_memory(node)?;
             return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));

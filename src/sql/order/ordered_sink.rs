@@ -37,16 +37,17 @@ pub(crate) struct OrderedSinkExec {
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Names of id columns. The input may have any order if it has one of these columns. `None`
-    /// means that the format needs no order.
+    /// Names of id columns, of which one suffices: an input that has one may have any order. `None`
+    /// if the format needs no order at all.
     ids: Option<&'static [&'static str]>,
     /// Whether the input already has one partition in the right order, so that `to_ordered` does nothing.
     settled: bool,
     properties: Arc<PlanProperties>,
 }
 
-/// Returns a plan that writes `input` to `sink`. `order` is the order that the query requires.
-/// Unordered input must have one of the columns `ids`, unless `ids` is `None`.
+/// Returns a plan that writes `input` to `sink`. `order` is the order that the query requires. An
+/// unordered `input` must have one of the columns `ids`. If `ids` is `None`, the format needs no
+/// order.
 pub(in crate::sql) fn ordered_sink(
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
@@ -58,7 +59,8 @@ pub(in crate::sql) fn ordered_sink(
     // The sink cannot require an order by columns that are not written, so `pin_sorts` keeps the sorts.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
-    // DataFusion adds a rule's name to the rule's errors, so the order is already checked here.
+    // DataFusion puts the name of a rule before the errors of the rule, so the order is checked
+    // here, before any rule runs.
     sink.check_order()?;
     Ok(Arc::new(sink))
 }

@@ -21,7 +21,8 @@ use tokio::sync::Semaphore;
 use crate::memory::memory_limit;
 use crate::sql::exec::one_input;
 
-/// Maximum bytes that all partitions prefetch together, or 1/8 of the memory limit if less.
+/// Maximum number of bytes that all partitions prefetch together. The bound is an eighth of the
+/// memory limit if that is less.
 const PREFETCH: usize = 256 << 20;
 
 /// Maximum number of batches that a partition prefetches.

@@ -30,8 +30,8 @@ use crate::array::{leaf_type, list_depth};
 /// reader decodes the other columns only for matching rows. Without the setting, the plan stays
 /// unchanged, because Serrate's functions, which test all flat values at once, are faster. Both
 /// kinds of functions are equivalent for one-level lists of integers, strings, booleans and dates,
-/// because a condition drops rows for false and NULL alike. They compare zeros and NaN differently,
-/// so conditions on floats are not rewritten.
+/// because a condition drops rows for false and NULL alike. The two kinds compare zeros and NaN
+/// differently, so conditions on floats are not rewritten.
 pub(crate) fn push_contains(
     plan: Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,

@@ -25,9 +25,10 @@ const PREFIX: &str = "__serrate_lengths";
 
 /// `SELECT sum(ragged_count(code)) FROM 't.nrt'` reads the values of `code` without this rule.
 ///
-/// Logical optimizer rule, the last of each pass: moves calls that need only list lengths, such as
-/// `ragged_count(code)`, from aggregates, conditions and sorts to a projection directly above the scan. It
-/// applies to scans of `.nrt`, Parquet and tables in memory if nothing else needs the column.
+/// Logical optimizer rule, the last of each pass of the optimizer: moves calls that need only list
+/// lengths, such as `ragged_count(code)`, from aggregates, conditions and sorts to a projection
+/// directly above the scan. It applies to scans of `.nrt`, Parquet and tables in memory if nothing
+/// else needs the column.
 ///
 /// DataFusion pushes into a scan only the expressions of a projection directly above it. If only the
 /// lengths of a column are needed, a scan of `.nrt` reads list bounds and no values, a scan of Parquet

@@ -32,11 +32,12 @@ pub(super) type OptimizeAroundFn = fn(
 ) -> Result<Arc<dyn ExecutionPlan>>;
 
 /// A rule that applies a function: an analyzer rule for [`AnalyzeFn`], a logical optimizer rule for
-/// [`RewriteFn`] with an order, and a physical optimizer rule for [`OptimizeFn`].
+/// [`RewriteFn`] with an [`ApplyOrder`], and a physical optimizer rule for [`OptimizeFn`].
 #[derive(Debug)]
 pub(super) struct FunctionRule<F> {
     pub(super) name: &'static str,
-    /// Whether the setting `serrate.rule.NAME` can switch off an optimizer rule `serrate_NAME`.
+    /// Whether the setting `serrate.rule.NAME` can switch off this rule. NAME is the name of the
+    /// rule without the prefix `serrate_`.
     pub(super) is_switched: bool,
     pub(super) function: F,
 }
@@ -100,8 +101,8 @@ impl PhysicalOptimizerRule for FunctionRule<OptimizeFn> {
     }
 }
 
-/// A rule of DataFusion that a function applies, [`RewriteAroundFn`] or [`OptimizeAroundFn`]. It has the name of
-/// DataFusion's rule.
+/// A rule of DataFusion together with the function that applies it, a [`RewriteAroundFn`] or an
+/// [`OptimizeAroundFn`]. It has the name of DataFusion's rule.
 #[derive(Debug)]
 pub(super) struct WrappedRule<R, F> {
     pub(super) stock: R,

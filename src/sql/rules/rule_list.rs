@@ -45,7 +45,9 @@ use crate::sql::workarounds::{changes, from_alone};
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) struct SessionRule {
-    /// Name in EXPLAIN. A rule that is removed has its name in DataFusion, and a function around rules its own.
+    /// Name in EXPLAIN. For [`RuleStep::WithoutLogical`], it is the name of the rule of DataFusion
+    /// that is removed. A function around rules of DataFusion has a name that EXPLAIN does not
+    /// show.
     pub(super) name: &'static str,
     pub(super) step: RuleStep,
     /// Wrong behaviour of a session without the rule.
@@ -54,10 +56,11 @@ pub(super) struct SessionRule {
     pub(super) until: RemovalCondition,
 }
 
-/// The time at which a rule runs among DataFusion's rules, and its function. A string names a rule.
+/// The time at which a rule runs among DataFusion's rules, and its function. A string is the name
+/// of a rule of DataFusion.
 ///
-/// A function around rules of DataFusion applies those with the given names. If several functions
-/// name one rule, each applies the one before it in the list.
+/// A function around rules of DataFusion applies the rules with the given names. If several
+/// functions name one rule, each wraps the function before it in the list.
 pub(super) enum RuleStep {
     FirstOfAll(AnalyzeFn),
     BeforeCoercion(AnalyzeFn),
@@ -127,7 +130,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_grouped_outer",
-        // Must run before type coercion, which changes the keys and the same expressions in subqueries apart.
+        // Must run before type coercion, after which a key can differ from the same expression in a
+        // subquery.
         step: RuleStep::BeforeCoercion(grouped_outer::name_computed_keys),
         without: "`GROUP BY x + 1 HAVING EXISTS (SELECT .. WHERE z.i = t.x + 1)` fails",
         upstream: Upstream::NotReported,
@@ -257,7 +261,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_unnest_dependencies",
-        // Must run after correlated queries become joins: this puts the outer rows below `unnest`.
+        // Must run after correlated queries become joins: this step puts the rows of the outer
+        // query below `unnest`.
         step: RuleStep::AfterCoercion(dependencies::drop_unnest_dependencies),
         without: "a GROUP BY key counts as unique above `unnest`",
         upstream: Upstream::Reported(&[DataFusion(24787)]),
@@ -411,7 +416,7 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "keep_compared_casts",
-        // Must come before `keep_in_lists` and `skip_failing_nodes`, which apply it.
+        // Must come before `keep_in_lists` and `skip_failing_nodes`, which wrap it.
         step: RuleStep::AroundLogical(
             &["simplify_expressions"],
             compared_casts::keep_compared_casts,
@@ -526,7 +531,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_computed_keys",
-        // Must run after `serrate_float_keys`, which makes keys of windows computed.
+        // Must run after `serrate_float_keys`, which replaces keys of windows with computed
+        // expressions.
         step: RuleStep::LastLogical(ApplyOrder::BottomUp, computed_keys::project_computed_keys),
         without: "`ORDER BY length(s) > 1` over several partitions fails, and windows by `abs(v), k` if `v` equals another column",
         upstream: Upstream::NotReported,
@@ -578,7 +584,7 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_merge_join_filters",
-        // Must run before the sides of joins are chosen.
+        // Must run before `join_selection` chooses the build sides of joins.
         step: RuleStep::FirstPhysical(merge_joins::replace_merge_joins),
         without: "merge joins with a condition fail, or return rows in another order than they claim",
         upstream: Upstream::Reported(&[DataFusion(21197)]),
@@ -655,7 +661,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_join_orders",
-        // Must run after the sides of joins are chosen, and before sorts are removed.
+        // Must run after `join_selection` has chosen the build sides of joins, and before sorts are
+        // removed.
         step: RuleStep::AfterPhysical("join_selection", join_orders::hide_join_orders),
         without: "`ORDER BY b, a` does not sort by `a` over a join of sides in the orders `b` and `a`",
         upstream: Upstream::Reported(&[DataFusion(25052), DataFusion(25053)]),

@@ -1,4 +1,5 @@
-//! Replaces aliases that a SELECT reuses, in all queries of a statement whose FROM can be planned.
+//! Replaces aliases that a SELECT uses in later columns or in WHERE, in every query of a statement
+//! whose FROM can be planned.
 
 use std::collections::HashSet;
 
@@ -10,9 +11,9 @@ use crate::sql::statement::names::select_aliases::{Place, SelectAliases};
 use crate::sql::statement::plan_once::plan_rewritten_names;
 use crate::sql::statement::planned_parts::plan_names;
 
-/// Replaces aliases in the SELECTs whose FROM can be planned and has no column of this name. Returns
-/// whether an alias was replaced. SELECTs within expressions and LATERAL tables stay unchanged,
-/// because the name may be a column of an outer query.
+/// Replaces each alias that a SELECT uses like a column, if FROM can be planned and has no column
+/// of this name. Returns whether an alias was replaced. SELECTs within expressions and LATERAL
+/// tables stay unchanged, because there the name may be a column of an outer query.
 pub(super) async fn replace_in_statement<S: VisitMut>(
     ctx: &SessionContext,
     state: &SessionState,
@@ -26,7 +27,8 @@ pub(super) async fn replace_in_statement<S: VisitMut>(
             Place::NoTable => Some(HashSet::new()),
             Place::Table(query) => {
                 let names = match plan_names(state, (*query).clone()).await {
-                    // DataFusion cannot plan, for instance, `upper` of a list before it is rewritten.
+                    // Some queries can be planned only after they are rewritten, such as those with
+                    // `upper` of a list.
                     None => plan_rewritten_names(ctx, state, *query).await,
                     names => names,
                 };

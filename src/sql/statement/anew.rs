@@ -1,8 +1,8 @@
 //! Views and prepared statements, which are planned anew from their syntax at each use.
 //!
-//! DataFusion keeps their first plan, with the tables of that time
-//! (`stock_views_still_keep_replaced_tables`), and casts the arguments of EXECUTE to the types of the columns
-//! that they are compared with (`stock_execute_still_casts_its_arguments`).
+//! DataFusion keeps the plan that CREATE VIEW or PREPARE made, which reads the tables of that time
+//! (`stock_views_still_keep_replaced_tables`), and casts the arguments of EXECUTE to the types of
+//! the columns that they are compared with (`stock_execute_still_casts_its_arguments`).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -48,10 +48,12 @@ pub(in crate::sql) struct KeptStatements {
 
 #[derive(Clone)]
 struct CreatedView {
-    /// The text of the definition. It shows whether something else has since replaced the view.
+    /// The text of the definition. If the view in the catalog has another definition, another view
+    /// has replaced this one, and this entry is not used.
     definition: String,
     statement: Statement,
-    /// The default catalog and schema at CREATE VIEW, in which names in the view are resolved.
+    /// The default catalog and schema when the view was created. Names in the view are resolved in
+    /// them.
     home: (String, String),
 }
 
@@ -269,7 +271,7 @@ pub(crate) fn count_parameters_of(statement: &Statement) -> Option<usize> {
     }
 }
 
-/// Puts literals in the places of the numbered parameters of any statement, as EXECUTE does.
+/// Replaces the numbered parameters of any statement with literals, as EXECUTE does.
 #[cfg(feature = "serve")]
 pub(crate) fn bind_parameters(statement: &mut Statement, arguments: &[SqlExpr]) {
     visit_sql(statement, &mut Binding { types: &[], arguments });
@@ -323,7 +325,8 @@ impl VisitorMut for Binding<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // LIMIT and OFFSET get the bare literal, which more optimizer rules support than a cast.
+        // LIMIT and OFFSET get the bare literal, because more optimizer rules support a literal
+        // there than a cast.
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let offset = offset.as_mut().map(|offset| &mut offset.value);
             for expr in limit.iter_mut().chain(offset) {
@@ -337,7 +340,8 @@ impl VisitorMut for Binding<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
         if let Some(argument) = self.find_argument(expr) {
-            // An integer in ORDER BY or GROUP BY would be the position of a column.
+            // A bare integer in ORDER BY or GROUP BY would be the position of a column, so it gets
+            // a cast.
             *expr = match is_integer(&argument) {
                 true => cast_to(argument, DataType::BigInt(None)),
                 false => argument,

@@ -1,4 +1,5 @@
-//! `INSERT INTO t BY NAME SELECT ..`: the names of the columns of the query are those of the columns of the table.
+//! `INSERT INTO t BY NAME SELECT ..`: each column of the query is inserted into the column of the
+//! table that has the same name.
 
 use std::collections::HashSet;
 
@@ -17,7 +18,8 @@ use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::parsing::forms::BY_NAME;
 use crate::sql::statement::planner::plan_here;
 
-/// Writes out the columns of `INSERT INTO t BY NAME SELECT ..`, which `rewrite_known_forms` has marked.
+/// Replaces the mark that `rewrite_known_forms` has put into `INSERT INTO t BY NAME SELECT ..` with
+/// the columns of the query.
 ///
 /// # Errors
 /// If the table lacks a column of the query, or if the statement has VALUES, whose columns have no names.

@@ -54,7 +54,7 @@ pub(super) use with_sql;
 /// Plans a statement, and plans it again if DataFusion has taken columns of outer tables for fields, as `t.a` in
 /// `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t` if `u` has a column `t`.
 ///
-/// The names are qualified only in the second plan, because the columns of `u` must be known for it.
+/// The names are qualified only for the second plan, because this needs the columns of `u`.
 pub(super) async fn plan_named(
     ctx: &SessionContext,
     state: &SessionState,
@@ -79,7 +79,8 @@ pub(super) async fn plan_named(
         return planned;
     }
     match Box::pin(plan_prepared(ctx, state, qualified, conditions)).await {
-        // Such a message has a name that the statement does not have.
+        // The message contains the generated qualifier, which the statement does not have, so the
+        // result of the first plan is returned.
         Err(e) if e.to_string().contains(OUTER) => planned,
         again => again,
     }

@@ -287,8 +287,8 @@ pub(super) async fn plan_here(
     Ok((plan, state))
 }
 
-/// The parts of a statement as the user has written it that its plan depends on. The rewrites before planning
-/// change them.
+/// The parts of a statement, as the user has written them, on which its plan depends. They are read
+/// before the rewrites, which change the statement.
 struct WrittenStatement {
     /// CREATE VIEW with its text, which is the definition of the view.
     view: Option<(String, Statement)>,
@@ -321,8 +321,9 @@ impl WrittenStatement {
         }
     }
 
-    /// Adds to a plan what DataFusion's planner does not read from the statement, and keeps the statement of a view
-    /// and of PREPARE, from which later statements plan them anew.
+    /// Adds to a plan what DataFusion's planner does not read from the statement. Keeps the
+    /// statements of CREATE VIEW and PREPARE, from which later statements plan the view or the
+    /// prepared statement anew.
     fn complete_plan(self, state: &SessionState, mut plan: LogicalPlan) -> Result<LogicalPlan> {
         if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
             && let Some((definition, created)) = self.view
@@ -381,15 +382,15 @@ fn adapt_created_columns(state: &SessionState, statement: &mut Statement) {
     }
 }
 
-/// Most levels of queries whose aliases are replaced. Without this limit, aliases that double in
-/// each round would grow without end.
+/// Maximum number of rounds in which aliases are replaced, one for each level of nested queries.
+/// Without this limit, aliases that double in each round would grow without end.
 const ALIAS_ROUNDS: usize = 4;
 
 /// Plans a statement, and replaces the aliases that a SELECT uses in later columns or in WHERE while a column is
 /// unknown: `b` in `SELECT a + 1 AS b, b * 2 AS c FROM t`.
 ///
-/// Each round replaces aliases of one SELECT. A query that reads another query can be planned only
-/// after the aliases of the other query are replaced.
+/// Each round replaces the aliases in the SELECTs whose FROM can be planned. A query that reads
+/// another query can be planned only after the aliases of the other query are replaced.
 async fn plan_with_aliases(
     ctx: &SessionContext,
     state: &SessionState,

@@ -51,7 +51,7 @@ impl Scopes<Cte> {
     }
 }
 
-/// Defines the methods of a `VisitorMut` that tell its field `scopes` which queries enclose the visitor.
+/// Defines the methods of a `VisitorMut` that record the enclosing queries in its field `scopes`.
 macro_rules! track_scopes {
     () => {
         fn pre_visit_query(

@@ -143,7 +143,7 @@ impl VisitorMut for SyntaxRewriter {
     }
 }
 
-/// Gives result columns unique names: their expressions as the statement has them.
+/// Gives result columns unique names: the text of their expressions in the statement.
 fn name_columns(query: &mut Query) -> Result<()> {
     order_by_columns(query)?;
     let mut ordered = HashSet::new();

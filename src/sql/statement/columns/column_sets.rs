@@ -26,7 +26,8 @@ use crate::sql::statement::scopes::{Scopes, track_scopes};
 /// A column of the tables of a SELECT: its table, its name and its type.
 type TableColumn = (Option<TableReference>, String, DataType);
 
-/// Replaces the sets of columns in the SELECTs of a statement with the columns.
+/// Replaces each `COLUMNS(..)`, and each `s.*` of a struct, in the SELECTs of a statement with the
+/// columns that it stands for.
 ///
 /// # Errors
 /// If a pattern is not a regular expression, or matches no column, or if several columns would get one alias.
@@ -37,7 +38,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     if statement.visit(&mut AnySet).is_continue() {
         return Ok(());
     }
-    // Each round rewrites the innermost of these SELECTs: the queries around them need their columns.
+    // Each round rewrites the innermost SELECTs with sets of columns, because the queries around
+    // them need their columns.
     loop {
         let mut found = Sets { scopes: Scopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);
@@ -66,7 +68,8 @@ async fn list_table_columns(state: &SessionState, query: Query) -> Option<Vec<Ta
     Some(columns.collect())
 }
 
-/// Stops at a set of columns. If there is none, the visitor [`Sets`], which copies queries, is skipped.
+/// Visitor that stops at the first set of columns. If a statement has none, the visitor [`Sets`],
+/// which copies queries, is skipped.
 struct AnySet;
 
 impl VisitorMut for AnySet {
@@ -101,7 +104,8 @@ impl VisitorMut for Sets {
         }
         match &mut self.known {
             None => {
-                // Both passes visit the same SELECTs, so each has a place.
+                // Both passes visit the same SELECTs, so each SELECT with a set gets an entry in
+                // `places`.
                 let mut star = match parse_query("SELECT *") {
                     Ok(star) => star,
                     Err(e) => return ControlFlow::Break(e),
@@ -124,7 +128,8 @@ impl VisitorMut for Sets {
     }
 }
 
-/// Whether the SELECT list has a set of columns. Merged columns of USING have no place in a set.
+/// Whether the SELECT list has a set of columns. Returns false if FROM has USING or NATURAL, whose
+/// merged columns a set cannot list.
 fn has_set(select: &Select) -> bool {
     let is_merged = |from: &TableWithJoins| from.joins.iter().any(is_merging);
     if select.from.is_empty() || select.from.iter().any(is_merged) {
@@ -138,7 +143,7 @@ fn has_set(select: &Select) -> bool {
     })
 }
 
-/// Returns the name before a star without options, if it is a single name.
+/// Returns `s` for the item `s.*` without options, or `None` for any other item.
 fn find_struct_name(item: &SelectItem) -> Option<&Ident> {
     let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) =
         item
@@ -160,8 +165,8 @@ fn is_table(name: &Ident, from: &[TableWithJoins]) -> bool {
     })
 }
 
-/// Returns the call of COLUMNS in an expression; `None` if there is none, or if there are different ones, or if the
-/// expression has a query, whose columns are others.
+/// Returns the call of COLUMNS in an expression. Returns `None` if there is none, if there are
+/// different ones, or if the expression has a subquery, in which COLUMNS means other columns.
 fn find_call(expr: &Expr) -> Option<Function> {
     let mut calls: Vec<Function> = Vec::new();
     let query = visit_expressions(expr, |part| {
@@ -208,7 +213,8 @@ fn replace_sets(select: &mut Select, columns: &[TableColumn]) -> Result<bool> {
     Ok(replaced)
 }
 
-/// Returns a copy of an expression for each column of its set. As in DuckDB, it has the name of the column.
+/// Returns a copy of an expression for each column of its set. As in DuckDB, each copy has the name
+/// of its column.
 fn write_out_call(
     expr: &Expr,
     alias: Option<&Ident>,

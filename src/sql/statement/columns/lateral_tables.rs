@@ -19,8 +19,8 @@ const MOST_ROWS: usize = 100;
 
 /// Rewrites `a, LATERAL (..) b JOIN c ON ..` to `a CROSS JOIN LATERAL (..) b JOIN c ON ..`.
 ///
-/// DataFusion would join `b` and `c` before `a`, so that `b` could not use columns of `a`. Only inner and
-/// left joins with ON are rewritten, which have the same rows in both orders.
+/// DataFusion would join `b` and `c` before `a`, so that `b` could not use columns of `a`. Only
+/// inner and left joins with ON are rewritten, because they return the same rows in both orders.
 pub(in crate::sql) fn join_after_comma(from: &mut Vec<TableWithJoins>) {
     let Some(last) = from.iter().rposition(|t| !t.joins.is_empty() && is_lateral(&t.relation))
     else {
@@ -184,8 +184,8 @@ pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
         for table in std::iter::once(&from.relation).chain(joined) {
             match table_name(table) {
                 Some(name) => tables.push(fold_name(name)),
-                // The table has no name, so `t.k` may be an inner column. If it got an alias, other
-                // clauses of the query could not refer to it as `t.k`.
+                // The table has no name, so `t.k` may be an inner column. If `t.k` got an alias,
+                // other clauses of the query could not refer to the column as `t.k`.
                 None => return,
             }
         }

@@ -1,5 +1,5 @@
-//! Tables in FROM and their columns: `*`, `COLUMNS(..)`, USING and NATURAL, LATERAL, `_file` and `_row`. Most files
-//! plan parts of the statement to learn the columns.
+//! Tables in FROM and their columns: `*`, `COLUMNS(..)`, USING and NATURAL, LATERAL, `_file` and
+//! `_row`. Most files of this folder plan parts of the statement to learn the columns.
 
 pub(super) mod column_sets;
 pub(super) mod join_constraints;

@@ -150,7 +150,7 @@ fn find_column_ident(name: &ObjectName) -> Option<&Ident> {
 
 /// Appends the tables of a FROM to `out`, so that `*` becomes one `*` per table. Adds to each table
 /// the USING columns that earlier tables already have. Returns `None` if a table has no name or a
-/// join returns only the columns of one side.
+/// join returns only the columns of one input.
 fn expand_star(
     from: &[TableWithJoins],
     out: &mut Vec<(ObjectName, Vec<ObjectName>)>,

@@ -49,8 +49,9 @@ fn find_aliases(select: &Select) -> HashSet<String> {
     aliases.collect()
 }
 
-/// Returns `name` if it is not in `used`, otherwise `name` with a number appended, such that the result is neither in
-/// `used` nor in `avoided`. An alias that a clause such as ORDER BY mentions would hide a column of FROM.
+/// Returns `name` if it is not in `used`, otherwise `name` with a number appended, such that the
+/// result is neither in `used` nor in `avoided`. `avoided` has the names that clauses such as ORDER
+/// BY mention: an alias with such a name would hide a column of FROM.
 pub(in crate::sql) fn find_unused_name(
     name: &str,
     used: &mut HashSet<String>,

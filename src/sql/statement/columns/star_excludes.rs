@@ -1,8 +1,9 @@
 //! Supports `* EXCLUDE (k)` where several tables in FROM have a column `k`, and `* EXCLUDE (t.k)`.
 //!
-//! In DuckDB, `k` excludes the columns of all tables. DataFusion rejects a name that several tables have, and
-//! qualified names, so such a star is replaced with the remaining columns. They are known only after planning. Obsolete
-//! once the test `stock_names_of_several_tables_are_still_not_excluded` fails.
+//! In DuckDB, `k` excludes the columns `k` of all tables. DataFusion rejects a name that several
+//! tables have, and qualified names, so such a star is replaced with the remaining columns. The
+//! columns are known only after planning. Obsolete once the test
+//! `stock_names_of_several_tables_are_still_not_excluded` fails.
 
 use std::ops::ControlFlow;
 
@@ -32,7 +33,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     if statement.visit(&mut AnyExclude).is_continue() {
         return Ok(());
     }
-    // Each round rewrites the innermost of these stars: the queries around them need their columns.
+    // Each round rewrites the innermost SELECTs with such stars, because the queries around them
+    // need their columns.
     loop {
         let mut found = Excludes { scopes: Scopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);

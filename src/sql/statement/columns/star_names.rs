@@ -201,8 +201,9 @@ fn list_aliases(items: &[SelectItem]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Writes out the columns of a star after a column of the same name, as in `SELECT id, *`, so that the first of the two
-/// keeps the name. Returns `None` for other items of a SELECT, and for a star with two columns of one name.
+/// If a star follows a column that has the name of one of its columns, as in `SELECT id, *`, lists
+/// the columns of the star, so that the first of the two columns keeps the name. Returns `None` for
+/// any other SELECT list, and for a star with two columns of one name.
 fn write_out_star(
     items: &[SelectItem],
     of_star: &[String],

@@ -82,7 +82,8 @@ impl VisitorMut for AddWith<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.depth = self.depth.saturating_add(1);
         if self.depth == 1 {
-            // A WITH of the query may hide names that the added queries read, so it stays nested.
+            // The query's own WITH may hide names that the added queries read, so it moves into a
+            // nested query.
             if query.with.is_some() {
                 *query = nest_query(query.clone());
             }

@@ -16,7 +16,7 @@ use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::whole::WholeFileFormatFactory;
 
-/// Whether COPY in a format writes a folder to a name without extension.
+/// Whether COPY in a format writes a folder if the name of the target has no extension.
 fn writes_folders(state: &SessionState, format: &str) -> bool {
     let Some(factory) = state.get_file_format_factory(format) else { return false };
     let factory: &dyn Any = factory.as_ref();

@@ -12,7 +12,8 @@ use crate::config::{SerrateOptions, default_memory};
 const MEMORY: &str = "datafusion.runtime.memory_limit";
 const OWN_MEMORY: &str = "serrate.memory_limit";
 
-/// Settings that must stay false because of bugs of DataFusion 55, each with what happens otherwise and the issue.
+/// Settings that must stay false because of bugs of DataFusion 55, each with the effect of the
+/// value true and the number of the issue in DataFusion's repository.
 const REFUSED: [(&str, &str, u32); 2] = [
     ("datafusion.optimizer.enable_piecewise_merge_join", "piecewise merge joins lose rows", 24335),
     (

@@ -1,5 +1,6 @@
-//! Rows without names, `row(1, 2)` and `(1, 2)`, become structs with the names of the type to which they are cast, or of
-//! the column into which they are inserted, as in DuckDB. DataFusion casts structs by the names of their fields.
+//! Rows without names, `row(1, 2)` and `(1, 2)`, become structs. As in DuckDB, their fields get the
+//! names of the type to which the row is cast, or of the column into which it is inserted.
+//! DataFusion casts structs by the names of their fields.
 
 use std::ops::ControlFlow;
 

@@ -1,8 +1,8 @@
 //! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
 //!
 //! The planner ignores parts of some syntax trees. For example, it reads a whole table instead of a
-//! sample. Of the clauses that the planner itself rejects, only those are checked here for which its
-//! error has no more than their name.
+//! sample. Clauses that the planner itself rejects are checked here only if the planner's error
+//! says no more than the name of the clause.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -497,7 +497,7 @@ fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
     };
     Err(refuse_clause(match kind.as_str() {
         "POSITIONAL" => {
-            "POSITIONAL JOIN is not supported: add row_number() OVER () AS n to both tables, and join them ON the two n"
+            "POSITIONAL JOIN is not supported: add row_number() OVER () AS n to both tables in subqueries, and join the subqueries with USING (n)"
         }
         _ => {
             "the JOIN has no condition: write ON or USING after the table, or CROSS JOIN for all pairs of rows"
@@ -662,7 +662,8 @@ pub(in crate::sql) fn refuse_using_sample(text: &str) -> Option<DataFusionError>
         })
 }
 
-/// Returns an error with an alternative if a text that the parser rejects has a form of DuckDB without a counterpart.
+/// Returns an error with an alternative if a text that the parser rejects has syntax of DuckDB that
+/// Serrate does not support.
 pub(in crate::sql) fn find_other_forms(
     text: &str,
     dialect: &dyn Dialect,
@@ -686,7 +687,7 @@ pub(in crate::sql) fn find_other_forms(
         )),
         ["POSITIONAL", "JOIN", ..] => Some((
             "POSITIONAL JOIN",
-            "number the rows of both sides in subqueries, as in SELECT *, row_number() OVER () AS n FROM t, and join them with USING (n)",
+            "number the rows of both tables in subqueries, as in SELECT *, row_number() OVER () AS n FROM t, and join them with USING (n)",
         )),
         ["ASOF", "JOIN" | "LEFT" | "RIGHT" | "INNER" | "FULL", ..] => Some((
             "ASOF JOIN",
@@ -737,7 +738,8 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     if of_one_row {
         return check_scalar_call(state, &name, call);
     }
-    // `move_order_to_window` has rewritten calls whose window is the whole partition.
+    // `move_order_to_window` has already rewritten the calls whose window is the whole partition,
+    // so only other calls are errors here.
     match call.over.is_some() && has_order(call) {
         true => Err(refuse_clause(format!(
             "the call {name}(.. ORDER BY ..) OVER (..) is supported only for aggregates without DISTINCT over OVER () or OVER (PARTITION BY ..): write the order in the window, as in {name}(..) OVER (ORDER BY x)"
@@ -779,7 +781,8 @@ fn check_arguments(name: &str, call: &Function) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for a window that WINDOW does not define. Those that it defines are replaced before.
+/// Returns an error for a window that the WINDOW clause does not define. References to defined
+/// windows have been replaced before.
 fn check_window_name(name: &str, call: &Function) -> Result<()> {
     match &call.over {
         Some(WindowType::NamedWindow(window)) => plan_err!(

@@ -237,7 +237,7 @@ fn explain_repeated(message: &str) -> Option<String> {
     ))
 }
 
-/// Explains that an alias is the name of a column next to it.
+/// Explains that a SELECT has a column and an alias with the same name.
 fn explain_twins(error: &SchemaError) -> Option<String> {
     let SchemaError::AmbiguousReference { field } = error else { return None };
     field.relation.as_ref()?;
@@ -250,7 +250,7 @@ fn explain_twins(error: &SchemaError) -> Option<String> {
 fn explain_bits(message: &str) -> Option<String> {
     let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
     let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
-    // Short forms such as to_days expand to an operator, which makes sure that their argument is an integer.
+    // Short forms such as `to_days(n)` expand to `n | 0`, which fails unless `n` is an integer.
     if is_list && types.contains(" | ") {
         return Some(format!(
             "the operator | and functions of whole numbers, such as to_days and make_timestamp, take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: to_days(v)) or ragged_map(x, lambda v: v | 1) to apply them to each value"
@@ -258,7 +258,8 @@ fn explain_bits(message: &str) -> Option<String> {
     }
     is_list.then(|| match types.contains("BIT_XOR") {
         true => "^ is the exclusive or of two integers, but an operand is a list; use ragged_pow(x, 2) for the power of each value, or ragged_xor(a, b) for the exclusive or of two masks".to_owned(),
-        // Short forms such as `to_days(n)`, which stands for `(n | 0) * INTERVAL '1 day'`.
+        // The operator may come from a short form: `to_days(n)` stands for
+        // `(n | 0) * INTERVAL '1 day'`.
         false if types.ends_with(" | Int64") => format!("bitwise operators take scalar integers, but an operand is a list ({types}); so do to_days, make_timestamp and similar functions; use ragged_map(x, lambda v: v & 1) to apply them to each value"),
         false => format!("bitwise operators take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: v & 1) to apply them to each value"),
     })

@@ -22,7 +22,7 @@ use crate::sql::statement::planned_parts::{add_ctes, plan_alone};
 use crate::sql::statement::scopes::Scopes;
 
 /// Plans both parts of each recursive query of a statement alone, and compares the types of their
-/// columns. Planning the statement reports the errors of a part that cannot be planned.
+/// columns. If a part cannot be planned, planning the whole statement reports the error.
 pub(in crate::sql) async fn check_types<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -104,7 +104,8 @@ struct Recursions {
 }
 
 impl Recursions {
-    /// Adds a recursive query. In its recursive part, its name then means the rows of its first part.
+    /// Adds a recursive query. In the query for the recursive part, the name of the recursive query
+    /// refers to its first part.
     fn add_recursion(&mut self, cte: &Cte, earlier: &[Cte]) {
         let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } =
             cte.query.body.as_ref()

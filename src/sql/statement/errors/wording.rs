@@ -104,7 +104,7 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
         DataFusionError::External(inner) => match inner.downcast_ref::<DataFusionError>() {
             Some(inner) => describe_error(inner),
             None => match inner.downcast_ref::<crate::Error>() {
-                // Replaces the message of the library, which also suggests options of Rust.
+                // Replaces the library's own message, which also suggests options of the Rust API.
                 Some(crate::Error::Exists(path)) => format!(
                     "{} already exists; to replace it, write COPY .. TO 'FILE' (OVERWRITE), or OPTIONS (overwrite true) after STORED AS",
                     path.display()
@@ -144,7 +144,7 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
     }
 }
 
-/// Removes words in which libraries say that an error is one of an object store. The cause after them
+/// Removes the prefixes with which libraries mark an error of an object store. The cause after them
 /// begins with the URL of the bucket.
 #[cfg(feature = "cli")]
 pub(crate) fn remove_store_words(message: &str) -> String {

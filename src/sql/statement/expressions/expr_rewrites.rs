@@ -130,9 +130,10 @@ const UNORDERED: [&str; 34] = [
     "variance",
 ];
 
-/// Removes ORDER BY within the arguments of an aggregate whose result does not depend on it. DataFusion treats the
-/// key as an argument: it returns the median of `y` for `quantile_cont(x, 0.5 ORDER BY y)`, and `max(x ORDER BY y)`
-/// with GROUP BY fails or panics. Obsolete once the test `stock_orders_of_aggregates_are_still_arguments` fails.
+/// Removes ORDER BY within the arguments of an aggregate whose result does not depend on the order
+/// of the rows. DataFusion treats the key as an argument: it returns the median of `y` for
+/// `quantile_cont(x, 0.5 ORDER BY y)`, and `max(x ORDER BY y)` with GROUP BY fails or panics.
+/// Obsolete once the test `stock_orders_of_aggregates_are_still_arguments` fails.
 fn drop_order(call: &mut Function) {
     let Some(name) = to_plain_name(&call.name) else { return };
     if let FunctionArguments::List(list) = &mut call.args
@@ -142,9 +143,9 @@ fn drop_order(call: &mut Function) {
     }
 }
 
-/// Puts numbers in ORDER BY within the arguments of a call in parentheses, as in
-/// `array_agg(x ORDER BY (2))`. They are constants, as in DuckDB, but DataFusion takes a bare number
-/// for the position of a column of FROM. Obsolete once the test
+/// Rewrites `array_agg(x ORDER BY 2)` to `array_agg(x ORDER BY (2))`. A number in the ORDER BY of a
+/// call is a constant, as in DuckDB, but DataFusion takes a number without parentheses for the
+/// position of a column of FROM. Obsolete once the test
 /// `stock_numbers_in_orders_of_arguments_are_still_positions` fails.
 fn enclose_constant_keys(call: &mut Function) {
     let FunctionArguments::List(list) = &mut call.args else { return };
@@ -412,7 +413,8 @@ fn append_table(call: &mut Function) -> Result<()> {
     let all_texts = texts.len() == args.len().saturating_sub(before);
     let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
     let own = Path::new(from);
-    // The function reads the codes of a folder, also from a copy of a folder in an object store.
+    // The function itself reads the codes of a folder. For a folder in an object store, it reads a
+    // copy. A URL without an extension and without `*` is taken for a folder.
     let is_folder = match access::is_store_url(from) {
         true => own.extension().is_none() && !from.contains('*'),
         false => access::is_dir(own),

@@ -1,5 +1,5 @@
-//! Rewrites of expressions to forms that the planner supports, from the expression alone: operators, intervals,
-//! tuples, numbers and named windows.
+//! Rewrites expressions to forms that the planner supports: operators, intervals, tuples, numbers
+//! and named windows. These rewrites do not need the columns of tables.
 
 pub(super) mod escapes;
 pub(in crate::sql) mod expr_rewrites;

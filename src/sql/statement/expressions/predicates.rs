@@ -1,5 +1,5 @@
-//! Supports LIKE, IN and scalar functions on lists, FILTER on list reductions, unary minus, and
-//! IS DISTINCT FROM for times of day of two units.
+//! Supports LIKE, IN and scalar functions on lists, FILTER on list reductions, unary minus, and IS
+//! DISTINCT FROM for times of day with different units.
 //!
 //! DataFusion's planner has no hook for these expressions, and gives predicates the fixed type boolean. So
 //! statements are rewritten to custom operators, for which it has a hook. If the left operand is not a
@@ -117,7 +117,7 @@ fn is_typed_literal(arg: &FunctionArg) -> bool {
     match value {
         FunctionArgExpr::Expr(Expr::TypedString(_)) => true,
         FunctionArgExpr::Expr(Expr::Cast { expr, .. }) => matches!(**expr, Expr::Value(_)),
-        // This operator is a cast to TIMESTAMP that `sql::workarounds::types::times` replaced.
+        // `sql::workarounds::types::times` has replaced a cast to TIMESTAMP with this operator.
         FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Custom(_), .. }) => {
             matches!(**left, Expr::Value(_))
         }

@@ -12,11 +12,12 @@ use crate::sql::workarounds::subqueries::rows_in::ROW_FIELD;
 
 /// Rewrites compared tuples to structs, and the columns of the query after `tuple IN` to a struct.
 ///
-/// DataFusion plans only tuples of names and literals, and no tuple in front of IN (query). Two tuples
-/// compare as structs: field by field, with NULL equal to NULL, as in DuckDB. In `tuple IN (query)`, however,
-/// NULL equals nothing: a row equals the tuple if each column equals its value.
-/// [`rewrite_rows_in`](crate::sql::workarounds::subqueries::rows_in::rewrite_rows_in) therefore splits these structs
-/// in the plan.
+/// DataFusion plans only tuples of names and literals, and no tuple in front of IN (query). Two
+/// tuples compare as structs: field by field, with NULL equal to NULL, as in DuckDB. In
+/// `tuple IN (query)`, however, NULL equals nothing: a row matches if each of its columns equals
+/// the value at the same position of the tuple.
+/// [`rewrite_rows_in`](crate::sql::workarounds::subqueries::rows_in::rewrite_rows_in) therefore
+/// splits these structs in the plan.
 pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, right, .. } => {

@@ -1,12 +1,14 @@
 //! Suggests equivalent expressions for names of functions in other programs (DuckDB, pandas, ..).
 
-/// Names of functions in DuckDB, Polars, pandas, numpy, awkward and Spark, what to write for rows, and what to write
-/// for lists. An empty text means that there is no form of this kind.
+/// Names of functions in DuckDB, Polars, pandas, numpy, awkward and Spark, what to write for rows,
+/// and what to write for lists. An empty string means that there is nothing to write for rows or
+/// lists.
 ///
-/// The names have no prefix `ragged_`, `list_` or `array_`, unless the function with the prefix has a meaning of its
-/// own. An entry with the name of a function applies only to `ragged_NAME` and `list_NAME`. In the
-/// forms, `x` and `y` are numbers, `s` and `k` strings, `mask` booleans, `t`, `a` and `b` times,
-/// `time` a list of times and `at` one time or a list of times. A test plans all forms.
+/// The names have no prefix `ragged_`, `list_` or `array_`, unless the function with the prefix has
+/// a meaning of its own. If a name is also that of an existing function, its entry applies only to
+/// `ragged_NAME` and `list_NAME`. In the expressions to write, `x` and `y` are numbers, `s` and `k`
+/// strings, `mask` booleans, `t`, `a` and `b` times, `time` a list of times and `at` one time or a
+/// list of times. A test plans all of them.
 type Counterpart = (&'static [&'static str], &'static str, &'static str);
 
 const COUNTERPARTS: &[Counterpart] = &[

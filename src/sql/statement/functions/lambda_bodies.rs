@@ -33,9 +33,9 @@ pub(in crate::sql) fn rewrite_bodies<S: VisitMut>(
 
 struct Bodies<'a> {
     state: &'a SessionState,
-    /// Number of lambdas that enclose the current position in the query.
+    /// Number of lambdas around the current position within the innermost query.
     within: usize,
-    /// The number of lambdas around the position in each enclosing query; the innermost is last.
+    /// The values of `within` in the enclosing queries, the innermost last.
     around: Vec<usize>,
 }
 

@@ -39,13 +39,14 @@ pub(in crate::sql) fn has_position(expr: &Expr) -> bool {
 /// Rewrites a call with a lambda of an element and its position; other expressions stay unchanged.
 ///
 /// # Errors
-/// If the list may differ from call to call, or if the lambda contains a query or a lambda with the same parameter.
+/// If the list may have another value when it is evaluated again, or if the lambda contains a query
+/// or a lambda with the same parameter.
 pub(in crate::sql) fn write_out_positions(expr: &mut Expr) -> Result<()> {
     let Expr::Function(call) = &*expr else { return Ok(()) };
     let Some((returns_elements, list, lambda, [element, position])) = read_call(call) else {
         return Ok(());
     };
-    // The list is evaluated twice.
+    // The rewritten call evaluates the list twice, and both results must be equal.
     if may_differ(list) {
         return plan_err!(
             "{}: the list {list} has a subquery or a call such as random(), which is not supported for a lambda with positions; compute the list in a subquery in FROM, and use its column",
@@ -108,7 +109,8 @@ fn is_same_name(a: &Ident, b: &Ident) -> bool {
     fold_name(a) == fold_name(b)
 }
 
-/// Whether a part of the body of a lambda has names of its own that may equal the parameters.
+/// Whether the body of a lambda has a subquery, or an inner lambda with a parameter of the same
+/// name, so that a name in the body may not refer to the parameter.
 fn is_hidden(body: &Expr, parameters: &[&Ident; 2]) -> bool {
     let found = visit_expressions(body, |part| match part {
         Expr::Lambda(inner)

@@ -165,8 +165,8 @@ pub(in crate::sql) fn list_shorthand_arities(name: &str) -> Vec<usize> {
     arities
 }
 
-/// Returns the expansions of a shorthand, in which `$1` is the first argument, each with the condition for it; none for
-/// another name.
+/// Returns the expansions of a shorthand, in which `$1` is the first argument. Each has the
+/// condition under which it applies, which may be empty. The list is empty for another name.
 #[cfg(feature = "cli")]
 pub(crate) fn shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
     let condition = |known: &str| match (name, known) {
@@ -374,8 +374,9 @@ fn is_count(expr: &Expr) -> bool {
         if number.parse::<i64>().is_ok_and(|count| count > 0)))
 }
 
-/// Returns the name of the expansion of `arg_max(x, y) OVER (PARTITION BY ..)` or `arg_min`; `None` for other calls, and
-/// for windows with an order or a frame, which an expansion with an order of its own does not have.
+/// Returns the name of the expansion of `arg_max(x, y) OVER (PARTITION BY ..)` or `arg_min`.
+/// Returns `None` for other calls. These include calls with an order or a frame in OVER, because
+/// the expansion needs its own order and frame.
 fn find_window_extreme(call: &Function) -> Option<&'static str> {
     let Some(WindowType::WindowSpec(spec)) = &call.over else { return None };
     let is_whole =

@@ -48,10 +48,10 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Doubles each cast to a decimal in VALUES, so that a cast remains when
-/// `sql::workarounds::types::decimal_values` removes one cast of each value. That file undoes the
-/// planner's cast to the common type of a column. But the planner adds no cast to a value of this
-/// type, so the file would remove the cast in the statement.
+/// Writes each cast to a decimal in VALUES twice. `sql::workarounds::types::decimal_values` removes
+/// one cast of each value, to undo the planner's cast to the common type of a column. The planner
+/// adds no cast to a value that already has this type. Without the second cast, the cast in the
+/// statement would be removed from such a value.
 pub(in crate::sql) fn double_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     if values.rows.len() < 2 {

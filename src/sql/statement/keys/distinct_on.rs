@@ -20,7 +20,8 @@ use crate::sql::statement::names::select_names::find_expression_at;
 use crate::sql::statement::names::unnest_names::is_unnest;
 
 /// # Errors
-/// If a SELECT with DISTINCT ON calls `unnest`, of whose rows DataFusion cannot choose one.
+/// If a SELECT with DISTINCT ON calls `unnest`, because DataFusion cannot choose one of the rows
+/// that the call returns.
 pub(in crate::sql::statement) fn check_unnest(query: &Query) -> Result<()> {
     let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
     if !matches!(select.distinct, Some(Distinct::On(_))) {
@@ -31,7 +32,8 @@ pub(in crate::sql::statement) fn check_unnest(query: &Query) -> Result<()> {
             Expr::Function(call) if is_unnest(call) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         });
-        // In a subquery, the call may be one of that query.
+        // A call in a subquery may belong to the subquery, so an expression with a subquery is
+        // accepted.
         call.is_break() && !has_query(expr)
     };
     let is_unnested = select.projection.iter().any(|item| match item {
@@ -73,7 +75,8 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
         let columns = remove_aliases(expr, &select.projection)?;
         name_columns(columns, &select.projection, table.as_ref())
     };
-    // A name within a key is a column, as in DuckDB.
+    // A key that is only a name may be an alias. A name within a larger key is a column, as in
+    // DuckDB.
     let keys = keys.iter().map(|key| match key {
         Expr::Identifier(_) | Expr::Value(_) => without_aliases(key),
         key => name_columns(key.clone(), &select.projection, table.as_ref()),
@@ -113,8 +116,8 @@ fn find_only_table(select: &Select) -> Option<Ident> {
     }
 }
 
-/// Returns an expression with the expressions of SELECT in place of its aliases and of a position; `None` if the
-/// position is unknown.
+/// Replaces the aliases in an expression, or a position, with the expressions of SELECT to which
+/// they refer. Returns `None` if the position is unknown.
 fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
     match expr {
         Expr::Value(value) => match &value.value {
@@ -136,9 +139,10 @@ fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
     }
 }
 
-/// Returns an expression of columns with names that are columns in QUALIFY, too. DataFusion takes a name there for an
-/// alias, unless it is a column of a table with a name, so the name of the only table in FROM is added to such names.
-/// Returns `None` if the table has no name, or if the value of the expression may differ each time that it is computed.
+/// Qualifies names in an expression, so that they are columns in QUALIFY, too. In QUALIFY,
+/// DataFusion takes an unqualified name for an alias if SELECT has this alias, so such names get
+/// the name of the only table in FROM. Returns `None` if the table has no name, or if the value of
+/// the expression may differ each time that it is computed.
 fn name_columns(mut expr: Expr, columns: &[SelectItem], table: Option<&Ident>) -> Option<Expr> {
     let hidden = |name: &Ident| match find_alias(name, columns) {
         Some(Expr::Identifier(column)) => fold_name(column) != fold_name(name),

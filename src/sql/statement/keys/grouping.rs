@@ -266,7 +266,8 @@ fn list_cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     Ok((0..sets).rev().map(chosen).collect())
 }
 
-/// Returns the expressions of several parts, those that differ only in the case of their names once.
+/// Returns the expressions of several parts. Of expressions that differ only in the case of their
+/// names, returns the first.
 fn concat_parts<'a>(parts: impl Iterator<Item = &'a Vec<Expr>>) -> Vec<Expr> {
     let mut merged: Vec<Expr> = Vec::new();
     let mut seen = HashSet::new();

@@ -1,9 +1,10 @@
-//! Shows a column next to another with its name as alias: `SELECT z, -z AS z FROM t`.
+//! Supports an alias that is also the name of another column of the SELECT:
+//! `SELECT z, -z AS z FROM t`.
 //!
-//! SQL accepts such names in the result of a statement. DataFusion rejects a name that is both that
-//! of a column of a table and an alias. So the alias gets a generated name in the plan, and a
-//! projection around it restores the name, with a qualifier that only the plan has. Obsolete once
-//! the test `stock_aliases_of_columns_beside_them_are_still_refused` fails.
+//! SQL accepts such names in the result of a statement. DataFusion rejects a name that is both a
+//! column of a table and an alias. So the alias gets a generated name in the plan, and a projection
+//! above the plan restores the name, with a qualifier that only the plan has. Obsolete once the
+//! test `stock_aliases_of_columns_beside_them_are_still_refused` fails.
 
 use std::collections::HashSet;
 
@@ -48,7 +49,8 @@ fn find_query(statement: &Statement) -> Option<&Query> {
     }
 }
 
-/// Renames the alias that DataFusion's error reports as the name of a column, too. Returns the alias, or `None` if the error is another one, or if another clause may mean either column.
+/// Renames the alias that is also the name of a column according to DataFusion's error. Returns the
+/// alias, or `None` if the error is another one, or if another clause may refer to either column.
 pub(in crate::sql::statement) fn rename_twin(
     statement: &mut Statement,
     e: &DataFusionError,
@@ -87,7 +89,7 @@ pub(in crate::sql::statement) fn rename_twin(
     let (alias, None) = (aliases.next()?, aliases.next()) else { return None };
     let twin = Ident::with_quote('"', TWIN);
     *alias = twin.clone();
-    // ORDER BY means the alias, as in DuckDB.
+    // In ORDER BY, the name refers to the alias, as in DuckDB.
     for key in sorted {
         *key = SqlExpr::Identifier(twin.clone());
     }

@@ -279,8 +279,9 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> O
     plain.ok().map(|plain| plain.data)
 }
 
-/// Returns the name of a function that compares the values of two lists of one depth, such as `ragged_eq(a, b)`. Its
-/// operator is not its name, because between two such lists the operator compares the whole lists.
+/// If a call compares the values of two lists of one depth, returns its heading with the name of
+/// its function, such as `ragged_eq(a, b)`. The operator would be wrong, because between two such
+/// lists the operator compares the whole lists.
 fn name_list_comparison(
     call: &ScalarFunction,
     input: &LogicalPlan,
@@ -448,7 +449,8 @@ fn is_ours(call: &ScalarFunction) -> bool {
     find_definition(&call.func).is_some()
 }
 
-/// Returns the heading `mean(x)` of a call of `avg` by its alias `mean`.
+/// Returns the heading of a call by an alias of its function, such as `mean(x)` for a call of
+/// `avg`.
 fn format_alias(
     alias: &str,
     expr: &Expr,

@@ -17,7 +17,8 @@ use crate::sql::statement::names::cast_arguments::is_aggregate;
 /// Prefix of the names of columns that hold the keys of ORDER BY.
 const KEY: &str = "__serrate_key_";
 
-/// Computes some keys of ORDER BY as columns of a table in FROM: `SELECT -x AS x FROM t ORDER BY t.x` becomes
+/// Computes some keys of ORDER BY as columns of a subquery in FROM:
+/// `SELECT -x AS x FROM t ORDER BY t.x` becomes
 /// `SELECT * EXCLUDE (key) FROM (SELECT -x AS x, t.x AS key FROM t) ORDER BY key`.
 ///
 /// The keys are:
@@ -57,7 +58,7 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     };
     let names = SelectNames::from_select(select);
     let is_enclosed = match uses_other_aliases(select) {
-        // DISTINCT leaves no room for the column of a key.
+        // The inner SELECT cannot have a further column for a key if it has DISTINCT.
         true => !is_distinct || keys.iter().all(|key| names.is_column(&key.expr)),
         false => {
             has_kept_position || !is_distinct && keys.iter().any(|key| names.is_hidden(&key.expr))
@@ -69,7 +70,8 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     name_columns(select, &HashSet::new());
     let mut hidden = Vec::new();
     for key in keys {
-        // The outer query reads only the new table, so its other keys cannot use the columns of FROM either.
+        // The outer query reads only the subquery, so the other keys cannot use the columns of FROM
+        // either.
         if !names.is_column(&key.expr) {
             let name = Ident::with_quote('"', format!("{KEY}{}", hidden.len()));
             let expr = std::mem::replace(&mut key.expr, Expr::Identifier(name.clone()));
@@ -132,8 +134,9 @@ fn uses_alias(expr: &Expr, at: usize, aliases: &[(String, usize)]) -> bool {
     .is_break()
 }
 
-/// Whether a column of a SELECT without wildcards uses an unqualified name that is the alias of another column, which is
-/// not the column of that name.
+/// Whether, in a SELECT without wildcards, the expression of a column with an alias uses an
+/// unqualified name that is the alias of another column. An alias that equals the name of its
+/// column, as in `a AS a`, does not count.
 fn uses_other_aliases(select: &Select) -> bool {
     let is_column = |item: &SelectItem| {
         matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
@@ -152,8 +155,9 @@ fn uses_other_aliases(select: &Select) -> bool {
 /// GROUP BY, DataFusion rejects `SELECT x % 2 .. GROUP BY x ORDER BY 1`. The positions of expressions that may differ
 /// from call to call, and of subqueries, are kept.
 ///
-/// Returns false if the expression uses the alias of another column, which DataFusion would read in a key instead of the
-/// column of FROM. Then the position is kept, too.
+/// Returns false, and keeps the position, if the expression uses a name that is the alias of
+/// another column. In a key of ORDER BY, DataFusion would read this name as the alias instead of
+/// the column of FROM.
 ///
 /// Obsolete once the test `stock_positions_of_groups_are_still_refused` fails.
 fn replace_position(key: &mut Expr, select: &Select, aliases: &[(String, usize)]) -> bool {
@@ -250,7 +254,7 @@ struct SelectNames {
     all_aliases: HashSet<String>,
     /// The aliases in the SELECT list, except those of a column that has the same name.
     aliases: HashSet<String>,
-    /// The SQL, with and without casts, of each expression that have casts and no alias.
+    /// The SQL of each expression that has casts and no alias, with and without its casts.
     cast: Vec<(String, String)>,
 }
 

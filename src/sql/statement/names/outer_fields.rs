@@ -85,10 +85,11 @@ fn find_tables(query: &Query) -> HashSet<String> {
     tables
 }
 
-/// The schema of a name that `outer_tables` has written, if its table has an alias or is a query.
+/// The schema that `outer_tables` writes before the name of a table that has an alias or is a
+/// query.
 pub(in crate::sql::statement) const OUTER: &str = "__serrate_outer";
 
-/// Rewrites `t.s.a` to `(t.s).a` where a table `s` of FROM is not in a schema `t`.
+/// Rewrites `t.s.a` to `(t.s).a` if FROM has a table `s` that is not in a schema `t`.
 pub(in crate::sql) fn access_own_fields<S: VisitMut>(state: &SessionState, statement: &mut S) {
     let _ = statement.visit(&mut OwnFields::new(state));
 }
@@ -103,7 +104,7 @@ pub(super) struct Relation {
 pub(super) struct OwnFields {
     /// The default catalog and schema.
     default: [String; 2],
-    /// The names of the WITH queries around the current position.
+    /// The names of the WITH queries that are visible at the current position.
     queries: Scopes<String>,
     /// For each statement and query around the current position, the tables of its FROM.
     pub(super) scopes: Vec<Vec<Relation>>,
@@ -149,8 +150,8 @@ impl OwnFields {
         }
     }
 
-    /// Returns the number of parts of a name that are the column and its qualifiers, if DataFusion
-    /// would read more of them so.
+    /// Returns how many of the first parts of a name are the column and its qualifiers. Returns
+    /// `None` unless DataFusion would take more parts for qualifiers.
     fn find_column(&self, parts: &[Ident]) -> Option<usize> {
         let names: Vec<String> = parts.iter().map(fold_name).collect();
         if names.first().is_some_and(|name| name == OUTER) {
@@ -174,7 +175,7 @@ impl OwnFields {
             {
                 4
             }
-            // `catalog.table.column` has the default schema.
+            // In `catalog.table.column`, the schema is the default schema.
             [of, table, _, ..]
                 if has(table, &|[c, s]| s == of || (c == of && *s == self.default[1])) =>
             {
@@ -256,7 +257,8 @@ impl VisitorMut for OwnFields {
     }
 }
 
-/// Returns the access to `fields` of a column, and to the fields and elements of `rest` in them.
+/// Returns the expression that reads the nested `fields` of a column, and then applies the accesses
+/// `rest` to the result.
 pub(super) fn access_fields(column: Vec<Ident>, fields: &[Ident], rest: &[AccessExpr]) -> Expr {
     let fields = fields
         .iter()
@@ -266,7 +268,8 @@ pub(super) fn access_fields(column: Vec<Ident>, fields: &[Ident], rest: &[Access
     Expr::CompoundFieldAccess { root, access_chain }
 }
 
-/// Returns a name of at least `least` parts, and the accesses to fields and elements after it.
+/// Splits an expression into a name of at least `least` parts and the accesses to fields and
+/// elements after the name. Returns `None` for any other expression.
 pub(super) fn split_name(expr: &Expr, least: usize) -> Option<(Vec<Ident>, &[AccessExpr])> {
     match expr {
         Expr::CompoundIdentifier(parts) if parts.len() >= least => Some((parts.clone(), &[])),

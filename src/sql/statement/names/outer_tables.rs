@@ -1,10 +1,10 @@
 //! Reads `t.a` as a column of an outer table `t` where a table of the subquery has a column `t`.
 //!
 //! In `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t`, DataFusion takes `t.a` for a field
-//! of `u.t`, also if this column has no fields, which is an error. DuckDB then reads the column `a`
-//! of the outer table. The name gets a third part, with which it can only be this column: DataFusion
-//! compares the schemas of two tables only if both have one. If `u.t` may have fields, `t.a` stays
-//! the field, as in DuckDB. Obsolete once the test
+//! of `u.t`, and fails if the column `u.t` has no fields. DuckDB then reads the column `a` of the
+//! outer table. So `t.a` gets a schema as third part, with which it can only be the column of the
+//! outer table: DataFusion compares the schemas of two tables only if both have one. If `u.t` may
+//! have fields, `t.a` stays the field, as in DuckDB. Obsolete once the test
 //! `stock_columns_of_outer_tables_are_still_read_as_fields` fails.
 
 use std::collections::HashMap;
@@ -106,9 +106,10 @@ fn may_have_fields(data_type: &DataType) -> bool {
 
 /// The FROM of a SELECT.
 struct FoundFrom {
-    /// A query of all its columns, in the pass that collects them.
+    /// A query of all columns of the FROM, in the pass that collects them.
     query: Option<Query>,
-    /// Whether a name within the SELECT is that of an outer table.
+    /// Whether a name in the SELECT may refer to an outer table, so that the columns of this FROM
+    /// must be known.
     is_needed: bool,
 }
 
@@ -116,11 +117,12 @@ struct FoundFrom {
 struct OuterTables {
     names: OwnFields,
     ctes: Scopes<Cte>,
-    /// For each scope of `names`, the number of its SELECT.
+    /// For each scope of `names`, the index of its SELECT in `found`.
     selects: Vec<Option<usize>>,
-    /// For each subquery in FROM around the position, the scope that it does not see.
+    /// For each subquery in FROM around the current position, the scope and the SELECT of the
+    /// enclosing query, which the subquery does not see.
     hidden: Vec<(Vec<Relation>, Option<usize>)>,
-    /// The parameters of the lambdas around the position.
+    /// The parameters of the lambdas around the current position.
     parameters: Vec<String>,
     found: Vec<FoundFrom>,
     collects: bool,
@@ -283,7 +285,7 @@ impl VisitorMut for OuterTables {
     }
 }
 
-/// Whether a table is a subquery that does not see the tables next to it.
+/// Whether a table is a subquery that is not LATERAL, and so does not see the tables next to it.
 fn is_apart(factor: &TableFactor) -> bool {
     matches!(factor, TableFactor::Derived { lateral: false, .. })
 }

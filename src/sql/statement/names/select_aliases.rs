@@ -148,7 +148,8 @@ impl VisitorMut for HavingAliases<'_> {
                     aggregates
                         .extend(alias.map(|alias| (fold_name(alias), has_query(expr), known)));
                 }
-                // GROUP BY may have the column, too, as a position, an alias or with ALL.
+                // The names in all other columns are kept in HAVING: such a column may be a key of
+                // GROUP BY by its position or alias, or by GROUP BY ALL.
                 _ => add_identifiers(expr, &mut grouped),
             }
         }
@@ -234,7 +235,8 @@ impl<'a> SelectAliases<'a> {
                     };
                     if found.replace_in(expr, false) {
                         self.is_replaced = true;
-                        // A column that is only an alias would repeat the name of the alias.
+                        // The second column of `SELECT a + 1 AS b, b` would have the same name as
+                        // the first.
                         let name = match found.known.contains_key(&written) {
                             true => find_unused_name(&written, &mut used, &HashSet::new()),
                             false => written,
@@ -298,7 +300,8 @@ impl VisitorMut for SelectAliases<'_> {
     }
 }
 
-/// The functions of an alias that decide where it can be used.
+/// The kind of functions in the expression of an alias, which determines in which clauses and calls
+/// the alias can be used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AliasFunctions {
     Rows,
@@ -315,8 +318,8 @@ struct KnownAlias {
 /// The aliases of the columns before the current one.
 #[derive(Default)]
 struct KnownAliases {
-    /// The aliases by name; `None` for a name that two columns have, and for an expression that has
-    /// a subquery, a column of its own name, or another value for each use.
+    /// The aliases by name. `None` for a name that two columns have, and for an expression that has
+    /// a subquery, has a column of its own name, or may have another value at each use.
     known: HashMap<String, Option<KnownAlias>>,
     added: usize,
 }
@@ -389,7 +392,8 @@ struct AliasUses<'a> {
 }
 
 impl AliasUses<'_> {
-    /// Whether an alias can be used here. WHERE has no aggregates, and calls cannot be nested.
+    /// Whether an alias whose expression has these functions can be used at the current position.
+    /// WHERE has no aggregates, and calls cannot be nested.
     fn can_use(&self, functions: AliasFunctions) -> bool {
         match functions {
             AliasFunctions::Rows => true,

@@ -1,4 +1,4 @@
-//! Normalizes names and positions in a SELECT that DataFusion's planner takes as they are.
+//! Normalizes names and positions in a SELECT that DataFusion's planner does not normalize.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -10,8 +10,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::columns::join_constraints::find_constraint_mut;
 use crate::sql::statement::folding::fold_name;
 
-/// Writes unquoted names after USING, EXCLUDE and REPLACE in lower case, as they are everywhere else, and replaces the
-/// position in `DISTINCT ON (2)` by the expression at this position of the SELECT list.
+/// Writes unquoted names after USING, EXCLUDE and REPLACE in lower case, as the planner does for
+/// all other names, and replaces the position in `DISTINCT ON (2)` by the expression at this
+/// position of the SELECT list.
 ///
 /// # Errors
 /// If DISTINCT ON has a position that the SELECT list lacks.

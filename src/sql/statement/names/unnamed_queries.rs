@@ -14,8 +14,8 @@
 //! * in `SELECT DISTINCT -a FROM (SELECT max(x) AS a, -a FROM (..) GROUP BY -a)`, it takes the values for those of the
 //!   column `-a`, which are unique, and drops DISTINCT.
 //!
-//! Columns of tables, and of subqueries with an alias, have other names than expressions over them. So an alias is also
-//! added if a column could be confused. Obsolete once the test
+//! Columns with a table name cannot be confused like this. So an alias is also added if a column of
+//! the subquery could be confused. Obsolete once the test
 //! `stock_columns_of_unnamed_queries_are_still_read_as_aliases` fails.
 
 use std::collections::{HashMap, HashSet};
@@ -79,17 +79,19 @@ struct NameQueries {
     /// For each statement and query around the visitor's position, the names in its FROM. A name occurs once for each
     /// table that has it.
     scopes: Vec<Vec<String>>,
-    /// The names that the expressions of these statements and queries use.
+    /// The names that the expressions of each of these statements and queries use.
     used_names: Vec<UsedNames>,
-    /// The WITH clauses of these queries. They are visited apart, because they do not see the tables in FROM.
+    /// The WITH clause of each enclosing query. WITH clauses are visited separately, because they
+    /// do not see the tables in FROM.
     withs: Vec<Option<With>>,
-    /// For each subquery in FROM around the position, the names in that FROM, unless it is LATERAL and sees them, and
-    /// the number of aliases added before.
+    /// For each subquery in FROM around the position, the names in that FROM, and the number of
+    /// aliases added before. The names are empty for a LATERAL subquery, which sees the tables.
     before: Vec<(Vec<String>, usize)>,
 }
 
 impl NameQueries {
-    /// Whether a table next to the current table of FROM, or of a query around it, has one of its names.
+    /// Whether another table of the current FROM, or a table of an enclosing query, has one of
+    /// `names`.
     fn is_ambiguous(&self, names: &HashSet<String>) -> bool {
         let Some((own, outer)) = self.scopes.split_last() else { return false };
         names.iter().any(|name| {
@@ -103,8 +105,9 @@ impl NameQueries {
         self.is_ambiguous(&tables) || self.may_confuse_columns(subquery, &tables)
     }
 
-    /// Whether a column of a subquery in FROM could be taken for an alias or an expression. If columns are named by one of
-    /// its `tables`, an alias would hide them.
+    /// Whether a column of a subquery in FROM could be taken for an alias or an expression. Returns
+    /// false if columns are qualified by one of its `tables`, because an alias of the subquery
+    /// would hide these tables.
     fn may_confuse_columns(&self, subquery: &Query, tables: &HashSet<String>) -> bool {
         let Some(used) = self.used_names.last() else { return false };
         if tables.iter().any(|name| used.tables.contains(&name.to_lowercase())) {
@@ -147,7 +150,8 @@ impl UsedNames {
         names
     }
 
-    /// Replaces the names of another SELECT of the same query.
+    /// Replaces the aliases by those of another SELECT of the same query, and adds the tables of
+    /// that SELECT.
     fn set_select(&mut self, select: &Select) {
         let is_computed = |item: &SelectItem| match item {
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
@@ -161,8 +165,8 @@ impl UsedNames {
     }
 }
 
-/// Adds the names of tables that qualify columns in a SELECT, except within subqueries in FROM, which do not see the
-/// tables of the others.
+/// Adds the names of tables that qualify columns in a SELECT. Subqueries in FROM are skipped,
+/// because they do not see the other tables in FROM.
 fn add_visible_tables(select: &Select, tables: &mut HashSet<String>) {
     add_qualifiers(&select.distinct, tables);
     add_qualifiers(&select.projection, tables);
@@ -240,8 +244,8 @@ fn find_used_aliases(select: &Select) -> HashSet<String> {
     aliases.into_iter().filter(is_used).map(|(alias, _)| alias).collect()
 }
 
-/// Returns, in lower case, the names of the columns that a query lists, among which are those without a table name;
-/// `None` if it may have further ones.
+/// Returns the lower-case names of the columns that a query lists. They include all columns without
+/// a table name. Returns `None` if the query may have further columns without a table name.
 fn list_computed(body: &SetExpr) -> Option<Vec<String>> {
     let select = match body {
         SetExpr::Select(select) => select,
@@ -269,7 +273,8 @@ fn list_computed(body: &SetExpr) -> Option<Vec<String>> {
     Some(columns)
 }
 
-/// Whether a name cannot be that of an expression.
+/// Whether a name has only letters, digits and `_`, so that it cannot be the generated name of an
+/// expression.
 fn is_plain_name(name: &str) -> bool {
     name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
@@ -360,7 +365,7 @@ impl VisitorMut for NameQueries {
             *scope = hidden;
         }
         if added < self.added {
-            // A table within has a name only now, so this was not yet done.
+            // This rewrite was not possible before, because an inner table had no alias until now.
             name_outer_columns(factor);
         }
         if let TableFactor::Derived { subquery, alias: alias @ None, .. } = factor

@@ -79,7 +79,7 @@ fn has_clash(projection: &[SelectItem]) -> bool {
 struct UsedColumns {
     names: Vec<Ident>,
     unnests: bool,
-    /// Number of calls of `unnest` around the expression that is visited now.
+    /// Number of calls of `unnest` around the current position.
     within: usize,
 }
 

@@ -108,7 +108,8 @@ struct CopyClauses {
     only_csv: Option<String>,
 }
 
-/// Options of COPY that apply only to CSV, as in DuckDB, but for the formats of dates.
+/// Options of COPY that apply only to CSV. DuckDB has the same list, without the formats of dates
+/// and timestamps.
 const ONLY_CSV: [&str; 11] = [
     "header",
     "delimiter",

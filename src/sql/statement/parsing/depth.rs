@@ -58,7 +58,8 @@ enum DepthEffect {
     CloseCase,
     /// `;`
     EndStatement,
-    /// A comma, or a word such as SELECT, before an expression that is no operand of those before it.
+    /// A comma, or a word such as SELECT, before an expression that is not an operand of the
+    /// operators before it.
     BeginExpression,
     /// UNION or JOIN, as in `a JOIN b JOIN c`: one more relation, and the beginning of an expression.
     BeginRelation,
@@ -172,12 +173,14 @@ struct OperatorLevel {
 }
 
 impl OperatorLevel {
-    /// Returns the counts where a new expression begins, which is no operand of those before it.
+    /// Returns the counts at the beginning of an expression that is not an operand of the operators
+    /// before it.
     fn begin_expression(self) -> Self {
         Self { relations: self.relations, ..Self::default() }
     }
 
-    /// Returns the counts in parentheses. The tree within them is below the operators before them.
+    /// Returns the counts at an opening parenthesis. The expression in parentheses is an operand of
+    /// the operators before it.
     fn open_parenthesis(self) -> Self {
         Self { relations: 0, ..self }
     }
@@ -312,8 +315,8 @@ const SHORT: usize = 64;
 
 /// Converts a long sequence of operands with AND, OR or `||` between them to a balanced tree.
 ///
-/// The parser returns `((a OR b) OR c) OR d`, in which planners visit the whole left side at every
-/// operator. The operators are associative, so balancing keeps the order of the operands.
+/// The parser returns `((a OR b) OR c) OR d`, in which planners visit the whole left operand at
+/// every operator. The operators are associative, so balancing keeps the order of the operands.
 pub(in crate::sql) fn balance_chains(expr: &mut Expr) {
     let Expr::BinaryOp { op, .. } = expr else { return };
     let op = match op {

@@ -274,8 +274,9 @@ fn find_quantified_set_operation(parser: &Parser<'_>) -> Option<(BinaryOperator,
     (is_quantified && begins_set_operation(parser, 2)).then_some((operator, quantifier))
 }
 
-/// Whether the tokens after the next `skipped` tokens are a set operation in parentheses whose first input is in
-/// parentheses, too. It looks ahead, because the parser would parse the input again after a failure.
+/// Whether the tokens after the next `skipped` tokens are a set operation in parentheses whose
+/// first input is in parentheses, too. This test only looks ahead, because the parser would parse
+/// the input again after a failure.
 fn begins_set_operation(parser: &Parser<'_>, skipped: usize) -> bool {
     let outer = skipped.saturating_add(1);
     let mut first = outer;
@@ -317,7 +318,7 @@ fn begins_set_operation(parser: &Parser<'_>, skipped: usize) -> bool {
     }
 }
 
-/// Parses the rest of a set operation in parentheses after the first of them.
+/// Parses the rest of a set operation in parentheses, after its opening parenthesis.
 fn parse_set_operation(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     let query = parser.parse_query()?;
     parser.expect_token(&Token::RParen)?;
@@ -339,7 +340,8 @@ fn parse_list(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
 
 /// Parses the rest of `[result FOR x IN list IF condition]`, or of `[.. FOR x, i IN ..]` with positions `i`, after FOR.
 ///
-/// A condition on positions concerns those in `list`, which `list_filter` would change. Such a list is an error.
+/// The condition refers to positions in `list`, but `list_filter` would change these positions. A
+/// list with both positions and a condition is therefore an error.
 fn parse_comprehension(parser: &mut Parser<'_>, result: Expr) -> Result<Expr, ParserError> {
     let names = parser.parse_comma_separated(Parser::parse_identifier)?;
     parser.expect_keyword_is(Keyword::IN)?;

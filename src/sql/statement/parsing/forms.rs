@@ -11,8 +11,9 @@ use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-/// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, removes [NOT] MATERIALIZED from WITH, marks
-/// `INSERT INTO t BY NAME`, and makes the parser accept a list of queries after IN, and names of arguments that are keywords, such as `order => 'desc'`.
+/// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, removes [NOT] MATERIALIZED from WITH,
+/// and marks `INSERT INTO t BY NAME`. Also makes the parser accept a list of queries after IN, and
+/// names of arguments that are keywords, such as `order => 'desc'`.
 ///
 /// MATERIALIZED does not change the rows: a query whose rows may differ between runs is computed
 /// once ([`share_ctes`](crate::sql::workarounds::subqueries::shared_rows::share_ctes)), other queries may run again.
@@ -79,7 +80,8 @@ fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
     }
 }
 
-/// The column that marks `INSERT INTO t BY NAME SELECT ..` for `by_name`, which replaces it with those of the query.
+/// The column that marks `INSERT INTO t BY NAME SELECT ..` for `by_name`, which replaces it with
+/// the columns of the query.
 pub(in crate::sql) const BY_NAME: &str = "INSERT BY NAME";
 
 /// Removes BY POSITION from INSERT, and replaces BY NAME with the column [`BY_NAME`].

@@ -18,7 +18,7 @@ pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, 
 pub(super) struct BareNames<'a> {
     names: &'a [(Ident, Expr)],
     columns: &'a FromColumns,
-    /// For each query around the current position, whether it may have columns of these names.
+    /// For each query around the current position, whether it may have columns with one of `names`.
     queries: Vec<bool>,
     parameters: Vec<String>,
 }

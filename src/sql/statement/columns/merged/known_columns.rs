@@ -21,13 +21,14 @@ use crate::sql::statement::scopes::Scopes;
 /// they are unknown.
 pub(super) type FromColumns = HashMap<String, Option<HashSet<String>>>;
 
-/// The columns of each table next to which a `*` has EXCLUDE or REPLACE, or which may have a merged
-/// column, by the text of the table, or the reason why they are unknown.
+/// The columns of tables in FROM, by the text of the table, or the reason why they are unknown. The
+/// tables are those of a SELECT with USING, if it has a `*` with EXCLUDE or REPLACE or needs to
+/// know which table has a merged column.
 pub(super) type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
-/// Plans each FROM of the subqueries of a statement with USING. Only then it is known whether an
-/// unqualified name in a subquery is that of a merged column of an outer query. Also plans the
-/// tables next to a `*` with options, and joined tables if one of them has a merged column.
+/// Plans the FROM of each subquery in a statement with USING, to learn whether an unqualified name
+/// in the subquery is that of a merged column of an outer query. Also plans the tables of
+/// [`TableColumns`].
 pub(super) async fn find_columns<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -41,7 +42,7 @@ pub(super) async fn find_columns<S: VisitMut>(
     }
     let mut inner = InnerTables {
         scopes: Scopes::default(),
-        outer: 0,
+        depth: 0,
         found: Vec::new(),
         relations: Vec::new(),
     };
@@ -99,12 +100,12 @@ impl VisitorMut for AnyUsing {
     }
 }
 
-/// Visitor that collects each FROM of the subqueries in expressions, and each table of
-/// [`TableColumns`], as queries of all their columns.
+/// Visitor that collects the FROM of each subquery in an expression, and each table of
+/// [`TableColumns`]. It builds a query of all columns for each of them.
 struct InnerTables {
     scopes: Scopes<Cte>,
-    /// The number of expressions around this part.
-    outer: usize,
+    /// The number of expressions around the current position; 0 outside expressions.
+    depth: usize,
     found: Vec<(String, Query)>,
     relations: Vec<(String, Query)>,
 }
@@ -112,7 +113,7 @@ struct InnerTables {
 impl InnerTables {
     fn add_subquery(&mut self, query: &Query) {
         let SetExpr::Select(select) = query.body.as_ref() else { return };
-        if self.outer == 0 || query.with.is_some() || select.from.is_empty() {
+        if self.depth == 0 || query.with.is_some() || select.from.is_empty() {
             return;
         }
         let Ok(mut all) = parse_query("SELECT * FROM t") else { return };
@@ -135,8 +136,8 @@ impl InnerTables {
     }
 }
 
-/// Returns a query of the columns of a table in FROM. `all` is the whole FROM, because a table may
-/// see those before it.
+/// Returns a query of the columns of a table in FROM. `all` is the whole FROM, because a LATERAL
+/// table may use columns of the tables before it.
 fn select_all(relation: &TableFactor, all: &[TableWithJoins]) -> Result<Query> {
     if let TableFactor::Derived { lateral: true, alias: Some(alias), .. }
     | TableFactor::UNNEST { alias: Some(alias), .. } = relation
@@ -186,18 +187,18 @@ impl VisitorMut for InnerTables {
     }
 
     fn pre_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
-        self.outer += 1;
+        self.depth += 1;
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
-        self.outer -= 1;
+        self.depth -= 1;
         ControlFlow::Continue(())
     }
 }
 
-/// Whether USING merges a column of a side of several tables, unless an earlier USING shows which of
-/// them has the column.
+/// Whether USING merges a column of a join input that consists of several tables, and no earlier
+/// USING shows which of these tables has the column.
 fn needs_columns(from: &TableWithJoins) -> bool {
     let within = |factor: &TableFactor| match factor {
         TableFactor::NestedJoin { table_with_joins, alias: None } => {

@@ -78,8 +78,8 @@ pub(in crate::sql) fn select_merged(relation: &mut TableFactor) -> Result<()> {
 }
 
 struct Merge {
-    /// The number of expressions and LATERAL tables around this part. If not 0, the planner looks up names in outer
-    /// queries, too.
+    /// The number of expressions and LATERAL tables around the current position. If it is not 0,
+    /// the planner looks up names in outer queries, too.
     outer: usize,
     columns: FromColumns,
     relations: TableColumns,
@@ -103,7 +103,8 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        // This applies to SELECTs of set operations. `pre_visit_query` has changed the others.
+        // Only SELECTs of set operations change here, because `pre_visit_query` has changed all
+        // others.
         let done = qualify_merged(select, None, self.outer > 0, &self.columns, &self.relations);
         match done.and_then(|done| match done {
             true => Ok(()),
@@ -196,7 +197,8 @@ fn qualify_merged(
     let _ = select.group_by.visit(&mut bare);
     if let Some(Distinct::On(exprs)) = &mut select.distinct {
         for expr in exprs {
-            // The name of a result column refers to that column.
+            // In DISTINCT ON, the name of a result column refers to the result column, not to a
+            // column of FROM.
             let is_result = matches!(&*expr, Expr::Identifier(name) if results.aliases.contains(&fold_name(name)));
             replace_names(expr, if is_result { &merged.computed } else { &names });
         }
@@ -210,7 +212,7 @@ fn merge_from(
     select: &Select,
     relations: &TableColumns,
 ) -> Option<(Vec<TableWithJoins>, Vec<MergedTable>)> {
-    // USING can become ON only if no `*` remains: after ON, it would repeat the merged column.
+    // USING can become ON only if no `*` remains: with ON, `*` would repeat the merged column.
     let by_conditions = select.projection.iter().all(|item| match item {
         SelectItem::Wildcard(options) => has_known_options(options),
         _ => true,
@@ -221,7 +223,8 @@ fn merge_from(
     for item in &mut from {
         let before = tables.len();
         merge_tables(item, by_conditions, relations, &mut unnamed, &mut tables)?;
-        // The text of a table in `tables` is the one before this change.
+        // LATERAL tables change only after `merge_tables` has recorded the text of each table,
+        // because this text is the key in `relations`.
         replace_in_lateral(&mut item.relation, &tables[..before]);
     }
     Some((from, tables))
@@ -234,7 +237,8 @@ struct MergedColumns {
     /// Columns whose unqualified name DataFusion gives another value, as after a FULL JOIN, or rejects as ambiguous,
     /// as after two joins with USING (k). Their expressions replace the names everywhere.
     computed: Vec<(Ident, Expr)>,
-    /// Columns that are a column of their table, as `a.k` after an inner join. DataFusion finds most of them itself.
+    /// Columns whose expression is a column of one table, such as `a.k` after an inner join.
+    /// DataFusion resolves most of their unqualified names correctly.
     plain: Vec<(Ident, Expr)>,
 }
 
@@ -252,8 +256,8 @@ impl MergedColumns {
         Self { tables, computed, plain }
     }
 
-    /// Gives the stars and the plain names of a SELECT list the values of merged columns. Returns the result
-    /// columns.
+    /// Replaces each `*` and each unqualified name in a SELECT list, so that merged columns have
+    /// the value that SQL requires. Returns the result columns.
     fn write_projection(
         &self,
         projection: &mut Vec<SelectItem>,
@@ -275,8 +279,8 @@ impl MergedColumns {
         Ok(results)
     }
 
-    /// Returns the items of SELECT for a `*`: a star for each table, or else, if DataFusion has to report an error
-    /// in the options, the star with its merged columns in REPLACE.
+    /// Returns the items of SELECT for a `*`: a star for each table. If DataFusion has to report an
+    /// error in the options of the `*`, returns the `*` itself, with its merged columns in REPLACE.
     fn write_star_items(
         &self,
         mut options: WildcardAdditionalOptions,
@@ -285,7 +289,8 @@ impl MergedColumns {
         if let Some(items) = write_star(&options, &self.tables, relations)? {
             return Ok(items);
         }
-        // `*` in DataFusion may return either of the two columns, so REPLACE sets the value.
+        // DataFusion's `*` may return either of the two columns that are merged, so REPLACE sets
+        // the value.
         let excluded = list_excluded_idents(&options);
         let mut items = options.opt_replace.take().map_or_else(Vec::new, |replace| replace.items);
         let is_merged = |name: &Ident| self.tables.iter().any(|table| is_merged_in(table, name));
@@ -309,8 +314,9 @@ impl MergedColumns {
         }
     }
 
-    /// Returns the names to replace in ORDER BY, where the name of a result column already refers to the merged
-    /// column. Other names of plain columns are replaced, because after ON the planner finds them ambiguous.
+    /// Returns the names to replace in ORDER BY. A name of a result column is not replaced, because
+    /// it already refers to the merged column. Other names of plain columns are replaced: after ON,
+    /// the planner finds them ambiguous.
     fn list_names_in_order(&self, results: &ResultColumns) -> Vec<(Ident, Expr)> {
         let computed = self.computed.iter().filter(|(name, _)| {
             !results.has_star_with(name) && !results.names.contains(&fold_name(name))
@@ -365,7 +371,7 @@ impl ResultColumns {
         }
     }
 
-    /// Whether the columns of a `*` include a column of FROM.
+    /// Whether a `*` of the SELECT list returns the column `name` of FROM.
     fn has_star_with(&self, name: &Ident) -> bool {
         self.excluded
             .iter()
@@ -377,7 +383,8 @@ fn list_excluded_idents(options: &WildcardAdditionalOptions) -> Vec<Ident> {
     list_excluded_names(options).iter().filter_map(find_last_ident).collect()
 }
 
-/// Renames `t.k` to `k_1` next to the merged column `k`, because the planner gives both one name.
+/// Renames `t.k` to `k_1` next to the merged column `k`, because the planner gives both columns the
+/// same name.
 fn name_next_to_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[MergedTable]) {
     let mut used = HashSet::new();
     let mut merged: Vec<Ident> = Vec::new();

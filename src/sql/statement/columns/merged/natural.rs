@@ -15,7 +15,7 @@ use crate::sql::statement::columns::merged::merge_columns;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::{Scopes, track_scopes};
 
-/// Changes NATURAL joins to USING. Returns the number of those whose columns are unknown.
+/// Changes NATURAL joins to USING. Returns the number of NATURAL joins whose columns are unknown.
 pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: &mut S) -> usize {
     let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known: None };
     let _ = statement.visit(&mut natural);

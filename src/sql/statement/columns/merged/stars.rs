@@ -1,4 +1,4 @@
-//! Writes a `*` over merged columns as the stars of its tables.
+//! Replaces a `*` over merged columns with one star per table.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ use crate::sql::statement::columns::merged::tables::{
 };
 use crate::sql::statement::folding::fold_name;
 
-/// Returns a `*` as the stars of its tables, with the merged column in place of the left one.
+/// Returns one star per table for a `*`, with the merged column in place of the left column.
 /// Returns `None` if the planner has to report an error: EXCLUDE names a column that no table has,
 /// or the options are those of another dialect.
 ///

@@ -17,7 +17,7 @@ use crate::sql::statement::columns::merged::names::{
 use crate::sql::statement::columns::position_columns::match_position;
 use crate::sql::statement::folding::fold_name;
 
-/// Prefix of the aliases of subqueries in FROM without one.
+/// Prefix of the aliases that subqueries in FROM get if they have none.
 const SIDE: &str = "__serrate_side_";
 
 pub(super) struct MergedTable {
@@ -54,8 +54,8 @@ pub(super) fn has_name(table: &MergedTable, name: &[Ident]) -> bool {
     })
 }
 
-/// Collects the tables of a FROM with the columns that USING merges. Returns `None` if a table has no
-/// name, or if it is unknown which table has a column.
+/// Collects the tables of a FROM with the columns that USING merges. Returns `None` if a table has
+/// no name, or if it is unknown which table has a merged column.
 pub(super) fn merge_tables(
     from: &mut TableWithJoins,
     by_conditions: bool,
@@ -71,7 +71,7 @@ pub(super) fn merge_tables(
         let before = out.len();
         let columns = list_using_columns(&join.join_operator).to_vec();
         match &join.join_operator {
-            // These joins return only the columns of the left side, so USING merges no columns.
+            // These joins return only the columns of the left input, so USING merges no columns.
             J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
             J::RightSemi(_) | J::RightAnti(_) => return None,
             operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
@@ -87,8 +87,8 @@ pub(super) fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // On the right side, the column belongs to the table that already merges it, or else to the only
-            // table that has it. If this is unknown, the SELECT stays unchanged.
+            // In the right input, the column belongs to the table that already merges it, or else
+            // to the only table that has it. If this is unknown, the SELECT stays unchanged.
             let merges =
                 |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, &name));
             let right_at = match out[before..].iter().position(merges) {
