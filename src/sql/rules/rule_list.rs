@@ -19,10 +19,10 @@ use crate::sql::workarounds::{
     failing_rules, filtered_aggregates, float_keys, from_alone, grouped_outer, guarded_rules,
     hidden_values, in_lists, join_orders, joined_groups, lambdas, list_texts, local_times,
     lone_branches, merge_joins, missing_partitions, moved_keys, multisets, negations,
-    nested_constants, nested_order, null_equal_joins, opaque_limits, partition_constants,
-    range_frames, repeated_orders, rows_in, scan_order, shared_rows, similar, sort_keys,
-    sort_lists, sorts, subqueries, text_to_list_casts, text_to_time_casts, texts, times, topk,
-    unions, unique_partitions, volatile_between, whole_windows, wide_frames, window_keys,
+    nested_constants, nested_order, nested_windows, null_equal_joins, opaque_limits,
+    partition_constants, range_frames, repeated_orders, rows_in, scan_order, shared_rows, similar,
+    sort_keys, sort_lists, sorts, subqueries, text_to_list_casts, text_to_time_casts, texts, times,
+    topk, unions, unique_partitions, volatile_between, whole_windows, wide_frames, window_keys,
     window_orders, xor_pairs,
 };
 
@@ -407,7 +407,7 @@ pub(super) static RULES: &[SessionRule] = &[
     SessionRule {
         name: "keep_in_lists",
         step: RuleStep::AroundLogical(&["simplify_expressions"], in_lists::keep_in_lists),
-        without: "`x NOT IN (1, 2) OR x NOT IN (3, 4)` and `s ~ '.*'` are not NULL where `x` and `s` are",
+        without: r"`x NOT IN (1, 2) OR x NOT IN (3, 4)` and `s ~ '.*'` are not NULL where `x` and `s` are, and `s ~ 'a\\b'` finds no backslash",
         upstream: Upstream::Reported(&[DataFusion(24246), DataFusion(24258)]),
         until: RemovalCondition::Fails("stock_in_lists_still_forget_null"),
     },
@@ -724,6 +724,16 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "ORDER BY moves below a LIMIT or an OFFSET, and LIMIT below a window function",
         upstream: Upstream::Reported(&[DataFusion(25378), DataFusion(25408)]),
         until: RemovalCondition::Fails("stock_sorts_still_move_below_limits"),
+    },
+    SessionRule {
+        name: "keep_nested_windows",
+        step: RuleStep::AroundPhysical(
+            &["LimitPushPastWindows"],
+            nested_windows::keep_nested_windows,
+        ),
+        without: "windows over the results of windows lack rows below a LIMIT if both frames end after the current row",
+        upstream: Upstream::NotReported,
+        until: RemovalCondition::Fails("stock_limits_still_forget_nested_windows"),
     },
     SessionRule {
         name: "serrate_sorted_distinct",

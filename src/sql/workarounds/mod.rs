@@ -43,6 +43,7 @@ pub(in crate::sql) mod multisets;
 pub(in crate::sql) mod negations;
 pub(in crate::sql) mod nested_constants;
 pub(in crate::sql) mod nested_order;
+pub(in crate::sql) mod nested_windows;
 pub(in crate::sql) mod null_equal_joins;
 pub(in crate::sql) mod only_row;
 pub(in crate::sql) mod opaque_limits;
