@@ -45,6 +45,7 @@ use crate::sql::workarounds::sorts::UnorderedExec;
 use crate::sql::workarounds::text_to_list_casts::list_text_list_functions;
 use crate::sql::workarounds::text_to_time_casts::list_time_text_functions;
 use crate::sql::workarounds::volatile_between::get_between_function;
+use crate::sql::workarounds::volatile_coalesce::get_coalesce_function;
 
 pub(crate) use crate::functions::reads_paths;
 pub(crate) use crate::sql::sources::meds::MedsScan;
@@ -468,6 +469,7 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.extend(list_text_list_functions());
     functions.extend(list_time_text_functions());
     functions.push(get_between_function());
+    functions.push(get_coalesce_function());
     functions.extend(list_zoned_functions());
     functions.push(build_masked_fields());
     functions.push(Arc::new(list_text_function()));

@@ -22,8 +22,8 @@ use crate::sql::workarounds::{
     nested_constants, nested_order, nested_windows, null_equal_joins, opaque_limits,
     partition_constants, range_frames, repeated_orders, rows_in, scan_order, shared_rows, similar,
     sort_keys, sort_lists, sorts, subqueries, text_to_list_casts, text_to_time_casts, texts, times,
-    topk, unions, unique_partitions, volatile_between, whole_windows, wide_frames, window_keys,
-    window_orders, xor_pairs,
+    topk, unions, unique_partitions, volatile_between, volatile_coalesce, whole_windows,
+    wide_frames, window_keys, window_orders, xor_pairs,
 };
 
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
@@ -347,6 +347,13 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "`random() BETWEEN 0.4 AND 0.6` compares two random numbers",
         upstream: Upstream::Reported(&[DataFusion(25457)]),
         until: RemovalCondition::Fails("stock_between_still_evaluates_its_operand_twice"),
+    },
+    SessionRule {
+        name: "serrate_volatile_coalesce",
+        step: RuleStep::AfterCoercion(volatile_coalesce::evaluate_coalesce_once),
+        without: "`coalesce` and `ifnull` of a random value evaluate it twice, and may return NULL",
+        upstream: Upstream::Reported(&[DataFusion(25477)]),
+        until: RemovalCondition::Fails("stock_coalesce_still_evaluates_its_arguments_twice"),
     },
     SessionRule {
         name: "serrate_dictionary_casts",

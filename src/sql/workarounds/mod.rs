@@ -67,6 +67,7 @@ pub(in crate::sql) mod topk;
 pub(in crate::sql) mod unions;
 pub(in crate::sql) mod unique_partitions;
 pub(in crate::sql) mod volatile_between;
+pub(in crate::sql) mod volatile_coalesce;
 mod waiting_joins;
 pub(in crate::sql) mod whole_windows;
 pub(in crate::sql) mod wide_frames;

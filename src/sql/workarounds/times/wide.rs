@@ -232,7 +232,10 @@ impl ScalarUDFImpl for WideFunction {
         info: &SimplifyContext,
     ) -> Result<PreimageResult> {
         match self.what {
-            WideTask::Part => self.inner.preimage(args, literal, info),
+            // The range evaluates the argument twice.
+            WideTask::Part if !args.iter().any(Expr::is_volatile) => {
+                self.inner.preimage(args, literal, info)
+            }
             _ => Ok(PreimageResult::None),
         }
     }
