@@ -74,8 +74,6 @@ impl ScalarUDFImpl for Wider {
         info: &SimplifyContext,
     ) -> Result<PreimageResult> {
         match literal {
-            // The range evaluates the argument twice.
-            _ if args.iter().any(Expr::is_volatile) => Ok(PreimageResult::None),
             Expr::Literal(value, _) if value.data_type().is_decimal() => Ok(PreimageResult::None),
             _ => self.stock.preimage(args, literal, info),
         }

@@ -1,5 +1,6 @@
 //! Rewrites a statement with the columns of its tables, and plans it.
 
+use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -105,6 +106,8 @@ async fn plan_prepared(
     let has_twins = may_have_twins(&statement);
     let mut hides = false;
     with_sql!(&mut statement, sql => { hides = select_aliases::may_hide_aliases(sql); });
+    let mut random = None;
+    with_sql!(&mut statement, sql => { random = select_aliases::find_random_alias(state, sql); });
     let kept = (clashes || has_twins || hides).then(|| call_on_deep_stack(|| statement.clone()));
     let mut plan = state.statement_to_plan(statement).await;
     if let (Err(e), Some(mut statement)) = (&plan, kept) {
@@ -126,6 +129,13 @@ async fn plan_prepared(
                 plan = restore_twin(renamed, &name);
             }
         }
+    }
+    if plan.is_ok()
+        && let Some(alias) = random
+    {
+        plan = plan_err!(
+            "HAVING and QUALIFY cannot use the alias {alias}, because its function returns another value for each use; compute {alias} in a subquery in FROM, and write the condition after WHERE"
+        );
     }
     plan.map_err(|e| {
         explain_calls(explain_error(convert_internal_error(e), conditions), state, &unexpanded)
