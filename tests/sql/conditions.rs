@@ -559,8 +559,12 @@ async fn stock_coalesce_still_evaluates_its_arguments_twice() {
 }
 
 #[tokio::test]
-async fn comparisons_of_floor_evaluate_its_argument_once() {
+async fn comparisons_of_years_and_floor_evaluate_their_argument_once() {
     let cases = [
+        (
+            "SELECT count(*) BETWEEN 700 AND 1300 FROM generate_series(1, 10000) WHERE year(DATE '2020-01-01' + (random() * 3652)::INT) = 2026",
+            "true",
+        ),
         (
             "SELECT count(*) BETWEEN 8500 AND 11500 FROM generate_series(1, 100000) WHERE floor(random() * 10) = 3",
             "true",
@@ -575,6 +579,14 @@ async fn comparisons_of_floor_evaluate_its_argument_once() {
         ),
     ];
     expect_rows(&[], &cases).await;
+}
+
+/// When this test fails, `preimage` in `sql::workarounds::times::wide` need not test for random arguments.
+#[tokio::test]
+async fn stock_years_of_random_times_are_still_evaluated_twice() {
+    let stock = SessionContext::new();
+    let sql = "SELECT count(*) FROM generate_series(1, 10000) WHERE date_part('year', to_timestamp_seconds(1577836800 + CAST(random() * 315532800 AS BIGINT))) = 2026";
+    assert!(stock_ints(&stock, sql).await[0] > 2_000);
 }
 
 /// Tables in memory whose partitions have no batches, or batches without rows.
