@@ -37,6 +37,7 @@ use crate::sql::sources::meds::MedsSource;
 use crate::sql::sources::nrt::NrtSource;
 use crate::sql::sources::parquet::ListsSource;
 use crate::sql::workarounds::expressions::volatile_between::get_between_function;
+use crate::sql::workarounds::expressions::volatile_coalesce::get_coalesce_function;
 use crate::sql::workarounds::grouping::dependencies::COMPUTED_COLUMN;
 use crate::sql::workarounds::grouping::float_keys::build_float_key_function;
 use crate::sql::workarounds::guards::conditions::list_held_functions;
@@ -470,6 +471,7 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.extend(list_text_list_functions());
     functions.extend(list_time_text_functions());
     functions.push(get_between_function());
+    functions.push(get_coalesce_function());
     functions.extend(list_zoned_functions());
     functions.push(build_masked_fields());
     functions.push(Arc::new(list_text_function()));

@@ -78,6 +78,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_window_keys", "windows over lists of lists and structs fail"),
     ("serrate_window_orders", "counts over sliding frames are not sorted"),
     ("serrate_volatile_between", "random operands of BETWEEN are evaluated twice"),
+    ("serrate_volatile_coalesce", "random arguments of coalesce are evaluated twice"),
     ("serrate_dictionary_casts", "unused values of dictionaries fail"),
     ("serrate_cast_statistics", "extremes of casts are casts of the extremes of a file"),
     ("serrate_xor_pairs", "operands of `x ^ x` forget NULL"),

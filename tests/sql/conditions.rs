@@ -521,6 +521,74 @@ async fn stock_between_still_evaluates_its_operand_twice() {
     assert!(stock_ints(&stock, sql).await[0] > 30_000);
 }
 
+#[tokio::test]
+async fn coalesce_evaluates_its_arguments_once() {
+    const VALUE: &str = "CASE WHEN random() < 0.5 THEN 1 END";
+    let count = |value: &str, condition: &str| {
+        format!(
+            "SELECT count(*) FROM (SELECT {value} AS c FROM generate_series(1, 500) g(x)) WHERE {condition}"
+        )
+    };
+    let cases = [
+        (
+            format!(
+                "SELECT count(c) BETWEEN 400 AND 600 FROM (SELECT coalesce({VALUE}, nullif(x, x)) AS c FROM generate_series(1, 1000) g(x))"
+            ),
+            "true",
+        ),
+        (count(&format!("coalesce({VALUE}, 2)"), "c IS NULL"), "0"),
+        (count(&format!("coalesce(NULL, {VALUE}, 2)"), "c IS NULL"), "0"),
+        (count(&format!("ifnull({VALUE}, 2)"), "c IS NULL OR c NOT IN (1, 2)"), "0"),
+        (count(&format!("coalesce(x, {VALUE})"), "c = 7"), "1"),
+        (count(&format!("coalesce({VALUE}, 2.5)"), "c NOT IN (1, 2.5)"), "0"),
+        (
+            "SELECT coalesce(nullif(random(), 2) * 0, 5) FROM generate_series(1, 2)".into(),
+            "0.0; 0.0",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[], &cases).await;
+}
+
+/// When this test fails, `sql::workarounds::expressions::volatile_coalesce` can be removed.
+#[tokio::test]
+async fn stock_coalesce_still_evaluates_its_arguments_twice() {
+    let stock = SessionContext::new();
+    let sql = "SELECT count(*) FROM (SELECT coalesce(CASE WHEN random() < 0.5 THEN 1 END, NULLIF(value, value)) AS c FROM generate_series(1, 10000)) WHERE c IS NULL";
+    assert!(stock_ints(&stock, sql).await[0] > 6_000);
+}
+
+#[tokio::test]
+async fn comparisons_of_years_and_floor_evaluate_their_argument_once() {
+    let cases = [
+        (
+            "SELECT count(*) BETWEEN 700 AND 1300 FROM generate_series(1, 10000) WHERE year(DATE '2020-01-01' + (random() * 3652)::INT) = 2026",
+            "true",
+        ),
+        (
+            "SELECT count(*) BETWEEN 8500 AND 11500 FROM generate_series(1, 100000) WHERE floor(random() * 10) = 3",
+            "true",
+        ),
+        (
+            "SELECT count(*) BETWEEN 18000 AND 22000 FROM generate_series(1, 100000) WHERE floor(random() * 10) IN (3, 5)",
+            "true",
+        ),
+        (
+            "SELECT count(*) BETWEEN 88500 AND 91500 FROM (SELECT floor(random() * 10) <> 3 AS c FROM generate_series(1, 100000)) WHERE c",
+            "true",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+/// When this test fails, `preimage` in `sql::workarounds::times::wide` need not test for random arguments.
+#[tokio::test]
+async fn stock_years_of_random_times_are_still_evaluated_twice() {
+    let stock = SessionContext::new();
+    let sql = "SELECT count(*) FROM generate_series(1, 10000) WHERE date_part('year', to_timestamp_seconds(1577836800 + CAST(random() * 315532800 AS BIGINT))) = 2026";
+    assert!(stock_ints(&stock, sql).await[0] > 2_000);
+}
+
 /// Tables in memory whose partitions have no batches, or batches without rows.
 fn with_empty_tables(ctx: &SessionContext) {
     use datafusion::arrow::datatypes::{DataType, Field, Schema};

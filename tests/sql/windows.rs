@@ -572,3 +572,39 @@ async fn stock_equal_windows_still_fail() {
         assert!(e.contains("does not support logical expression WindowFunction"), "{e}");
     }
 }
+
+const FOUR_ROWS: &str =
+    "CREATE TABLE four AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, 7), (4, 40)) v(id, v)";
+
+/// Returns the first row of a window over the sums of each row and the next row.
+fn over_sums(window: &str) -> String {
+    format!(
+        "SELECT {window} AS w FROM (SELECT id, sum(v) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS s FROM four) LIMIT 1"
+    )
+}
+
+#[tokio::test]
+async fn limits_keep_the_rows_of_nested_windows() {
+    let cases = [
+        (over_sums("sum(s) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)"), "57"),
+        (over_sums("sum(s) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING)"), "104"),
+        (
+            over_sums(
+                "lead(s) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+            ),
+            "27",
+        ),
+        (over_sums("sum(s) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING)"), "30"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[FOUR_ROWS], &cases).await;
+}
+
+/// When this fails, `sql::workarounds::nested_windows` can go.
+#[tokio::test]
+async fn stock_limits_still_forget_nested_windows() {
+    let stock = SessionContext::new();
+    stock_batches(&stock, FOUR_ROWS).await.unwrap();
+    let sql = over_sums("sum(s) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)");
+    assert_eq!(stock_ints(&stock, &sql).await, [50]);
+}

@@ -13,7 +13,7 @@ use crate::sql::pushdown::{
 use crate::sql::sources::{asof, guard, parquet};
 use crate::sql::workarounds::expressions::{
     computed_lists, hidden_values, in_lists, lambdas, negations, nested_order, similar,
-    volatile_between, xor_pairs,
+    volatile_between, volatile_coalesce, xor_pairs,
 };
 use crate::sql::workarounds::grouping::{
     cast_groups, computed_keys, dependencies, filtered_aggregates, float_keys, joined_groups,
@@ -37,8 +37,8 @@ use crate::sql::workarounds::types::{
     list_texts, local_times, text_to_list_casts, text_to_time_casts, texts, times,
 };
 use crate::sql::workarounds::windows::{
-    duration_windows, range_frames, unique_partitions, whole_windows, wide_frames, window_keys,
-    window_orders,
+    duration_windows, nested_windows, range_frames, unique_partitions, whole_windows, wide_frames,
+    window_keys, window_orders,
 };
 use crate::sql::workarounds::{changes, from_alone};
 
@@ -370,6 +370,13 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_between_still_evaluates_its_operand_twice"),
     },
     SessionRule {
+        name: "serrate_volatile_coalesce",
+        step: RuleStep::AfterCoercion(volatile_coalesce::evaluate_coalesce_once),
+        without: "`coalesce` and `ifnull` of a random value evaluate it twice, and may return NULL",
+        upstream: Upstream::Reported(&[DataFusion(25477)]),
+        until: RemovalCondition::Fails("stock_coalesce_still_evaluates_its_arguments_twice"),
+    },
+    SessionRule {
         name: "serrate_dictionary_casts",
         step: RuleStep::AfterCoercion(dictionary_casts::cast_dictionary_values),
         without: "casts of dictionaries fail for values that no row has, and make NULL among the values an empty string",
@@ -428,7 +435,7 @@ pub(super) static RULES: &[SessionRule] = &[
     SessionRule {
         name: "keep_in_lists",
         step: RuleStep::AroundLogical(&["simplify_expressions"], in_lists::keep_in_lists),
-        without: "`x NOT IN (1, 2) OR x NOT IN (3, 4)` and `s ~ '.*'` are not NULL where `x` and `s` are",
+        without: r"`x NOT IN (1, 2) OR x NOT IN (3, 4)` and `s ~ '.*'` are not NULL where `x` and `s` are, and `s ~ 'a\\b'` finds no backslash",
         upstream: Upstream::Reported(&[DataFusion(24246), DataFusion(24258)]),
         until: RemovalCondition::Fails("stock_in_lists_still_forget_null"),
     },
@@ -747,6 +754,16 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "ORDER BY moves below a LIMIT or an OFFSET, and LIMIT below a window function",
         upstream: Upstream::Reported(&[DataFusion(25378), DataFusion(25408)]),
         until: RemovalCondition::Fails("stock_sorts_still_move_below_limits"),
+    },
+    SessionRule {
+        name: "keep_nested_windows",
+        step: RuleStep::AroundPhysical(
+            &["LimitPushPastWindows"],
+            nested_windows::keep_nested_windows,
+        ),
+        without: "windows over the results of windows lack rows below a LIMIT if both frames end after the current row",
+        upstream: Upstream::NotReported,
+        until: RemovalCondition::Fails("stock_limits_still_forget_nested_windows"),
     },
     SessionRule {
         name: "serrate_sorted_distinct",

@@ -1,5 +1,6 @@
 //! Rewrites a statement with the columns of its tables, and plans it.
 
+use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -108,7 +109,16 @@ async fn plan_prepared(
     with_sql!(&mut statement, sql => Box::pin(write_out_names(ctx, state, sql)).await?);
     let unexpanded = find_unexpanded_calls(&statement);
     unquote_partitions(&mut statement);
-    Box::pin(plan_or_rename(state, statement)).await.map_err(|e| {
+    let random_alias =
+        with_sql!(&mut statement, sql => select_aliases::find_random_alias(state, sql)).flatten();
+    let planned = Box::pin(plan_or_rename(state, statement)).await;
+    let planned = planned.and_then(|plan| match random_alias {
+        None => Ok(plan),
+        Some(alias) => plan_err!(
+            "HAVING and QUALIFY cannot use the alias {alias}, because its function returns another value for each use; compute {alias} in a subquery in FROM, and write the condition after WHERE"
+        ),
+    });
+    planned.map_err(|e| {
         explain_calls(explain_error(convert_internal_error(e), conditions), state, &unexpanded)
     })
 }

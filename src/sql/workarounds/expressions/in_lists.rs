@@ -13,7 +13,7 @@ use crate::sql::base::expression_parts::{SavedNames, map_columns};
 const APART: &str = "__serrate_apart_";
 
 /// Applies `simplify_expressions` so that it neither merges IN lists nor replaces a regular expression where
-/// the result would differ for NULL.
+/// the result would differ.
 ///
 /// DataFusion 55 replaces `x IN (1, 2) AND x IN (3, 4)` with `false` and `x NOT IN (1, 2) OR x NOT
 /// IN (3, 4)` with `true`. If `x` is NULL, both should be NULL, so WHERE keeps too many rows. It
@@ -21,8 +21,10 @@ const APART: &str = "__serrate_apart_";
 /// While the rule runs, the tested values of several IN lists have different aliases, so that the
 /// rule merges no lists. Obsolete once the test `stock_in_lists_still_forget_null` fails.
 ///
-/// DataFusion also replaces `s ~ '.*'` with `s IS NOT NULL`, which is false for NULL. This rule writes the
-/// pattern as `.{0,}`. Obsolete once the test `stock_patterns_still_forget_null` fails.
+/// DataFusion also replaces `s ~ '.*'` with `s IS NOT NULL`, which is false for NULL. It replaces
+/// `s ~ 'a\\b'`, which finds a backslash, with `s LIKE '%a\b%'`, which escapes the `b`. This rule begins
+/// such patterns with an empty group, so that the simplifier keeps them. Obsolete once the tests
+/// `stock_patterns_still_forget_null` and `stock_patterns_still_forget_backslashes` fail.
 pub(in crate::sql) fn keep_in_lists(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,
@@ -51,7 +53,7 @@ pub(in crate::sql) fn keep_in_lists(
     Ok(Transformed::new(shown.data, done.transformed, TreeNodeRecursion::Continue))
 }
 
-/// Gives a value a different alias for each of its IN lists if it has several. Replaces `.*`, too.
+/// Gives a value a different alias for each of its IN lists if it has several. Changes patterns, too.
 ///
 /// The numbers of the aliases start anew with each expression: a key must be the same in all grouping sets.
 fn set_lists_apart(e: Expr) -> Result<Transformed<Expr>> {
@@ -66,15 +68,14 @@ fn set_lists_apart(e: Expr) -> Result<Transformed<Expr>> {
         Box::new(of.alias(format!("{APART}{lists}")))
     };
     e.transform_down(|e| {
+        if let Some(kept) = keep_pattern(&e) {
+            return Ok(Transformed::yes(kept));
+        }
         Ok(match e {
             Expr::InList(list) if several.contains(&*list.expr) => {
                 let expr = apart(list.expr);
                 let list = Expr::InList(InList { expr, ..list });
                 Transformed::new(list, true, TreeNodeRecursion::Jump)
-            }
-            Expr::BinaryExpr(pair) if is_any_pattern(&pair) => {
-                let right = Expr::Literal(ScalarValue::from(".{0,}"), None);
-                Transformed::yes(Expr::BinaryExpr(BinaryExpr { right: Box::new(right), ..pair }))
             }
             Expr::BinaryExpr(BinaryExpr {
                 left,
@@ -103,16 +104,49 @@ fn set_lists_apart(e: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Whether a comparison is `x ~ '.*'`, `x ~* '.*'` or the negation of one of them.
-fn is_any_pattern(pair: &BinaryExpr) -> bool {
-    let matches = [
-        Operator::RegexMatch,
-        Operator::RegexIMatch,
-        Operator::RegexNotMatch,
-        Operator::RegexNotIMatch,
-    ];
-    matches.contains(&pair.op)
-        && matches!(&*pair.right, Expr::Literal(text, _) if text.try_as_str() == Some(Some(".*")))
+/// Begins a pattern that [`find_lossy_pattern`] finds with an empty group, which matches everywhere.
+fn keep_pattern(e: &Expr) -> Option<Expr> {
+    let pattern = find_lossy_pattern(e)?;
+    let grouped = Some(format!("{EMPTY_GROUP}{}", pattern.try_as_str().flatten()?));
+    let grouped = match pattern {
+        ScalarValue::Utf8(_) => ScalarValue::Utf8(grouped),
+        ScalarValue::LargeUtf8(_) => ScalarValue::LargeUtf8(grouped),
+        ScalarValue::Utf8View(_) => ScalarValue::Utf8View(grouped),
+        _ => return None,
+    };
+    let grouped = Expr::Literal(grouped, None);
+    match e.clone() {
+        Expr::BinaryExpr(pair) => {
+            Some(Expr::BinaryExpr(BinaryExpr { right: Box::new(grouped), ..pair }))
+        }
+        Expr::ScalarFunction(mut call) => {
+            *call.args.get_mut(1)? = grouped;
+            Some(Expr::ScalarFunction(call))
+        }
+        _ => None,
+    }
+}
+
+const EMPTY_GROUP: &str = "()";
+
+/// Returns the pattern of `x ~ '.*'`, and a pattern that may find a backslash, unless it begins with an empty
+/// group. The simplifier replaces `regexp_like(x, pattern)` with `x ~ pattern`.
+fn find_lossy_pattern(e: &Expr) -> Option<&ScalarValue> {
+    use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
+    let pattern = match e {
+        Expr::BinaryExpr(pair) => {
+            let matches = [RegexMatch, RegexIMatch, RegexNotMatch, RegexNotIMatch];
+            matches.contains(&pair.op).then_some(&*pair.right)?
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "regexp_like" => call.args.get(1)?,
+        _ => return None,
+    };
+    let Expr::Literal(pattern, _) = pattern else { return None };
+    let text = pattern.try_as_str().flatten()?;
+    // `\\` is a backslash, and so may be a code point such as `\x5C`.
+    let has_backslash = [r"\\", r"\x", r"\u", r"\U"].iter().any(|part| text.contains(part));
+    let is_lossy = text == ".*" || (has_backslash && !text.starts_with(EMPTY_GROUP));
+    is_lossy.then_some(pattern)
 }
 
 /// The values that IN lists test, each with its number of lists. A merge of lists is wrong for
@@ -121,7 +155,7 @@ fn is_any_pattern(pair: &BinaryExpr) -> bool {
 #[derive(Default)]
 struct TestedValues {
     lists: HashMap<Expr, usize>,
-    has_any_pattern: bool,
+    has_lossy_pattern: bool,
 }
 
 impl TestedValues {
@@ -138,8 +172,7 @@ impl TestedValues {
                     continue;
                 }
                 Expr::InList(list) => found.add_list(&list.expr),
-                Expr::BinaryExpr(pair) => found.has_any_pattern |= is_any_pattern(pair),
-                _ => {}
+                e => found.has_lossy_pattern |= find_lossy_pattern(e).is_some(),
             }
             e.apply_children(|child| {
                 left.push(child);
@@ -151,7 +184,7 @@ impl TestedValues {
 
     /// Whether the simplifier could change the result of the expression.
     fn is_affected(&self) -> bool {
-        self.has_any_pattern || self.lists.values().any(|lists| *lists > 1)
+        self.has_lossy_pattern || self.lists.values().any(|lists| *lists > 1)
     }
 
     fn find_repeated(&self) -> HashSet<Expr> {

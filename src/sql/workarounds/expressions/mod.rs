@@ -8,4 +8,5 @@ pub(in crate::sql) mod negations;
 pub(in crate::sql) mod nested_order;
 pub(in crate::sql) mod similar;
 pub(in crate::sql) mod volatile_between;
+pub(in crate::sql) mod volatile_coalesce;
 pub(in crate::sql) mod xor_pairs;

@@ -1,6 +1,7 @@
 //! Window functions: the keys, frames and orders of windows.
 
 pub(in crate::sql) mod duration_windows;
+pub(in crate::sql) mod nested_windows;
 pub(in crate::sql) mod range_frames;
 pub(in crate::sql) mod unique_partitions;
 pub(in crate::sql) mod whole_windows;

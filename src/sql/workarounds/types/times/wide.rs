@@ -232,7 +232,11 @@ impl ScalarUDFImpl for WideFunction {
         info: &SimplifyContext,
     ) -> Result<PreimageResult> {
         match self.what {
-            WideTask::Part => self.inner.preimage(args, literal, info),
+            // A range has two comparisons, which would evaluate a random argument twice
+            // (`stock_years_of_random_times_are_still_evaluated_twice`).
+            WideTask::Part if !args.iter().any(Expr::is_volatile) => {
+                self.inner.preimage(args, literal, info)
+            }
             _ => Ok(PreimageResult::None),
         }
     }

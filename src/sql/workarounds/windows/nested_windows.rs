@@ -1,0 +1,57 @@
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::error::Result;
+use datafusion::logical_expr::WindowFrameBound;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::windows::BoundedWindowAggExec;
+
+/// Applies `LimitPushPastWindows`, except to plans with a window over the results of a window that
+/// reads later rows.
+///
+/// The rule gives the LIMIT above a window to the sort below it, plus the number of later rows that the
+/// frames read. If the input of the window is another window, both numbers of rows are needed, but the
+/// rule adds only the greater one. The last rows that the lower window returns are then wrong. Obsolete
+/// once the test `stock_limits_still_forget_nested_windows` fails.
+pub(in crate::sql) fn keep_nested_windows(
+    stock: &dyn PhysicalOptimizerRule,
+    plan: Arc<dyn ExecutionPlan>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    match plan.exists(|node| Ok(is_over_following(node)))? {
+        true => Ok(plan),
+        false => stock.optimize(plan, config),
+    }
+}
+
+/// Whether a node is a window, and a window below it reads later rows of the same order.
+fn is_over_following(node: &Arc<dyn ExecutionPlan>) -> bool {
+    if !node.is::<BoundedWindowAggExec>() {
+        return false;
+    }
+    let mut below = node;
+    loop {
+        match below.children().as_slice() {
+            [input] => below = input,
+            _ => return false,
+        }
+        // The rule gives the limit to the first sort.
+        if below.is::<SortExec>() || below.is::<SortPreservingMergeExec>() {
+            return false;
+        }
+        if below.downcast_ref::<BoundedWindowAggExec>().is_some_and(reads_later_rows) {
+            return true;
+        }
+    }
+}
+
+fn reads_later_rows(window: &BoundedWindowAggExec) -> bool {
+    window
+        .window_expr()
+        .iter()
+        .any(|call| matches!(call.get_window_frame().end_bound, WindowFrameBound::Following(_)))
+}
