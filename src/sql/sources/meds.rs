@@ -333,7 +333,8 @@ impl DataSource for MedsSource {
                 }
             })
             .map_ok(|(batches, charge)| {
-                // The batches share the shard's memory, which is charged until the last is taken.
+                // The batches share the memory of the shard. The closure holds `charge`, which
+                // counts this memory, until the last batch is returned.
                 let charge = Arc::new(charge);
                 stream::iter(batches.into_iter().map(move |batch| {
                     let _held = &charge;

@@ -43,7 +43,7 @@ const RETRIES: usize = 5;
 /// Time after which a failed request is not sent again.
 const RETRY_TIME: Duration = Duration::from_secs(60);
 
-/// Parts of the names of options whose values are secret or change with the credentials.
+/// Substrings of the names of options whose values are secret or change with the credentials.
 const CREDENTIALS: [&str; 6] = ["key", "token", "secret", "credential", "service_account", "sas"];
 
 /// Options that name a bucket, which the URL already does.
@@ -137,7 +137,7 @@ impl SessionStores {
         Self { open: Mutex::new(open) }
     }
 
-    /// Returns the store that OPTIONS of a statement opened for the bucket of a URL.
+    /// Returns the store that was opened, with OPTIONS of a statement, for the bucket of a URL.
     pub(in crate::sql) fn find_given(&self, url: &Url) -> Option<Arc<dyn ObjectStore>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let found = open.get(find_bucket_name(url)).filter(|found| found.options.is_some())?;
@@ -179,8 +179,8 @@ impl SessionStores {
     }
 }
 
-/// Returns a runtime that opens stores by URL and keeps them in `stores`. Stores that a program has
-/// registered, also later, come before those of the environment.
+/// Returns a runtime that opens stores by URL and keeps them in `stores`. A store that a program
+/// registers, before or after this call, takes precedence over a store from the environment.
 pub(in crate::sql) fn open_by_url(
     runtime: &RuntimeEnv,
     stores: Arc<SessionStores>,
@@ -318,7 +318,7 @@ pub(in crate::sql) fn open_from_environment(url: &Url) -> Result<Arc<dyn ObjectS
     }
 }
 
-/// Opens a store. The options come after the environment, and the URL names the bucket.
+/// Opens a store. The options override the environment, and the URL names the bucket.
 fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>> {
     let bucket = url.host_str().unwrap_or_default();
     let retry =
@@ -445,7 +445,7 @@ pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
         });
         ends.next()
     });
-    // A user may have forgotten the prefix.
+    // A user may have omitted the prefix of the option, such as `aws.`.
     let bare = ["secret_access_key", "session_token", "account_key"];
     let bare = bare
         .into_iter()
@@ -460,8 +460,9 @@ pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
 struct CloudStore {
     inner: Arc<dyn ObjectStore>,
     by: StoreName,
-    /// Is added to the time of change of each object. Caches find objects by their path and compare
-    /// size and time, so without this, objects of two buckets could be taken for each other.
+    /// A duration that is added to the time of change of each object, and differs between stores.
+    /// Caches find objects by path and compare size and time of change, so without it, a cache
+    /// could confuse objects of two buckets.
     apart: Duration,
 }
 
@@ -584,8 +585,8 @@ fn find_text_between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a st
     Some(rest.split_once(end).map_or(rest, |(found, _)| found))
 }
 
-/// Whether the connection was lost within the answer to a listing. `object_store` sends only requests without any
-/// answer again.
+/// Whether the connection was lost within the answer to a listing. `object_store` repeats only
+/// requests that got no part of an answer.
 fn is_cut_list(e: &StoreError) -> bool {
     e.to_string().contains("list response body")
 }
@@ -845,7 +846,7 @@ mod tests {
         };
         assert!(stores.find_given(&url).is_none());
         stores.open_with(StoreKind::S3, &url, &options("r", "1")).unwrap();
-        // New credentials replace the old ones, but the place stays.
+        // A second call may change the credentials, but not the region.
         stores.open_with(StoreKind::S3, &url, &options("r", "2")).unwrap();
         let other = stores.open_with(StoreKind::S3, &url, &options("q", "2")).unwrap_err();
         assert!(other.to_string().contains("already open"), "{other}");

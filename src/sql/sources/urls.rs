@@ -115,7 +115,8 @@ pub(in crate::sql) fn make_missing_file_error(path: &str) -> DataFusionError {
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
 }
 
-/// Returns the message of an error without the words that name a step of DataFusion or a client.
+/// Returns the message of an error without the words in front of it that name a step of DataFusion,
+/// such as "Error during planning", or the client of an object store.
 pub(in crate::sql) fn describe_cause(e: &DataFusionError) -> String {
     match e {
         DataFusionError::External(e) => e.to_string(),
