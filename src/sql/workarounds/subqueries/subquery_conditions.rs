@@ -531,7 +531,7 @@ fn check_names(query: &Subquery, expr: &Expr) -> Result<()> {
         return Ok(());
     }
     not_impl_err!(
-        "a correlated query after IN, ANY, ALL or EXISTS has a column of the same name as a column of the query around it, which is not supported in this place; give the inner table an alias or rename its column, as in FROM (SELECT x AS y FROM t) AS u"
+        "a correlated query after IN, ANY, ALL or EXISTS has a column of the same name as a column of the query around it, which is not supported here; give the inner table an alias or rename its column, as in FROM (SELECT x AS y FROM t) AS u"
     )
 }
 

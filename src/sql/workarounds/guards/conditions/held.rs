@@ -62,7 +62,7 @@ impl ScalarUDFImpl for EvaluatedLater {
         let rows = args.number_rows;
         let value = take_first(self.name(), args.args)?;
         // For 0 rows, returns an empty array instead of a scalar. DataFusion would evaluate an
-        // expression over the scalar, which can fail.
+        // expression over the scalar, and this evaluation can fail.
         Ok(match rows {
             0 => ColumnarValue::Array(new_empty_array(&value.data_type())),
             _ => value,

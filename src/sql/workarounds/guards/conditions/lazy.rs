@@ -276,7 +276,8 @@ fn make_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Defers constant casts that fail from planning to execution, if the query might not need their results.
+/// Moves the evaluation of failing constant casts from planning to execution, if the query might
+/// not need their results.
 ///
 /// DataFusion evaluates casts of literals at planning, so `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE 1
 /// END` fails. Obsolete once the test `stock_constants_fail_where_nothing_asks` fails.

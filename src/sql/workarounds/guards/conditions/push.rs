@@ -125,7 +125,8 @@ fn push_filter(
             Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
         }
         LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
-            // The conditions become the join filter, which runs before the columns of a pair are copied.
+            // The conditions become the join filter, which runs before the columns of a pair of
+            // rows are copied.
             let mut join = join.clone();
             let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
             join.filter = conjunction(all);
