@@ -411,7 +411,7 @@ fn parse_name<K: std::str::FromStr>(kind: StoreKind, name: &str) -> Result<K> {
             }
             StoreKind::Http => "http.timeout, http.connect_timeout and http.proxy_url",
         };
-        plan_err!("the option {}.{name} is unknown; options are such as {known}", kind.option_prefix())
+        plan_err!("the option {}.{name} is unknown; known options include {known}", kind.option_prefix())
     })
 }
 
@@ -489,7 +489,7 @@ impl StoreName {
         let answer = format!("{status} {code}");
         let answer = answer.trim();
         match e {
-            // A failed listing is a generic error.
+            // `object_store` reports a failed listing as a generic error.
             StoreError::NotFound { .. } | StoreError::Generic { .. }
                 if matches!(code, "NoSuchBucket" | "ContainerNotFound")
                     || text.contains("bucket does not exist") =>
@@ -515,7 +515,7 @@ impl StoreName {
                 StoreError::Precondition { path, source }
             }
             StoreError::NotSupported { .. } if text.contains("Range request") => self.refuse_with(
-                "the server sends no parts of files, which this format needs; use a server with Range requests, or a local copy of the file",
+                "the server does not support Range requests, which this format needs; use a server that supports them, or a local copy of the file",
             ),
             StoreError::Generic { source, .. } => self.explain_failure(&text, answer, &*source),
             other => other,
@@ -665,7 +665,7 @@ impl ObjectStore for CloudStore {
         match self.inner.put_multipart_opts(location, options).await {
             Ok(inner) => Ok(Box::new(CloudUpload { inner, by: self.by.clone() })),
             Err(StoreError::NotImplemented { .. }) => Err(self.by.refuse_with(
-                "the store takes no uploads in parts, which files above 8 MiB need; write a local file",
+                "the store does not support multipart uploads, which files above 8 MiB need; write a local file",
             )),
             Err(e) => Err(self.by.explain_error(e)),
         }

@@ -137,8 +137,8 @@ struct Upload {
 }
 
 impl Upload {
-    /// Writes the file with `input` and uploads it. Returns the result of `input`, the number of
-    /// rows.
+    /// Executes `input`, which writes the file, and uploads the file. Returns the result of
+    /// `input`, the number of rows.
     async fn write_object(
         self,
         input: Arc<dyn ExecutionPlan>,

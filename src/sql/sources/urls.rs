@@ -35,8 +35,9 @@ pub(in crate::sql) fn check_location(url: &ListingTableUrl, location: &Location)
     }
 }
 
-/// Like [`check_url`], but for writing: returns an error if the process must not write files at the path. The object
-/// stores check this too, but some of DataFusion's writers drop their errors.
+/// Like [`check_url`], but for writing: returns an error if the process must not write files at the
+/// path. The object stores check this too, but some of DataFusion's writers drop the errors of the
+/// stores.
 pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
     check_url(url)?;
     let path = url.get_url().to_file_path();

@@ -355,7 +355,8 @@ impl DataSink for StoredSink {
     }
 }
 
-/// Removes bounds that are wrong, and sets the sizes of list columns, from the footer of a file.
+/// Corrects the statistics of a file by its footer: removes wrong bounds, and sets the sizes of
+/// list columns.
 async fn correct_statistics(
     statistics: Statistics,
     state: &dyn Session,
