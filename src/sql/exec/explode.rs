@@ -23,7 +23,8 @@ use crate::table::{Column, LongOptions, RaggedTable};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplodeOptions {
-    /// Whether an empty list becomes a row with NULL in the columns of deeper axes, or no row.
+    /// If true, an empty list becomes a row with NULL in the columns of deeper axes; if false, no
+    /// row.
     pub keep_empty: bool,
     /// Whether to add columns `axis1`, `axis2`, .. with the index of each element in its list.
     pub positions: bool,
@@ -144,7 +145,8 @@ impl ExecutionPlan for ExplodeExec {
                 let schema = Arc::clone(&given);
                 let long = RecordBatch::try_new_with_options(schema, columns, &options)?;
                 metrics.record_output(count);
-                // The parts share the memory of `long`, which is charged until the last is taken.
+                // The slices share the memory of `long`, which stays reserved until the last slice
+                // is returned.
                 let held = memory.new_empty();
                 held.try_grow(long.get_array_memory_size())?;
                 Ok(stream::iter((0..count).step_by(rows).map(move |at| {

@@ -41,7 +41,8 @@ pub(in crate::sql) fn find_logical_node<T: 'static>(plan: &LogicalPlan) -> Optio
     node.as_any().downcast_ref()
 }
 
-/// Returns the input that replaces that of the logical node `name`, which has one.
+/// Returns the only new input of the logical node `name`, or an error for any other number of
+/// inputs.
 fn take_one_input(name: &str, inputs: Vec<LogicalPlan>) -> Result<LogicalPlan> {
     match <[LogicalPlan; 1]>::try_from(inputs) {
         Ok([input]) => Ok(input),
@@ -130,7 +131,8 @@ macro_rules! one_input {
 
 pub(crate) use one_input;
 
-/// Implements [`one_input`] and `maintains_input_order` of a node that keeps its input's order.
+/// Implements the methods of [`one_input`], and `maintains_input_order` for a node that keeps the
+/// order of its input.
 macro_rules! pass_through {
     ($($node:tt)+) => {
         fn maintains_input_order(&self) -> Vec<bool> {

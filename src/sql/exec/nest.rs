@@ -239,7 +239,7 @@ impl NestInput {
         let runs = partition(&[to_canonical_floats(all.column(self.key))?])?.ranges();
         let cut = runs.last().map_or(0, |r| r.start);
         let rest = all.slice(cut, all.num_rows() - cut);
-        // Copies the rows, because a view would keep the whole batch in memory.
+        // Copies the rows, because a slice would keep the whole batch in memory.
         let options = RecordBatchOptions::new().with_row_count(Some(rest.num_rows()));
         let own = rest.columns().iter().map(serrate_core::internal::trim_extent).collect();
         let rest = RecordBatch::try_new_with_options(rest.schema(), own, &options)?;

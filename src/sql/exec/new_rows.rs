@@ -60,12 +60,12 @@ impl DistinctRows {
 
 /// Returns the rows of its input that no node with the same [`SeenRows`] has returned, in their order.
 ///
-/// It treats -0.0 and 0.0 as equal, and all NaN as equal.
+/// The node treats -0.0 and 0.0 as equal, and all NaN as equal.
 #[derive(Debug)]
 pub(in crate::sql) struct NewRowsExec {
     input: Arc<dyn ExecutionPlan>,
     seen: Arc<SeenRows>,
-    /// Whether this node runs before the others. It then forgets the rows of an earlier run.
+    /// If true, this node runs before the others, and first forgets the rows of an earlier run.
     starts: bool,
 }
 

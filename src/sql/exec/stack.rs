@@ -29,7 +29,8 @@ use crate::sql::exec::shared::{SharedPlanner, is_shared};
 use crate::sql::exec::table_rows::{TableRows, TableRowsPlanner};
 use crate::sql::exec::{pass_through, same_statistics};
 
-/// Maximum depth of expressions on the current stack. Debug builds use kilobytes per level.
+/// Maximum depth of expressions that run on the current stack. Debug builds use kilobytes of stack
+/// per level.
 const SHALLOW: usize = 64;
 
 #[derive(Debug)]

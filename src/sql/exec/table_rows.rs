@@ -160,8 +160,8 @@ fn to_nullable(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// Returns the field of a column that may be NULL. The type of its elements stays for extension
-/// types, such as tensors; other lists and maps get elements that may be NULL.
+/// Returns a nullable copy of a field. The elements of lists and maps become nullable, too, except
+/// in extension types such as tensors, which keep the type of their elements.
 fn as_nullable(field: &FieldRef) -> FieldRef {
     let field = field.as_ref().clone().with_nullable(true);
     Arc::new(match field.extension_type_name() {

@@ -20,9 +20,10 @@ use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::guard::catch_panics;
 use crate::sql::sources::urls::format_location;
 
-/// A scan of Arrow files and streams that finds columns by name. DataFusion's source reads all files of a
-/// table as files or all as streams, and reads columns at their positions in the table, whatever the columns
-/// of the file (`stock_arrow_files_are_still_read_by_position`).
+/// A scan of Arrow files and streams that finds columns by name. DataFusion's source expects that
+/// all files of a table have the Arrow file format or all the stream format, and reads columns at
+/// their positions in the table, whatever the columns of the file
+/// (`stock_arrow_files_are_still_read_by_position`).
 pub(in crate::sql) type ArrowScan = FormatScan<ArrowReader>;
 
 #[derive(Clone)]

@@ -196,7 +196,8 @@ impl FileOpener for CsvOpener {
 }
 
 impl CsvOpener {
-    /// Moves the ends of a range to the next records. Returns whether a record begins in the range.
+    /// Moves the start and the end of a byte range each to the start of the next record. Returns
+    /// whether a record begins in the range.
     async fn align_range(&self, file: &mut PartitionedFile) -> Result<bool> {
         let (Some(range), Some(starts)) = (&file.range, &self.reader.starts) else {
             return Ok(true);

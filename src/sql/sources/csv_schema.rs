@@ -69,9 +69,9 @@ const RECORDS_OF_ALL: usize = 16_000;
 /// Minimum number of records that are read from each file, however many files there are.
 const FEWEST_RECORDS: usize = 64;
 
-/// Infers the schema of CSV files: all columns of their headers. A column without values gets the type text.
-/// DataFusion reads no more files after a thousand records. It gives a column without values the
-/// type Null, and its reader ignores all later values of such a column
+/// Infers the schema of CSV files: all columns of their headers. A column without values gets the
+/// type text. After a thousand records, DataFusion reads no further files. It gives a column
+/// without values the type Null, and its reader ignores all later values of such a column
 /// (`stock_columns_that_begin_empty_still_stay_empty`).
 pub(in crate::sql) async fn infer_csv_schema(
     csv: &CsvFormat,

@@ -1,4 +1,5 @@
-//! The sink of a plan of DataFusion's writers, to which our sinks pass converted rows.
+//! Finds the sink in the plan of one of DataFusion's writers. Serrate's sinks convert rows and pass
+//! them to this sink.
 
 use std::sync::Arc;
 

@@ -27,9 +27,9 @@ use serde_json::Value;
 use crate::sql::sources::json_scan::ListReader;
 use crate::sql::sources::urls::format_location;
 
-/// Makes a JSON format infer the schema from all records, unless the statement sets their number.
-/// The reader ignores fields that are not in the schema and fractions in columns of integers, so a
-/// schema of the first records would lose later values
+/// Makes a JSON format infer the schema from all records, unless the statement limits the number of
+/// records. The reader ignores fields that are not in the schema and fractions in columns of
+/// integers, so a schema of the first records would lose later values
 /// (`stock_late_fields_of_json_are_still_lost`).
 pub(in crate::sql) fn infer_all(format: Arc<dyn FileFormat>) -> Arc<dyn FileFormat> {
     let any: &dyn Any = format.as_ref();

@@ -16,14 +16,15 @@ use url::Url;
 use crate::access;
 use crate::sql::sources::stores::open_from_environment;
 
-/// Time for which a copy is used without asking the store whether the objects have changed.
+/// Time for which a copy is used before the store is asked again whether the objects have changed.
 const RECHECK: Duration = Duration::from_secs(1);
 
-/// Path, size, ETag and second of change of each object of a copy.
+/// Path, size, ETag and time of last change, in seconds since 1970, of each object of a copy.
 type CopyVersion = Vec<(String, u64, Option<String>, i64)>;
 
-/// The local copies that this process has made. A static is never dropped, so its lease does not remove
-/// them when the process ends; the next process that takes a lease in the same folder does.
+/// The local copies that this process has made. A static is never dropped, so its lease does not
+/// remove them when the process ends; the next process that takes a lease in the same folder
+/// removes them.
 static COPIES: Mutex<Option<Copies>> = Mutex::new(None);
 
 struct Copies {
@@ -34,8 +35,8 @@ struct Copies {
     count: usize,
 }
 
-/// The latest copy for a URL and the files that were asked for. Locked while the store is asked, so that other
-/// queries wait only for their own copies.
+/// The latest copy for a URL and a list of requested files. `fetch_copy` locks only this slot while
+/// it waits for the store, so other queries can fetch other copies.
 type CopySlot = Arc<Mutex<Option<LocalCopy>>>;
 
 struct LocalCopy {

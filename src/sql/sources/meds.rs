@@ -192,7 +192,8 @@ impl MedsSource {
         self.folder.root()
     }
 
-    /// Returns the scan in a form for worker processes, or an error if the folder no longer exists.
+    /// Returns the scan as plain values for worker processes, or an error if the folder no longer
+    /// exists.
     pub(in crate::sql) fn to_scan(&self) -> Result<MedsScan> {
         if access::is_copy(self.folder.root()) {
             return plan_err!("the session itself reads its copy of a folder in an object store");
@@ -215,7 +216,7 @@ impl MedsSource {
         let shards = list_shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
-                "{}: this worker has {} shards, but the query was planned for {} shards, whose names differ; give every machine the same files",
+                "{}: the folder of this worker has {} shards, but the query was planned for {} shards of other names; give every machine the same files",
                 scan.root.display(),
                 shards.len(),
                 scan.shards.len()
@@ -334,7 +335,8 @@ impl DataSource for MedsSource {
                 }
             })
             .map_ok(|(batches, charge)| {
-                // The batches share the shard's memory, which is charged until the last is taken.
+                // The batches share the memory of the shard. The closure holds `charge`, which
+                // counts this memory, until the last batch is returned.
                 let charge = Arc::new(charge);
                 stream::iter(batches.into_iter().map(move |batch| {
                     let _held = &charge;

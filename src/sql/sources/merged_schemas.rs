@@ -81,7 +81,8 @@ pub(in crate::sql) fn merge_fields(a: &FieldRef, b: &FieldRef) -> Option<FieldRe
     if a == b {
         return Some(Arc::clone(a));
     }
-    // Arrow keeps a field of a struct required although the struct of the other file lacks it.
+    // This merge is only the last resort for structs, because it declares a field of the merged
+    // struct required even if the struct of the other file lacks the field.
     let merge_flat = || {
         let mut merged = Field::clone(a);
         merged.try_merge(b).is_ok().then(|| Arc::new(merged))

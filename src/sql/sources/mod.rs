@@ -155,7 +155,8 @@ pub(in crate::sql) fn as_literal_str(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Returns the local path of the data at `path`; for the URL of an object store, that of a copy.
+/// Returns the local path of the data at `path`; for the URL of an object store, the path of a
+/// local copy.
 fn to_local_path(path: &str) -> crate::Result<Cow<'_, Path>> {
     access::localize(path, &[]).map_err(|e| crate::Error::io(&*access::hide_secrets(path), e))
 }

@@ -43,7 +43,7 @@ const RETRIES: usize = 5;
 /// Time after which a failed request is not sent again.
 const RETRY_TIME: Duration = Duration::from_secs(60);
 
-/// Parts of the names of options whose values are secret or change with the credentials.
+/// Substrings of the names of options whose values are secret or change with the credentials.
 const CREDENTIALS: [&str; 6] = ["key", "token", "secret", "credential", "service_account", "sas"];
 
 /// Options that name a bucket, which the URL already does.
@@ -147,7 +147,7 @@ impl SessionStores {
         Self { open: Mutex::new(open) }
     }
 
-    /// Returns the store that OPTIONS of a statement opened for the bucket of a URL.
+    /// Returns the store that was opened, with OPTIONS of a statement, for the bucket of a URL.
     pub(in crate::sql) fn find_given(&self, url: &Url) -> Option<Arc<dyn ObjectStore>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let found = open.get(find_bucket_name(url)).filter(|found| found.options.is_some())?;
@@ -189,8 +189,8 @@ impl SessionStores {
     }
 }
 
-/// Returns a runtime that opens stores by URL and keeps them in `stores`. Stores that a program has
-/// registered, also later, come before those of the environment.
+/// Returns a runtime that opens stores by URL and keeps them in `stores`. A store that a program
+/// registers, before or after this call, takes precedence over a store from the environment.
 pub(in crate::sql) fn open_by_url(
     runtime: &RuntimeEnv,
     stores: Arc<SessionStores>,
@@ -328,7 +328,7 @@ pub(in crate::sql) fn open_from_environment(url: &Url) -> Result<Arc<dyn ObjectS
     }
 }
 
-/// Opens a store. The options come after the environment, and the URL names the bucket.
+/// Opens a store. The options override the environment, and the URL names the bucket.
 fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>> {
     let bucket = url.host_str().unwrap_or_default();
     let retry =
@@ -421,7 +421,7 @@ fn parse_name<K: std::str::FromStr>(kind: StoreKind, name: &str) -> Result<K> {
             }
             StoreKind::Http => "http.timeout, http.connect_timeout and http.proxy_url",
         };
-        plan_err!("the option {}.{name} is unknown; options are such as {known}", kind.option_prefix())
+        plan_err!("the option {}.{name} is unknown; known options include {known}", kind.option_prefix())
     })
 }
 
@@ -455,7 +455,7 @@ pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
         });
         ends.next()
     });
-    // A user may have forgotten the prefix.
+    // A user may have omitted the prefix of the option, such as `aws.`.
     let bare = ["secret_access_key", "session_token", "account_key"];
     let bare = bare
         .into_iter()
@@ -470,8 +470,9 @@ pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
 struct CloudStore {
     inner: Arc<dyn ObjectStore>,
     by: StoreName,
-    /// Is added to the time of change of each object. Caches find objects by their path and compare
-    /// size and time, so without this, objects of two buckets could be taken for each other.
+    /// A duration that is added to the time of change of each object, and differs between stores.
+    /// Caches find objects by path and compare size and time of change, so without it, a cache
+    /// could confuse objects of two buckets.
     apart: Duration,
 }
 
@@ -498,7 +499,7 @@ impl StoreName {
         let answer = format!("{status} {code}");
         let answer = answer.trim();
         match e {
-            // A failed listing is a generic error.
+            // `object_store` reports a failed listing as a generic error.
             StoreError::NotFound { .. } | StoreError::Generic { .. }
                 if matches!(code, "NoSuchBucket" | "ContainerNotFound")
                     || text.contains("bucket does not exist") =>
@@ -524,7 +525,7 @@ impl StoreName {
                 StoreError::Precondition { path, source }
             }
             StoreError::NotSupported { .. } if text.contains("Range request") => self.refuse_with(
-                "the server sends no parts of files, which this format needs; use a server with Range requests, or a local copy of the file",
+                "the server does not support Range requests, which this format needs; use a server that supports them, or a local copy of the file",
             ),
             StoreError::Generic { source, .. } => self.explain_failure(&text, answer, &*source),
             other => other,
@@ -598,8 +599,8 @@ fn find_text_between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a st
     Some(rest.split_once(end).map_or(rest, |(found, _)| found))
 }
 
-/// Whether the connection was lost within the answer to a listing. `object_store` sends only requests without any
-/// answer again.
+/// Whether the connection was lost within the answer to a listing. `object_store` repeats only
+/// requests that got no part of an answer.
 fn is_cut_list(e: &StoreError) -> bool {
     e.to_string().contains("list response body")
 }
@@ -678,7 +679,7 @@ impl ObjectStore for CloudStore {
         match self.inner.put_multipart_opts(location, options).await {
             Ok(inner) => Ok(Box::new(CloudUpload { inner, by: self.by.clone() })),
             Err(StoreError::NotImplemented { .. }) => Err(self.by.refuse_with(
-                "the store takes no uploads in parts, which files above 8 MiB need; write a local file",
+                "the store does not support multipart uploads, which files above 8 MiB need; write a local file",
             )),
             Err(e) => Err(self.by.explain_error(e)),
         }
@@ -859,7 +860,7 @@ mod tests {
         };
         assert!(stores.find_given(&url).is_none());
         stores.open_with(StoreKind::S3, &url, &options("r", "1")).unwrap();
-        // New credentials replace the old ones, but the place stays.
+        // A second call may change the credentials, but not the region.
         stores.open_with(StoreKind::S3, &url, &options("r", "2")).unwrap();
         let other = stores.open_with(StoreKind::S3, &url, &options("q", "2")).unwrap_err();
         assert!(other.to_string().contains("already open"), "{other}");

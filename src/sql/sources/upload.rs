@@ -34,7 +34,7 @@ use crate::sql::sources::whole_file::OutputOptions;
 /// Minimum size of the parts of an upload. A file of at most this size is sent in one request.
 const PART: u64 = 8 << 20;
 
-/// Stores allow 10,000 parts per upload.
+/// Maximum number of parts of an upload. Stores allow 10,000.
 const PARTS: u64 = 9_000;
 
 /// Number of parts that are sent at the same time.
@@ -126,7 +126,7 @@ fn divide_copy(copy: &CopyTo, session: &dyn Session) -> Result<Option<(CopyTo, U
 /// The upload of a temporary file.
 #[derive(Clone, Debug)]
 struct Upload {
-    /// Folder of the temporary folder.
+    /// The folder that contains the temporary folder.
     beside: PathBuf,
     /// Name without extension of the temporary folder and of its lock file.
     stem: String,
@@ -137,8 +137,8 @@ struct Upload {
 }
 
 impl Upload {
-    /// Writes the file with `input` and uploads it. Returns the result of `input`, the number of
-    /// rows.
+    /// Executes `input`, which writes the file, and uploads the file. Returns the result of
+    /// `input`, the number of rows.
     async fn write_object(
         self,
         input: Arc<dyn ExecutionPlan>,

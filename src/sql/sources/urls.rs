@@ -35,8 +35,9 @@ pub(in crate::sql) fn check_location(url: &ListingTableUrl, location: &Location)
     }
 }
 
-/// Like [`check_url`], but for writing: returns an error if the process must not write files at the path. The object
-/// stores check this too, but some of DataFusion's writers drop their errors.
+/// Like [`check_url`], but for writing: returns an error if the process must not write files at the
+/// path. The object stores check this too, but some of DataFusion's writers drop the errors of the
+/// stores.
 pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
     check_url(url)?;
     let path = url.get_url().to_file_path();
@@ -115,7 +116,8 @@ pub(in crate::sql) fn make_missing_file_error(path: &str) -> DataFusionError {
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
 }
 
-/// Returns the message of an error without the words that name a step of DataFusion or a client.
+/// Returns the message of an error without the words in front of it that name a step of DataFusion,
+/// such as "Error during planning", or the client of an object store.
 pub(in crate::sql) fn describe_cause(e: &DataFusionError) -> String {
     match e {
         DataFusionError::External(e) => e.to_string(),

@@ -383,7 +383,8 @@ impl WholeFileFormat {
     /// itself: if no column has text, or an option does not allow quoted values.
     fn find_csv_quotes(&self, schema: &SchemaRef) -> Option<CsvQuotes> {
         let options = self.inner.downcast_ref::<CsvFormat>()?.options();
-        // A number or time may contain such a delimiter. Only the CSV writer can quote these fields.
+        // A number or time may contain a delimiter such as a digit, `-` or `.`. Only the CSV writer
+        // can quote these fields.
         let unusual = options.delimiter.is_ascii_alphanumeric()
             || !options.delimiter.is_ascii()
             || b"+-.: ".contains(&options.delimiter);

@@ -27,8 +27,8 @@ use crate::sql::sources::memory_tables::plan_memory_change;
 ///
 /// DataFusion optimizes such a statement like a query and passes the conditions of the optimized
 /// plan to the table. By then, `WHERE i IN (SELECT ..)` is a join and `WHERE false` an empty
-/// relation, so either would change every row. For other kinds of tables, which evaluate the
-/// conditions themselves, a statement with a subquery is an error.
+/// relation. The table would receive no condition, and change every row. For other kinds of tables,
+/// which evaluate the conditions themselves, a statement with a subquery is an error.
 pub(crate) fn plan_changes(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(capture_change(change)?)),

@@ -4,8 +4,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col};
 
-/// Analyzer rule for statements of `ctx.sql`: makes `FROM t` select all columns. The planner converts `FROM
-/// t` to a projection without expressions, which nothing else creates in this dialect.
+/// Analyzer rule for statements of `ctx.sql`: makes `FROM t` select all columns. The planner
+/// converts `FROM t` to a projection without expressions, and no other statement of this dialect
+/// becomes such a projection.
 pub(in crate::sql) fn select_all_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let alone = |plan: &LogicalPlan| {
         matches!(plan, LogicalPlan::Projection(p)

@@ -122,7 +122,8 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(find_further_columns(&self.table, names)),
-            // A read sees only one shard, so `AsOf::try_new` checks whether shards share subjects.
+            // Each read sees only one shard and must not check this. `AsOf::try_new` checks whether
+            // shards share subjects.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };

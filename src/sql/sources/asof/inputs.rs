@@ -203,7 +203,8 @@ fn find_input(
     Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
 }
 
-/// Returns the view of a list column, or of calls that change only which part of it is read.
+/// Returns the view that an expression reads, if the expression is a list column, or calls over a
+/// list column that only change which elements are read (see [`make_range_step`]).
 fn match_view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,

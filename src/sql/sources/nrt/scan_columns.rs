@@ -66,8 +66,8 @@ impl ScanColumns {
             let origin = if let Some(column) = input.find_column(field.name()) {
                 if column.axis() != list_depth(field.data_type()) {
                     return Err(DataFusionError::Execution(format!(
-                        "{file}: column {column:?} is on axis {axis}, but the table declares it as {declared}, a type of \
-                         axis {of_type}; create the table again with another type",
+                        "{file}: column {column:?} has {axis} levels of lists per row, but the table declares it as {declared}, \
+                         with {of_type} levels; create the table again with another type",
                         file = input.path().display(),
                         column = field.name(),
                         axis = column.axis(),

@@ -32,7 +32,8 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-/// Makes the readers of a Parquet scan return footers without statistics that skip matching rows.
+/// Makes the readers of a Parquet scan return footers without the statistics by which DataFusion
+/// would skip matching rows.
 pub(super) fn correct_footers(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(scan) = plan.downcast_ref::<DataSourceExec>() else { return plan };
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else { return plan };

@@ -135,7 +135,8 @@ impl ParquetFileFormat {
         Some(Arc::new(Schema::new(merged.fields().clone())))
     }
 
-    /// Returns DataFusion's plan of a writer, which receives the rows with the types of the files.
+    /// Returns DataFusion's plan of a writer. The sink of this plan receives rows with the types of
+    /// the files.
     async fn plan_stock_writer(
         &self,
         input: Arc<dyn ExecutionPlan>,
@@ -354,7 +355,8 @@ impl DataSink for StoredSink {
     }
 }
 
-/// Removes bounds that are wrong, and sets the sizes of list columns, from the footer of a file.
+/// Corrects the statistics of a file by its footer: removes wrong bounds, and sets the sizes of
+/// list columns.
 async fn correct_statistics(
     statistics: Statistics,
     state: &dyn Session,
@@ -445,7 +447,7 @@ fn declare_items(field: &FieldRef, below_null: bool) -> FieldRef {
             let item = Arc::new(item.as_ref().clone().with_nullable(nullable));
             DataType::FixedSizeList(item, *size)
         }
-        // A NULL list has no elements.
+        // A NULL list has no items, so a struct around the list does not make its items NULL.
         DataType::List(item) => DataType::List(declare_items(item, false)),
         DataType::LargeList(item) => DataType::LargeList(declare_items(item, false)),
         _ => return Arc::clone(field),

@@ -17,8 +17,9 @@ use crate::sql::sources::listing::FilesTable;
 /// `SELECT max(s['a']) FROM t WHERE s IS NULL` is a number, the value that Arrow stores below the
 /// NULL, without this rule.
 ///
-/// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that return the
-/// values below a NULL struct or list, and masks the structs that `unnest` divides into columns.
+/// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that
+/// return the values below a NULL struct or list, and sets the fields of NULL structs to NULL
+/// before `unnest` divides the structs into columns.
 ///
 /// Obsolete once the tests `stock_fields_of_null_are_still_values` and
 /// `stock_lists_of_null_still_have_elements` fail.
@@ -38,7 +39,8 @@ pub(in crate::sql) fn mask_hidden_values(plan: LogicalPlan) -> Result<LogicalPla
             Expr::ScalarFunction(call) => remove_hidden_values(&call.func),
             _ => None,
         })?;
-        // Masked fields are nullable, so schemas above them are computed again.
+        // The fields that `mask_structs` sets to NULL are nullable, so the schemas above are
+        // computed again.
         match is_masked {
             true => plan.map_data(LogicalPlan::recompute_schema),
             false => Ok(plan),
@@ -47,7 +49,8 @@ pub(in crate::sql) fn mask_hidden_values(plan: LogicalPlan) -> Result<LogicalPla
     Ok(plan.data)
 }
 
-/// Replaces the function of each call in a node for which `by` returns another function.
+/// Replaces functions in the expressions of a node. `by` returns the new function of a call, or
+/// `None` for an expression that stays unchanged.
 fn replace_functions(
     plan: LogicalPlan,
     by: &dyn Fn(&Expr) -> Option<Arc<datafusion::logical_expr::ScalarUDF>>,
@@ -87,8 +90,8 @@ fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
 /// `SELECT s.a FROM 't.parquet'` reads all fields of `s` without this rule.
 ///
 /// Logical optimizer rule, the last of each pass: restores DataFusion's `get_field` for columns of
-/// Parquet files, whose NULL structs have no values unless a field is not nullable. Scans read
-/// single fields of a struct only for this function.
+/// Parquet files without required fields, in which the fields of a NULL struct are NULL. Scans read
+/// single fields of a struct only for `get_field`.
 pub(in crate::sql) fn restore_parquet_fields(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,

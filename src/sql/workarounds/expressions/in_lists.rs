@@ -9,17 +9,18 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::sql::base::expression_parts::{SavedNames, map_columns};
 
-/// Prefix of the aliases that keep IN lists apart while the simplifier runs.
+/// Prefix of the aliases that keep the simplifier from merging IN lists.
 const APART: &str = "__serrate_apart_";
 
-/// Applies `simplify_expressions` so that it neither merges IN lists nor replaces a regular expression where
-/// the result would differ.
+/// Applies `simplify_expressions` so that the rule neither merges IN lists nor replaces regular
+/// expressions where the result would differ.
 ///
 /// DataFusion 55 replaces `x IN (1, 2) AND x IN (3, 4)` with `false` and `x NOT IN (1, 2) OR x NOT
-/// IN (3, 4)` with `true`. If `x` is NULL, both should be NULL, so WHERE keeps too many rows. It
-/// also ignores NULL among the elements: `x IN (1, NULL) AND x NOT IN (5, NULL)` is true for 1.
-/// While the rule runs, the tested values of several IN lists have different aliases, so that the
-/// rule merges no lists. Obsolete once the test `stock_in_lists_still_forget_null` fails.
+/// IN (3, 4)` with `true`. If `x` is NULL, both conditions should be NULL, and WHERE keeps too many
+/// rows. DataFusion also ignores NULL among the elements: `x IN (1, NULL) AND x NOT IN (5, NULL)`
+/// is true for 1. While the rule runs, the tested values of several IN lists have different
+/// aliases, so that the rule merges no lists. Obsolete once the test
+/// `stock_in_lists_still_forget_null` fails.
 ///
 /// DataFusion also replaces `s ~ '.*'` with `s IS NOT NULL`, which is false for NULL. It replaces
 /// `s ~ 'a\\b'`, which finds a backslash, with `s LIKE '%a\b%'`, which escapes the `b`. This rule begins
@@ -44,7 +45,8 @@ pub(in crate::sql) fn keep_in_lists(
     let shown = saved.restore_over(done.data, |e| {
         e.transform_down(|e| {
             Ok(match e {
-                // A changed expression has its former name as alias, which contains the prefix.
+                // The simplifier gives a changed expression its former name as alias, and this name
+                // contains the prefix.
                 Expr::Alias(alias) if alias.name.contains(APART) => Transformed::yes(*alias.expr),
                 e => Transformed::no(e),
             })
@@ -53,9 +55,11 @@ pub(in crate::sql) fn keep_in_lists(
     Ok(Transformed::new(shown.data, done.transformed, TreeNodeRecursion::Continue))
 }
 
-/// Gives a value a different alias for each of its IN lists if it has several. Changes patterns, too.
+/// If several IN lists test the same value, gives the value a different alias in each list. Also
+/// changes patterns, as [`keep_in_lists`] says.
 ///
-/// The numbers of the aliases start anew with each expression: a key must be the same in all grouping sets.
+/// The aliases are numbered from 1 in each expression, so that a GROUP BY key has the same aliases
+/// in all grouping sets.
 fn set_lists_apart(e: Expr) -> Result<Transformed<Expr>> {
     let found = TestedValues::find_in(&e)?;
     if !found.is_affected() {

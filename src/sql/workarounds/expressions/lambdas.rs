@@ -23,10 +23,12 @@ use crate::sql::base::expression_parts::{has_part, rewrite_node};
 
 /// Analyzer rule: gives lambda parameters the types that list elements have after type coercion.
 ///
-/// DataFusion takes the type of a parameter while it plans SQL. The type of CASE is then the type of its first branch, so
-/// that `v` is an integer in `list_transform(CASE WHEN b THEN [1] ELSE [2.5] END, lambda v: v + 1)`. Type coercion casts
-/// the branches to one type, but `v` stays an integer, and physical planning fails. This rule casts the branches, and
-/// then takes the types again. Obsolete once the test `stock_parameters_over_case_still_fail` fails.
+/// DataFusion determines the type of a lambda parameter while it plans SQL. At this time, the type
+/// of CASE is the type of its first branch, so `v` is an integer in `list_transform(CASE WHEN b
+/// THEN [1] ELSE [2.5] END, lambda v: v + 1)`. Type coercion casts the branches to one type, but
+/// `v` stays an integer, and physical planning fails. This rule casts the branches itself, and then
+/// determines the types of parameters again. Obsolete once the test
+/// `stock_parameters_over_case_still_fail` fails.
 pub(in crate::sql) fn retype_lambdas(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut has_lambda = false;
     plan.apply_with_subqueries(|node| {
@@ -53,7 +55,8 @@ pub(in crate::sql) fn retype_lambdas(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
-/// Casts the branches of CASE to one type and notes this in `is_cast`, or gives the parameters of a call their types.
+/// Casts the branches of a CASE to one type, and sets `is_cast` if a type changes. If `is_cast` is
+/// set, determines the types of the lambda parameters of a call again.
 fn update_types(
     e: PlanExpr,
     columns: &DFSchema,
@@ -65,8 +68,8 @@ fn update_types(
             is_cast.set(is_cast.get() || done.transformed);
             Ok(done)
         }
-        // A call that uses the parameter of a lambda around it fails here, and is updated together
-        // with the call that has this lambda as an argument.
+        // A call in the body of a lambda fails here if it uses the parameter of the lambda. It is
+        // updated later, together with the call that has the lambda as an argument.
         call @ PlanExpr::HigherOrderFunction(_) if is_cast.get() => {
             Ok(match call.clone().resolve_lambda_variables(columns) {
                 Ok(done) => Transformed::new_transformed(done.data, done.transformed),
@@ -159,7 +162,8 @@ fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
     }))
 }
 
-/// Adds [`PARAMETERS`] to the indices of lambda parameters, and so keeps their order, which encodes nesting.
+/// Adds [`PARAMETERS`] to the index of each lambda parameter. The order of these indices encodes
+/// how lambdas are nested, and stays the same.
 fn renumber_parameters(expr: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     Arc::clone(expr).transform_up(|e| {
         let moved = match e.downcast_ref::<LambdaVariable>() {

@@ -5,14 +5,14 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 
 use crate::sql::base::expression_parts::rewrite_parts;
 
-/// `SELECT * FROM 't.parquet' WHERE -x > 5` fails without this rule if the file has the least
-/// integer.
+/// `SELECT * FROM 't.parquet' WHERE -x > 5` fails without this rule if a value of `x` is the least
+/// integer of its type.
 ///
 /// Analyzer rule: rewrites `-x` of a signed integer to `0 - x`.
 ///
-/// DataFusion 55 negates integers with wrap-around, except where it negates the statistics of a Parquet file
-/// or a constant: if a file has the least integer, a condition on `-x` fails. Obsolete once the test
-/// `stock_negations_of_statistics_still_overflow` fails.
+/// DataFusion 55 negates integers with wrap-around, except where it negates the statistics of a
+/// Parquet file or a constant. There, the negation of the least integer fails. Obsolete once the
+/// test `stock_negations_of_statistics_still_overflow` fails.
 pub(in crate::sql) fn rewrite_negations(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_negation = |e: &Expr| matches!(e, Expr::Negative(_));
     rewrite_parts(plan, is_negation, |e, columns| match e {

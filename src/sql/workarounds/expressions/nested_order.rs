@@ -126,7 +126,7 @@ fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     true
 }
 
-/// A function over lists or structs. Greatest and least ignore NULL.
+/// A function over lists or structs. `Greatest` and `Least` ignore NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum NestedFunction {
     /// Compares two values: returns -1, 0 or 1, or NULL if a value is NULL.

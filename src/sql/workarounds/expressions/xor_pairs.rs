@@ -24,7 +24,8 @@ fn is_xor(e: &Expr) -> bool {
     matches!(e, Expr::BinaryExpr(BinaryExpr { op: Operator::BitwiseXor, .. }))
 }
 
-/// Rewrites the pairs of equal operands of a chain of `^`. The bits of a pair are 0.
+/// Replaces each pair of equal operands `x` in a chain of `^` with `x & 0`, which is NULL if `x` is
+/// NULL, and otherwise 0.
 fn mask_pairs(chain: Expr, columns: &DFSchema) -> Result<Transformed<Expr>> {
     let operands = list_operands(&chain);
     let mut counts: HashMap<&Expr, usize> = HashMap::new();
@@ -41,7 +42,8 @@ fn mask_pairs(chain: Expr, columns: &DFSchema) -> Result<Transformed<Expr>> {
             Some(count) if *count % 2 == 0 => {
                 let zero = lit(0i64).cast_to(&operand.get_type(columns)?, columns)?;
                 let masked = binary_expr(operand.clone(), Operator::BitwiseAnd, zero);
-                // The left operand may contain this mask already, and equal masks would be a pair.
+                // The left operand, a shorter chain that is rewritten already, may contain `x & 0`.
+                // Two operands `x & 0` would be a pair again.
                 if !kept.contains(&masked) {
                     kept.push(masked);
                 }

@@ -16,15 +16,17 @@ const KEY: &str = "__serrate_key_";
 /// Logical optimizer rule: computes sort keys and PARTITION BY keys that contain comparisons, AND or OR in a projection
 /// below the sort, window or aggregate.
 ///
-/// DataFusion 55 derives the order of such a key from the ranges of its operands. The range of most functions
-/// has no type, so this fails: rows that are sorted by `length(s) > 1` count as unsorted, and the plan of
-/// `ORDER BY length(s) > 1` over several partitions is refused. The order of a plain column is known.
-/// Obsolete once the test `stock_comparisons_of_functions_are_still_no_keys` fails.
+/// DataFusion 55 derives the order of such a key from the ranges of its operands. The range of most
+/// functions has no type, and then DataFusion derives no order: rows that are sorted by `length(s)
+/// > 1` count as unsorted, and the plan of `ORDER BY length(s) > 1` over several partitions is
+/// refused. The order of a plain column is known. Obsolete once the test
+/// `stock_comparisons_of_functions_are_still_no_keys` fails.
 ///
-/// The rule also computes the keys of a window if one of several PARTITION BY keys is computed, as in
-/// `PARTITION BY abs(v), k`. If `v` equals another column `u` of the input, DataFusion 55 sorts by `abs(u), k`, and
-/// execution fails, because it does not find `k` in this order after `abs(v)`. Obsolete once the test
-/// `stock_windows_over_functions_of_equal_columns_still_fail` fails.
+/// The rule also computes the keys of a window if one of several PARTITION BY keys is computed, as
+/// in `PARTITION BY abs(v), k`. If `v` equals another column `u` of the input, DataFusion 55 sorts
+/// by `abs(u), k`, and execution fails, because DataFusion does not find `k` after `abs(v)` in this
+/// sort order. Obsolete once the test `stock_windows_over_functions_of_equal_columns_still_fail`
+/// fails.
 pub(in crate::sql) fn project_computed_keys(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
@@ -64,8 +66,8 @@ pub(in crate::sql) fn project_computed_keys(
     }
 }
 
-/// Replaces keys of `calls` with columns of the returned plan: keys for which `is_underivable` is true, and all computed
-/// keys if `has_computed_partition` is true for a call.
+/// Replaces sort keys of `calls` with columns of the returned plan. Replaces the keys for which
+/// `is_underivable` is true, or, if `has_computed_partition` is true for a call, all computed keys.
 fn compute_keys(
     calls: Vec<Expr>,
     input: Arc<LogicalPlan>,
@@ -147,12 +149,12 @@ fn is_plain(e: &Expr) -> bool {
 /// The distinct keys of a node. The calls of a window node must share one column per key.
 struct DistinctKeys {
     keys: Vec<Expr>,
-    /// Number in the name of the first key.
+    /// The number in the column name of the first key.
     first: usize,
 }
 
 impl DistinctKeys {
-    /// The names follow those of the keys that `input` has from an earlier pass of the optimizer.
+    /// Numbers the keys after those that an earlier pass of the optimizer has added to `input`.
     fn number_after(input: &LogicalPlan) -> Self {
         let numbers = input.schema().fields().iter().filter_map(|field| {
             field.name().strip_prefix(KEY).and_then(|number| number.parse::<usize>().ok())
@@ -188,7 +190,8 @@ pub(super) fn is_key_column(column: &Column) -> bool {
     column.relation.is_none() && column.name.starts_with(KEY)
 }
 
-/// Selects the columns of `schema` from a plan in which sort keys follow the first `first` columns.
+/// Selects the columns of `schema` from a plan that has key columns after its first `first`
+/// columns.
 fn select_columns(plan: LogicalPlan, schema: &Arc<DFSchema>, first: usize) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
     let further = columns.len().saturating_sub(schema.fields().len());

@@ -11,8 +11,8 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 ///
 /// The rule computes an aggregate without GROUP BY from the statistics of its input. To find that
 /// input, it walks from the final aggregate to the first partial aggregate without FILTER. If the
-/// aggregate has FILTER, this is the partial aggregate of a subquery, and `SELECT max(c) FILTER
-/// (WHERE c > 9) FROM (SELECT count(*) c FROM t)` returns the count. Obsolete once the test
+/// aggregate has FILTER, the rule finds the partial aggregate of a subquery, and `SELECT max(c)
+/// FILTER (WHERE c > 9) FROM (SELECT count(*) c FROM t)` returns the count. Obsolete once the test
 /// `stock_statistics_still_replace_filtered_aggregates` fails.
 pub(in crate::sql) fn keep_filtered_aggregates(
     stock: &dyn PhysicalOptimizerRule,
@@ -22,13 +22,13 @@ pub(in crate::sql) fn keep_filtered_aggregates(
     if !plan.exists(|node| Ok(is_filtered_final(node)))? {
         return stock.optimize(plan, config);
     }
-    // The rule visits all nodes below the one it is given, so it gets only subplans without
-    // such an aggregate.
+    // The stock rule visits all nodes of the plan that it receives. So this function passes it only
+    // subplans without a node for which `is_filtered_final` is true.
     plan.map_children(|child| keep_filtered_aggregates(stock, child, config).map(Transformed::yes))
         .data()
 }
 
-/// Whether a node is the final aggregate of aggregates with FILTER and without GROUP BY.
+/// Whether a node is a final aggregate without GROUP BY whose partial aggregate has FILTER.
 fn is_filtered_final(node: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(last) = node.downcast_ref::<AggregateExec>() else { return false };
     if last.mode().input_mode() != AggregateInputMode::Partial || !last.group_expr().is_empty() {

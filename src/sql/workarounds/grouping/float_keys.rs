@@ -31,7 +31,8 @@ use serrate_core::internal::{holds_float, to_canonical_floats};
 /// * A NaN with a negative sign (the result of 0.0 / 0.0 on most processors) is less than all numbers and not
 ///   equal to a NaN with a positive sign.
 /// * -0.0 sorts before 0.0, and window partitions and list comparisons distinguish them.
-/// * A hash join pushes a filter on its keys into the scan of its other side, and loses matching rows.
+/// * A hash join pushes a filter on its keys into the scan of the other input, and loses matching
+///   rows.
 /// * `array_has(x, 0.0)`, and other searches in lists, do not find -0.0.
 ///
 /// Obsolete once the test `stock_comparisons_tell_zeros_and_nan_apart` fails.
@@ -78,10 +79,11 @@ pub(in crate::sql) fn unify_float_keys(
 ///
 /// Logical optimizer rule, before constants are folded: compares constant floats by their [`make_float_key`].
 ///
-/// [`unify_float_keys`] runs too late for these: constant folding has already made `0.0 IN (-0.0)` false, and has
-/// also folded `coalesce(-0.0, x) IN (0.0)`. Constants that are compared with columns are canonicalized here as
-/// well: from a join on `x = y`, `x = 0.0` and `y = -0.0` are combined into conditions on one column, and the
-/// simplifier would treat two different constants as a contradiction.
+/// [`unify_float_keys`] runs too late for these constants: constant folding has already made `0.0
+/// IN (-0.0)` false, and has also folded `coalesce(-0.0, x) IN (0.0)`. Constants that are compared
+/// with columns are canonicalized here as well: from a join on `x = y`, `x = 0.0` and `y = -0.0`
+/// are combined into conditions on one column, and the simplifier would treat two different
+/// constants as a contradiction.
 pub(in crate::sql) fn unify_constant_floats(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
@@ -147,7 +149,8 @@ fn is_early_comparison(expr: &Expr) -> bool {
     is_constant_comparison(expr) || is_conditional_comparison(expr)
 }
 
-/// Whether an expression compares a CASE, `coalesce` or the like, which may fold to a constant.
+/// Whether an expression compares CASE, `coalesce` or another conditional expression, which may
+/// fold to a constant.
 fn is_conditional_comparison(expr: &Expr) -> bool {
     let compares_values = !matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_))
         && is_comparison(expr);

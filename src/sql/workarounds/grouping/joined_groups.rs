@@ -47,13 +47,15 @@ pub(in crate::sql) fn hide_joined_keys(plan: LogicalPlan) -> Result<LogicalPlan>
     if !plan.transformed {
         return Ok(plan.data);
     }
-    // The nodes above changed nodes still have the functional dependencies of their old inputs.
+    // The schemas above a changed node still have the functional dependencies of the old node, so
+    // they are computed again.
     plan.data
         .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
         .data()
 }
 
-/// Whether a plan has the columns of a join that repeats the rows of a table with unique columns.
+/// Whether the columns of a plan come from a join that may repeat the rows of a table with unique
+/// columns.
 fn joins_unique_rows(plan: &LogicalPlan) -> Result<bool> {
     match plan {
         LogicalPlan::Join(join) => match join.join_type {
@@ -67,7 +69,7 @@ fn joins_unique_rows(plan: &LogicalPlan) -> Result<bool> {
                 Ok(may_have_dependencies(&join.left)? || may_have_dependencies(&join.right)?)
             }
         },
-        // Neither node passes on which columns of its inputs are unique.
+        // The schemas of these two nodes do not say which columns of their inputs are unique.
         LogicalPlan::Union(_) | LogicalPlan::Unnest(_) => Ok(false),
         // This rule has hidden which columns of their inputs are unique.
         LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => Ok(false),

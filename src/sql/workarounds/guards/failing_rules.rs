@@ -22,7 +22,7 @@ pub(in crate::sql) fn skip_failing_nodes(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    // If the rule fails, the node is kept unchanged, and returns the same rows.
+    // If the rule fails, the plan keeps the unchanged node, which returns the same rows.
     let unchanged = plan.clone();
     match stock.rewrite(plan, config) {
         Err(e) if stock.name() == SIMPLIFY && must_be_simplified(&unchanged)? => Err(e),

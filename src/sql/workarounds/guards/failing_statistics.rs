@@ -8,7 +8,7 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// Plans again without the statistics of files if planning fails.
+/// Wraps a planner. If planning fails, plans the query again without the statistics of files.
 ///
 /// DataFusion 55 fails to estimate the rows of some conditions from the minimum and maximum of their columns:
 /// `d - DATE '2024-01-01' > 3`, and `t::DATE > DATE '2023-12-31'` if `t` is between the last microsecond of that

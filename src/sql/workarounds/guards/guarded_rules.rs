@@ -48,11 +48,12 @@ use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. `FilterPushdown` also
 /// passes conditions on lists to scans of Parquet that omit these conditions ([`guard_row_filters`]).
 ///
-/// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters depend on
-/// other rows and on timing, so whether a query over Parquet fails would depend on the rows that a join or TopK
-/// has seen. The rule also gives the scan below `min(f(a)), max(b)` a filter for `max(b)` alone, which drops rows
-/// that `min(f(a))` needs. The filter that it gives the scan below `max(x)` of floats drops row groups with NaN,
-/// which statistics omit ([`filters_too_much`]). The filters of some joins make the query wait forever
+/// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such
+/// filters depend on other rows and on timing, so whether a query over Parquet fails would depend
+/// on the rows that a join or TopK has seen. The rule also gives the scan below `min(f(a)), max(b)`
+/// a filter for `max(b)` alone, which drops rows that `min(f(a))` needs. The filter that the rule
+/// gives the scan below `max(x)` of floats drops row groups with NaN, because statistics omit NaN
+/// ([`filters_too_much`]). The filters of some joins make the query wait forever
 /// ([`refuse_waiting_filters`]).
 ///
 /// `ProjectionPushdown` has two bugs. It moves a projection below a `FilterExec` that itself projects, as
@@ -184,9 +185,10 @@ fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
 /// Whether a hash join compares lists or structs.
 ///
 /// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side.
-/// To find these, it orders NULL within a list differently than the filter, which then drops
-/// matching rows. For two equal lists of lists, the query fails. The first bug is fixed once the
-/// test `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails.
+/// To find these keys, DataFusion orders NULL within a list differently than the filter does, so
+/// the filter drops matching rows. For two equal lists of lists, the query fails. The first bug is
+/// fixed once the test `stock_dynamic_filters_of_lists_still_drop_rows` in
+/// `tests/sql/dynamic_filters.rs` fails.
 fn joins_nested_keys(join: &HashJoinExec) -> bool {
     let schema = join.left().schema();
     join.on().iter().any(|(key, _)| key.data_type(&schema).is_ok_and(|found| found.is_nested()))
@@ -215,8 +217,9 @@ fn aggregates_dropped_rows(aggregate: &AggregateExec) -> bool {
         })
 }
 
-/// Whether filters on the keys of a semi join reach only the keys. DataFusion passes filters to
-/// both sides by column name, and another column may have the name of a key.
+/// Whether a filter on a key of a semi join still refers to a key in both inputs. DataFusion passes
+/// the filter to both inputs by column name, and in the other input, a column that is not the key
+/// may have this name.
 fn maps_keys_by_name(join: &HashJoinExec) -> bool {
     let other = match join.join_type() {
         JoinType::LeftSemi => join.right().schema(),

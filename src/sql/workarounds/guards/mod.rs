@@ -1,5 +1,5 @@
-//! Functions around rules of DataFusion, and around its planner, which keep them from nodes for which they fail or
-//! change results, and conditions that must not move because they can fail.
+//! Wraps rules of DataFusion, and its planner, so that they skip nodes for which they would fail or
+//! change results. Also keeps the optimizer from moving conditions that can fail.
 
 pub(in crate::sql) mod conditions;
 pub(in crate::sql) mod failing_rules;

@@ -22,11 +22,12 @@ use crate::sql::sources::delegate_source;
 
 /// Wraps a Parquet source so that it accepts a condition only if it can evaluate the condition in every file.
 ///
-/// DataFusion 55 accepts a condition on list columns if it contains IS NULL or `array_has` anywhere. For each
-/// file, it then replaces columns that are constant according to the statistics, and simplifies the
-/// condition. The result may be a comparison of lists, which the reader cannot evaluate and omits, so the
-/// query returns too many rows. Obsolete once the test `stock_row_filters_of_lists_still_vanish` fails.
-/// Present only while [`guard_pushdowns`](super::guarded_rules::guard_pushdowns) runs.
+/// DataFusion 55 accepts a condition on list columns if it contains IS NULL or `array_has`
+/// anywhere. For each file, it then replaces columns that are constant according to the statistics,
+/// and simplifies the condition. The simplified condition may be a comparison of lists. The reader
+/// cannot evaluate such a comparison and omits it, so the query returns too many rows. Obsolete
+/// once the test `stock_row_filters_of_lists_still_vanish` fails. Present only while
+/// [`guard_pushdowns`](super::guarded_rules::guard_pushdowns) runs.
 #[derive(Clone)]
 struct RowFilterSource {
     stock: ParquetSource,
@@ -92,8 +93,8 @@ impl FileSource for RowFilterSource {
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let schema = self.stock.table_schema().table_schema();
         let accepted = filters.iter().map(|e| {
-            // A condition on one column can only be simplified to a constant, which the reader can
-            // evaluate.
+            // A condition on at most one column is safe: if DataFusion replaces this column with
+            // its constant value in a file, the whole condition becomes a constant.
             collect_columns(e).len() <= 1 || stays_evaluable(e, schema)
         });
         let accepted: Vec<bool> = accepted.collect();
@@ -117,8 +118,9 @@ impl FileSource for RowFilterSource {
     }
 }
 
-/// Whether every list column of a condition is the direct argument of a function that the reader evaluates.
-/// Then a simplification can remove the column only together with the function.
+/// Whether every list column of a condition is the direct argument of a function that the reader
+/// evaluates. DataFusion then cannot simplify the condition to one that has the column without the
+/// function.
 fn stays_evaluable(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     if let Some(column) = e.downcast_ref::<Column>() {
         return schema

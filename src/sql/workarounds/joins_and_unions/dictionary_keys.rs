@@ -10,9 +10,10 @@ use datafusion::optimizer::OptimizerConfig;
 ///
 /// Logical optimizer rule: joins dictionaries of integers by their values.
 ///
-/// A hash join with one key that has the bounds of its keys, for a filter of the other side, stores
-/// integer keys in an array (`ArrayMap`). The bounds of a dictionary of integers are integers, so
-/// DataFusion builds the array and fails, because it supports no dictionary. Obsolete once the test
+/// If a hash join has one key and computes the least and greatest key of its build side, for a
+/// filter of the other input, it stores integer keys in an array (`ArrayMap`). The least and
+/// greatest key of a dictionary of integers are integers, so DataFusion builds the array and fails,
+/// because `ArrayMap` does not support dictionaries. Obsolete once the test
 /// `stock_joins_by_integer_dictionaries_still_fail` fails.
 pub(in crate::sql) fn join_dictionary_values(
     plan: LogicalPlan,

@@ -12,7 +12,8 @@ use datafusion::physical_plan::{
 use crate::sql::workarounds::sorting::moved_keys::has_order;
 use crate::sql::workarounds::sorting::sorts::UnorderedExec;
 
-/// Physical optimizer rule: hides an order of a join input that the rows of the join do not keep.
+/// Physical optimizer rule: hides from a join an order of its input that the joined rows do not
+/// have.
 ///
 /// If one input of a join is sorted by `b` and the other by `a`, DataFusion 55 assumes that the rows of the
 /// join are sorted by `b, a`. But the values of `a` start again for each row of the first input, so the order

@@ -11,7 +11,8 @@ use crate::sql::workarounds::joins_and_unions::unions::name_columns;
 /// `SELECT id FROM (SELECT id FROM a WHERE false UNION ALL SELECT b.id FROM a, b) q WHERE id < 4`
 /// compares `a.id` instead of `b.id` without this rule.
 ///
-/// Makes the rule `propagate_empty_relation` keep the tables of the columns of a branch of UNION.
+/// Makes the rule `propagate_empty_relation` keep the table names of columns if it replaces a UNION
+/// with one of its branches.
 ///
 /// If all other branches are empty, the rule replaces the union with a projection of the branch to
 /// columns without a table: `id` instead of `b.id`. A filter above then moves below a join in the

@@ -15,7 +15,8 @@ use crate::sql::base::marks::is_match_join;
 /// Names of the columns that number equal rows, for the left and the right input.
 const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];
 
-/// Analyzer rule: matches each row of EXCEPT ALL and INTERSECT ALL with one row of the other side.
+/// Analyzer rule: matches each row of the left input of EXCEPT ALL and INTERSECT ALL with at most
+/// one row of the right input.
 ///
 /// DataFusion 55 plans these operations as an anti join and a semi join, in which one row of the right side
 /// matches all equal rows of the left: `{1, 1} EXCEPT ALL {1}` is empty. The rule numbers equal rows on both
@@ -70,7 +71,8 @@ fn number_copies(join: Join) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(LogicalPlan::Join(numbered)).project(columns)?.build()
 }
 
-/// Adds the numbers of equal rows as a column `name`. Returns the plan and its keys with the number.
+/// Numbers equal rows from 1 in a new column `name`. Returns the plan, and `keys` followed by this
+/// column.
 fn number_rows(
     plan: &LogicalPlan,
     keys: Vec<Expr>,
@@ -81,7 +83,8 @@ fn number_rows(
     let mut keys: Vec<Expr> = (keys.into_iter().enumerate())
         .map(|(i, key)| match key {
             Expr::Column(_) => key,
-            // DataFusion plans a window by a cast of a sorted column, and then fails to run it.
+            // A key such as a cast of a sorted column is computed in a projection, because
+            // DataFusion fails to run a window with such a PARTITION BY key.
             key => {
                 let computed = format!("{name}_{i}");
                 input.push(key.alias(&computed));

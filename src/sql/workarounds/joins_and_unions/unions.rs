@@ -1,7 +1,7 @@
 //! Flattens nested UNIONs, and names the columns of those that remain nested.
 //!
 //! The parser nests `a UNION ALL b UNION ALL c`. At each level, `optimize_unions` of DataFusion 55
-//! moves the inputs of the inner union into the outer one and inspects all, so its time is
+//! moves the inputs of the inner union into the outer union and inspects all inputs, so its time is
 //! quadratic.
 
 use std::sync::Arc;
@@ -15,9 +15,10 @@ use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Projection, Union};
 /// The time to plan `SELECT 1 UNION ALL SELECT 2 UNION ALL ..` is quadratic in the number of UNIONs
 /// without this rule.
 ///
-/// Analyzer rule, after type coercion: if an input of a union is a union of the same types, the
-/// inputs of the inner union replace it. Below DISTINCT, also replaces inputs that are DISTINCT of
-/// a union. Gives the inputs of a union below a projection in a union the names of its columns.
+/// Analyzer rule, after type coercion: if an input of a union is a union of the same types,
+/// replaces it with the inputs of this inner union. If DISTINCT is above the outer union, the inner
+/// union may be below DISTINCT, too. If an input of a union is a projection of a union, gives the
+/// inputs of the inner union its column names.
 pub(in crate::sql) fn flatten_unions(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_open = |u: &Union| is_nested(u, true) || u.inputs.iter().any(|i| projects_union(i));
     if !plan.exists(|node| Ok(matches!(node, LogicalPlan::Union(u) if is_open(u))))? {

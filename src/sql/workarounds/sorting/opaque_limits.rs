@@ -96,7 +96,8 @@ fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     joined.unwrap_or(limit)
 }
 
-/// Returns the input of a sort if it is itself a sort by the same keys and keeps no more rows.
+/// If the input of a sort is a sort by the same keys, with a limit of at most that of the outer
+/// sort, returns the input.
 fn find_repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = node.downcast_ref::<SortExec>()?;
     let first = sort.input().downcast_ref::<SortExec>()?;
@@ -154,7 +155,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// If this were `true`, the rule would require a parent's order from the input, too.
+    /// If this were `true`, the rule would pass an order that a parent requires on to the input.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

@@ -9,8 +9,9 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use crate::sql::exec::plain_order::PlainOrderExec;
 use crate::sql::workarounds::sorting::moved_keys::has_order;
 
-/// Physical optimizer rule: hides that columns are constant within each partition if their value
-/// differs between partitions, as the value of a literal in each input of UNION ALL does.
+/// Physical optimizer rule: hides that a column is constant within each partition, if its value
+/// differs between partitions. An example is a column of UNION ALL that is a different literal in
+/// each input.
 ///
 /// In DataFusion 55, a merge by such a column `c` and by `x` then reports that its rows are in the order of
 /// `x` alone: `SELECT * FROM (SELECT x, 0 AS c FROM t UNION ALL SELECT x, 1 FROM t ORDER BY c, x LIMIT 9)

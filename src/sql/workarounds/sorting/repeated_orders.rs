@@ -4,7 +4,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// Makes the rule `eliminate_duplicated_expr` remove repeated keys of ORDER BY of aggregates, too.
+/// Makes the rule `eliminate_duplicated_expr` remove repeated ORDER BY keys of aggregate calls,
+/// too.
 ///
 /// `first_value(x ORDER BY k, k)` panics with GROUP BY. `statement::keys::repeated_keys` removes keys of
 /// the same text, and this rule removes keys that are equal once simplified. Obsolete once the test

@@ -34,9 +34,9 @@ use crate::sql::exec::{one_input, same_statistics};
 /// constant column. It then cannot derive an order for the union, so the statement fails in
 /// `SanityCheckPlan`. Obsolete once the test `stock_unions_with_a_constant_still_fail` fails.
 ///
-/// The rule also extends a sort with a limit below a merge to all keys of the merge. DataFusion
-/// omits keys that are constant in each input of UNION ALL, so the sort drops rows that equal,
-/// except in these keys, the last rows of another input. Obsolete once
+/// The rule also adds the missing keys of a merge to a sort with a limit below the merge.
+/// DataFusion omits keys of the sort that are constant in each input of UNION ALL. The sort then
+/// drops rows that differ from the last rows of another input only in these keys. Obsolete once
 /// `stock_limits_over_unions_still_drop_rows` fails.
 pub(in crate::sql) fn add_missing_sorts(
     plan: Arc<dyn ExecutionPlan>,
@@ -138,9 +138,10 @@ pub(in crate::sql) fn hide_unordered_keys(
 /// constant: it drops `ORDER BY k`, and an aggregation that relies on input grouped by `k` returns a group
 /// several times. Obsolete once the test `stock_constants_are_still_kept_where_they_are_null` fails.
 ///
-/// The rule also hides constants that appear only later. A literal key of grouping sets, which the
-/// aggregation itself reports as constant, moves to a projection below. An aggregate of one row
-/// counts as constant, because DataFusion may replace it with literals from statistics.
+/// Two kinds of constants need more. The aggregation itself reports a literal key of grouping sets
+/// as constant, so the rule moves such keys to a projection below it. An input with an aggregation
+/// without keys is always hidden, because DataFusion may later replace its one row with literals
+/// from statistics.
 pub(in crate::sql) fn hide_lost_constants(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

@@ -9,12 +9,14 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 use crate::sql::base::expression_parts::map_named;
 use crate::sql::base::subquery_parts::has_query;
 
-/// Analyzer rule, before DataFusion's type coercion: lets subqueries name the computed keys of a GROUP BY outside.
+/// Analyzer rule, before DataFusion's type coercion: lets a subquery use a computed GROUP BY key of
+/// the query around it.
 ///
-/// DataFusion 55 replaces a key such as `x + 1` with the column of the groups in HAVING, SELECT and QUALIFY, but
-/// not within the subqueries there: `GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i = t.x + 1)` fails,
-/// because the groups have no column `t.x`. A column that a full join with USING merges is such a key, too.
-/// Obsolete once the test `stock_computed_keys_are_still_no_outer_columns` fails.
+/// In HAVING, SELECT and QUALIFY, DataFusion 55 replaces a key such as `x + 1` with the column of
+/// the groups, but not within subqueries: `GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i
+/// = t.x + 1)` fails, because the groups have no column `t.x`. A column that a full join with USING
+/// merges is such a key, too. Obsolete once the test
+/// `stock_computed_keys_are_still_no_outer_columns` fails.
 pub(in crate::sql) fn name_computed_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
@@ -45,7 +47,7 @@ struct GroupKey {
 }
 
 impl GroupKey {
-    /// Whether a schema has a column that the key names.
+    /// Whether the expression of the key uses a column of `schema`.
     fn names_column_of(&self, schema: &DFSchema) -> bool {
         self.expr.column_refs().into_iter().any(|column| schema.has_column(column))
     }

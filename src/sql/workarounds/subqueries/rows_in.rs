@@ -19,9 +19,10 @@ pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 
 /// Analyzer rule, before DataFusion's type coercion: rewrites `(a, b) IN (SELECT ..)` to EXISTS.
 ///
-/// DataFusion 55 cannot plan a row in front of IN, so `sql::statement::expressions::tuples` rewrites it to a struct
-/// with fields [`ROW_FIELD`]. IN is true if all fields equal those of a row of the subquery. IN is NULL if no row is
-/// equal, but a row could be equal if its NULLs were replaced by values. Both tests read the same rows.
+/// DataFusion 55 cannot plan a row in front of IN, so `sql::statement::expressions::tuples`
+/// rewrites it to a struct with fields [`ROW_FIELD`]. IN is true if all fields equal those of a row
+/// of the subquery. IN is NULL if no row is equal, but a row could be equal if its NULLs were
+/// replaced by values. EXISTS tests each of the two cases, over the same rows.
 pub(in crate::sql) fn rewrite_rows_in(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

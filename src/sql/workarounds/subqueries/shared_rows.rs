@@ -50,7 +50,8 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
     if !state.analyzer().rules.iter().any(|rule| rule.name() == SHARED_ONCE) {
         return Ok(plan);
     }
-    // The copies keep the schemas alive until the plan is changed.
+    // `ctes` has clones of the aliases. Their schemas stay in memory, so no new schema gets the
+    // address of an old one while the plan changes.
     let ctes = find_ctes(&plan)?;
     let mut shared: HashMap<AliasId, (u64, Arc<LogicalPlan>)> = HashMap::new();
     for (alias, copies) in &ctes {
@@ -127,8 +128,8 @@ struct CteCopies {
 }
 
 impl CteCopies {
-    /// Whether the rows of the copies may differ although they are those of one CTE, and can be computed once because
-    /// they depend on no query around the CTE.
+    /// Whether the rows of the copies could differ from copy to copy, and can be computed once,
+    /// because they depend on no query around the CTE.
     fn must_share(&self) -> Result<bool> {
         let input = &self.first.input;
         Ok(self.places > 1 && self.equal && !is_determined(input)? && is_independent(input)?)
@@ -155,8 +156,8 @@ fn columns_of(alias: &SubqueryAlias) -> impl Iterator<Item = (&String, &DataType
 /// only while the schema is in memory: the next schema may get the address of one that is dropped. Each map
 /// with such keys therefore has references to the schemas.
 ///
-/// Changes of a relation during planning give each copy a schema of its own. [`REWRITTEN`] has the schema that such an
-/// alias had before.
+/// If a rewrite during planning changes the input of an alias, each copy gets a schema of its own.
+/// [`REWRITTEN`] has the schema that such an alias had before.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct AliasId(usize);
 
@@ -169,7 +170,7 @@ impl AliasId {
         Self(schema.as_ptr().addr())
     }
 
-    /// Returns the identity that an alias had before its relation was changed.
+    /// Returns the identity that an alias had before a rewrite changed its input.
     fn find_original(alias: &SubqueryAlias) -> Self {
         Self::from_schema(&find_original_schema(alias))
     }
@@ -280,9 +281,9 @@ pub(in crate::sql) fn share_results(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
-/// Returns an error for a recursive query whose step reads the rows of the step before more than
-/// once, as a join with itself does, and a correlated subquery that became a join. DataFusion passes
-/// these rows to one scan.
+/// Returns an error for a recursive query whose recursive part scans the rows of the previous step
+/// more than once, as a self-join does, or a correlated subquery that became a join. DataFusion
+/// passes these rows to only one scan.
 fn refuse_repeated_steps(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let LogicalPlan::RecursiveQuery(query) = node else {
@@ -310,7 +311,8 @@ fn refuse_repeated_steps(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of the recursive query whose last rows a scan returns.
+/// If a node scans the rows of the previous step of a recursive query, returns the name of this
+/// query.
 fn reads_step(node: &LogicalPlan) -> Option<String> {
     let LogicalPlan::TableScan(scan) = node else { return None };
     let table = source_as_provider(&scan.source).ok()?;

@@ -18,14 +18,15 @@ use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 /// Name given to the column of a subquery after IN, ANY or ALL. No other column has this name.
 const VALUE: &str = "__serrate_in";
 
-/// Name given to the number of rows of a subquery after EXISTS.
+/// Name of the column with the number of rows of a subquery after EXISTS.
 const COUNT: &str = "__serrate_count";
 const ANSWER: &str = "__serrate_exists";
 
 /// `SELECT k FROM t WHERE 7 NOT IN (SELECT id FROM (VALUES (1), (NULL)) n(id))` returns the rows of
 /// `t` without this rule.
 ///
-/// Analyzer rule: rewrites conditions with subqueries to forms that DataFusion decorrelates correctly.
+/// Analyzer rule: rewrites conditions with subqueries to conditions that DataFusion decorrelates
+/// correctly.
 ///
 /// DataFusion 55 converts such conditions to joins:
 ///
@@ -345,7 +346,8 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
 }
 
 /// Whether `value` or a query after IN names a column of the query around IN that belongs to no
-/// table. DataFusion finds such a column by its name alone, which the query may also have.
+/// table. DataFusion looks up such a column by its name alone, and may find a column of the query
+/// that has this name.
 fn names_bare(value: &Expr, query: &LogicalPlan) -> Result<bool> {
     let is_bare = |column: &Column| column.relation.is_none();
     Ok(value.column_refs().into_iter().any(is_bare)
@@ -471,7 +473,8 @@ impl InOperands {
     }
 }
 
-/// Returns an error if DataFusion would move a correlated condition to where it has another effect.
+/// Returns an error if DataFusion would move a correlated condition past a node and so change its
+/// effect.
 fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     if !is_correlated(query) {
         return Ok(());
@@ -528,7 +531,7 @@ fn check_names(query: &Subquery, expr: &Expr) -> Result<()> {
         return Ok(());
     }
     not_impl_err!(
-        "a correlated query after IN, ANY, ALL or EXISTS has a column of the same name as a column of the query around it, which is not supported in this place; give the inner table an alias or rename its column, as in FROM (SELECT x AS y FROM t) AS u"
+        "a correlated query after IN, ANY, ALL or EXISTS has a column of the same name as a column of the query around it, which is not supported here; give the inner table an alias or rename its column, as in FROM (SELECT x AS y FROM t) AS u"
     )
 }
 
@@ -538,7 +541,8 @@ pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {
     )
 }
 
-/// Returns the inputs of a join that may contribute no row to an output row.
+/// Returns the inputs of a join from which an output row may have no values: the nullable inputs of
+/// an outer join, and the second input of a semi, anti or mark join.
 fn list_optional_sides(
     join: &datafusion::logical_expr::Join,
 ) -> impl Iterator<Item = &LogicalPlan> {

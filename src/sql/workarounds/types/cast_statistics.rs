@@ -16,10 +16,12 @@ use crate::sql::workarounds::types::compared_casts::is_utc;
 /// `'9'::INT`, which is 9: <https://github.com/apache/datafusion/issues/25221>. The upstream fix is not released yet.
 /// Obsolete once the tests `stock_casts_still_keep_statistics` and `stock_casts_still_skip_row_groups` fail.
 ///
-/// DataFusion also skips row groups for which a condition on the cast minimum and maximum is false. It excludes only
-/// casts between strings and other types, so that `t::TIME = TIME '12:00:00'` skips the row group of the times from
-/// 23:00 on one day to 01:00 on the next. A condition allows casts that make different values equal, and includes
-/// TRY_CAST. A filter may move into a condition from a projection.
+/// DataFusion also skips row groups for which a condition on the cast minimum and maximum is false.
+/// DataFusion excludes only casts between strings and other types, so that `t::TIME = TIME
+/// '12:00:00'` skips the row group of the times from 23:00 on one day to 01:00 on the next. In a
+/// filter, the rule hides the statistics only below casts that do not keep the order; a cast may
+/// make different values equal. The rule tests TRY_CAST in all nodes as in a filter, because the
+/// optimizer may move a TRY_CAST from a projection into a filter.
 pub(in crate::sql) fn hide_cast_statistics(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let is_scan = matches!(plan, LogicalPlan::TableScan(_));
@@ -106,8 +108,9 @@ fn keeps_statistics(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether a cast keeps the order of values, though it may make different values equal, or if it is between strings
-/// and other types, for which conditions do not use statistics.
+/// Whether a cast keeps the order of values, though it may make different values equal. Also true
+/// for casts between strings and other types, because DataFusion uses no statistics for conditions
+/// on these casts.
 fn keeps_order(from: &DataType, to: &DataType) -> bool {
     let is_count =
         |t: &DataType| t.is_integer() || (t.is_temporal() && !matches!(t, DataType::Interval(_)));
@@ -115,7 +118,8 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
         (DataType::Dictionary(_, from), to) => keeps_order(from, to),
         (from, DataType::Dictionary(_, to)) => keeps_order(from, to),
         (from, to) if from == to || from.is_nested() || from.is_string() || to.is_string() => true,
-        // Clocks skip some local times, and repeat others, even across midnight.
+        // A cast between local times and instants does not keep the order, because clocks skip some
+        // local times and repeat others, even across midnight.
         (DataType::Timestamp(_, from_zone), DataType::Timestamp(_, zone)) => {
             from_zone.is_some() || zone.as_deref().is_none_or(is_utc)
         }

@@ -43,7 +43,8 @@ pub(in crate::sql) fn round_times_down(plan: LogicalPlan) -> Result<LogicalPlan>
     })
 }
 
-/// The functions that [`round_times_down`] inserts, for plans that are sent to worker processes.
+/// Returns the functions that [`round_times_down`] inserts. Worker processes need them to decode
+/// plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn count_functions() -> [Arc<ScalarUDF>; 3] {
     COUNTS.clone()

@@ -21,9 +21,9 @@ static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_imp
 /// Analyzer rule: casts of lists to strings write NULL elements as `NULL`, casts of durations and intervals to
 /// strings write `60d 03:00`, as query results show them, and casts of structs write `{'a': 1}`.
 ///
-/// Arrow has no cast of structs to strings. It writes NULL elements as empty strings, so that `[1, NULL]` is `[1, ]`,
-/// and the lists `[NULL]` and `['']` have the same text. Obsolete once the test
-/// `stock_texts_of_lists_still_lack_null` fails.
+/// Arrow has no cast of structs to strings. Arrow writes NULL elements as empty strings, so that
+/// `[1, NULL]` is `[1, ]`, and the lists `[NULL]` and `['']` have the same text. Obsolete once the
+/// test `stock_texts_of_lists_still_lack_null` fails.
 pub(in crate::sql) fn rewrite_list_texts(plan: LogicalPlan) -> Result<LogicalPlan> {
     let to_text = |e: &Expr| match e {
         Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
@@ -63,7 +63,8 @@ fn is_list(t: &DataType) -> bool {
     matches!(t, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }
 
-/// Returns the function that [`rewrite_list_texts`] inserts, for plans that are sent to worker processes.
+/// Returns the function that [`rewrite_list_texts`] inserts. Worker processes need it to decode
+/// plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_text_function() -> ScalarUDF {
     LIST_TEXT.clone()

@@ -43,7 +43,8 @@ pub(in crate::sql) fn convert_local_times(plan: LogicalPlan) -> Result<LogicalPl
     })
 }
 
-/// Returns the functions that [`convert_local_times`] inserts, for plans that are sent to worker processes.
+/// Returns the functions that [`convert_local_times`] inserts. Worker processes need them to decode
+/// plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_zoned_functions() -> [Arc<ScalarUDF>; 4] {
     FUNCTIONS.clone()

@@ -35,7 +35,8 @@ pub(in crate::sql) fn cast_texts_to_lists(plan: LogicalPlan) -> Result<LogicalPl
     })
 }
 
-/// Returns the functions that [`cast_texts_to_lists`] inserts, for plans that are sent to worker processes.
+/// Returns the functions that [`cast_texts_to_lists`] inserts. Worker processes need them to decode
+/// plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_text_list_functions() -> [Arc<ScalarUDF>; 2] {
     FUNCTIONS.clone()

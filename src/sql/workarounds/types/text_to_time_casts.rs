@@ -98,7 +98,8 @@ pub(in crate::sql) fn cast_texts_to_times(plan: LogicalPlan) -> Result<LogicalPl
     })
 }
 
-/// Returns the functions that [`cast_texts_to_times`] inserts, for plans that are sent to worker processes.
+/// Returns the functions that [`cast_texts_to_times`] inserts. Worker processes need them to decode
+/// plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_time_text_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&TIMES), Arc::clone(&INTERVALS)]
@@ -110,7 +111,7 @@ fn is_reader(e: &Expr) -> bool {
         if call.args.len() == 1 && has_fact(call.name(), StockFact::ReadsTime))
 }
 
-/// Rewrites the operand of a cast to a type of times or intervals.
+/// Rewrites `e`, the operand of a cast to `to`, if `to` is a type of times or intervals.
 fn complete_cast(e: Expr, to: &DataType, columns: &DFSchema) -> Result<Transformed<Expr>> {
     match TextForm::from_type(to) {
         Some(form) => complete_text(e, form, columns),
@@ -143,7 +144,8 @@ fn complete_text(e: Expr, form: TextForm, columns: &DFSchema) -> Result<Transfor
     }
 }
 
-/// Replaces short units and times of day in intervals as strings, also in lists and dictionaries.
+/// Spells out the short units and times of day in strings of intervals, also in lists and
+/// dictionaries.
 fn complete_intervals(texts: &ArrayRef) -> Result<ArrayRef> {
     if let DataType::Dictionary(..) = texts.data_type() {
         let dictionary = texts.as_any_dictionary();

@@ -8,12 +8,12 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 /// Makes the rule `common_sub_expression_eliminate` leave window functions in their nodes.
 ///
-/// The rule computes the common parts of windows in a projection below them. It moves whole window
-/// functions there, too, and the query fails, because a projection cannot compute them: two
-/// functions that are equal once simplified, or that differ in the order of operands
-/// (`sum(a + b)`, `sum(b + a)`). It also takes `sum(x) OVER (PARTITION BY k ROWS 1 PRECEDING)` for
-/// `sum(x) OVER (ORDER BY k ROWS 1 PRECEDING)`. Obsolete once the test
-/// `stock_equal_windows_still_fail` fails.
+/// The rule computes common subexpressions of window functions in a projection below the window
+/// node. If two window functions are equal once simplified, or differ only in the order of operands
+/// (`sum(a + b)`, `sum(b + a)`), the rule moves the whole function into the projection. The query
+/// then fails, because a projection cannot compute window functions. The rule also treats `sum(x)
+/// OVER (PARTITION BY k ROWS 1 PRECEDING)` as equal to `sum(x) OVER (ORDER BY k ROWS 1 PRECEDING)`.
+/// Obsolete once the test `stock_equal_windows_still_fail` fails.
 pub(in crate::sql) fn keep_whole_windows(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,
@@ -52,8 +52,8 @@ fn find_function(e: &Expr) -> &Expr {
     }
 }
 
-/// Replaces window functions that the node computes twice, or that the windows directly below it
-/// have computed, by the column that has their values.
+/// If a node computes a window function twice, or a window node directly below has computed it,
+/// replaces the function with the column of its values.
 fn merge_windows(window: Window) -> Result<Transformed<LogicalPlan>> {
     let (kept, output) = find_distinct(&window);
     if kept.len() == window.window_expr.len() {

@@ -22,8 +22,9 @@ const MOST_ROWS: u64 = 1 << 62;
 /// Analyzer rule, before type coercion: widens integer keys of RANGE frames with an offset `n`.
 ///
 /// If `key + n` does not fit the type of the key, DataFusion 55 extends the frame to the end of the
-/// partition, so that the frame includes the rows whose key is NULL. An `n` that does not fit has
-/// the same effect. Obsolete once the test `stock_frames_beyond_a_type_still_include_null` fails.
+/// partition, so that the frame includes the rows whose key is NULL. An `n` that does not fit the
+/// type of the key has the same effect. Obsolete once the test
+/// `stock_frames_beyond_a_type_still_include_null` fails.
 pub(in crate::sql) fn widen_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|plan| {
         let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
@@ -97,7 +98,8 @@ fn widen_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
     (farthest <= FARTHEST).then(|| (by.expr.clone(), wide))
 }
 
-/// Returns the greatest offset in a RANGE frame, whose bounds are still strings, or `None`.
+/// Returns the greatest offset of a RANGE frame, whose bounds are still strings. Returns `None` for
+/// other frames, for frames without offsets, and for offsets that are not integers.
 fn find_farthest_bound(frame: &WindowFrame) -> Option<u128> {
     let distance = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(ScalarValue::Utf8(Some(n)))

@@ -118,8 +118,9 @@ impl PieceSpans<'_> {
         SpanReading::Separate
     }
 
-    /// Whether a sequential reader with the rows `open` left can read the spans. With an offset index, it does so only
-    /// if it skips few leaves, because a new reader starts at the right page.
+    /// Whether a sequential reader that has the rows `open` left can read the spans. With an offset
+    /// index, the reader continues only if it skips few leaves, because a new reader would start at
+    /// the right page.
     fn can_continue(&self, open: &Range<usize>, is_indexed: bool) -> bool {
         let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) else {
             return false;

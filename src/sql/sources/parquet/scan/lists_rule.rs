@@ -57,7 +57,7 @@ fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
         && !reordered.iter().any(|mark| shown.contains(mark))
 }
 
-/// The EXPLAIN text of a source, which alone shows whether the source reorders row groups.
+/// The EXPLAIN text of a source. Nothing else shows whether the source reorders row groups.
 struct ExplainText<'a>(&'a ParquetSource);
 
 impl fmt::Display for ExplainText<'_> {

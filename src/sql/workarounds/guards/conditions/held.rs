@@ -22,7 +22,8 @@ use crate::functions::{cannot_fail, declare, take_first};
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere)));
 
-/// Returns the functions `evaluated_here` and `evaluated_later`, for plans that are sent to worker processes.
+/// Returns the functions `evaluated_here` and `evaluated_later`. Worker processes need them to
+/// decode plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_held_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&HERE), Arc::clone(&LATER)]
@@ -60,8 +61,8 @@ impl ScalarUDFImpl for EvaluatedLater {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let value = take_first(self.name(), args.args)?;
-        // For no rows, returns an empty array: a caller would evaluate the constant, which can
-        // fail.
+        // For 0 rows, returns an empty array instead of a scalar. DataFusion would evaluate an
+        // expression over the scalar, and this evaluation can fail.
         Ok(match rows {
             0 => ColumnarValue::Array(new_empty_array(&value.data_type())),
             _ => value,
@@ -74,10 +75,10 @@ pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
 
-/// The conditions of a filter, or the join conditions besides the key equalities, in order.
+/// The conditions of a filter, or the conditions of a join except its key equalities, in order.
 #[derive(Debug, Default)]
 pub(super) struct HeldConditions {
-    /// Free conditions: the plan may evaluate them for any row, at any place.
+    /// Free conditions: the plan may evaluate them for any row, in any node.
     pub(super) free: Vec<Expr>,
     /// Held conditions: they can fail or are volatile, so the plan evaluates them only for the rows
     /// for which the query evaluates them.
@@ -101,7 +102,7 @@ impl HeldConditions {
     }
 }
 
-/// Whether a condition is free: the plan may evaluate it for any row, at any place.
+/// Whether a condition is free: the plan may evaluate it for any row, in any node.
 ///
 /// A condition whose subquery becomes a join is free, because the rules that create the join must see it.
 pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
@@ -115,7 +116,8 @@ pub(super) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
-/// Wraps conditions in one call that evaluates each only for rows for which the earlier are true.
+/// Wraps conditions in one call, which evaluates each condition only for rows for which all
+/// conditions before it are true.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);

@@ -28,9 +28,10 @@ use crate::sql::base::expression_parts::map_named;
 /// `SELECT CASE WHEN x <> 0 THEN 1 / x > 0 ELSE false END FROM t` fails without this rule for an
 /// `x` of 0.
 ///
-/// Logical optimizer rule, before all others: makes AND and OR evaluate their right side only for rows that
-/// the left side does not decide, and CASE evaluate a branch only for rows that take it. It moves
-/// conditions of WHERE that can fail to a filter above the others.
+/// Logical optimizer rule, before all others: makes AND and OR evaluate their right side only for
+/// rows that the left side does not decide, and CASE evaluate a branch only for rows that take it.
+/// It also moves conditions of WHERE that can fail to a filter of their own, above the filter of
+/// the other conditions.
 ///
 /// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side decides 80%
 /// of them, so whether a batch fails depends on its other rows. It also simplifies a CASE with boolean
@@ -63,10 +64,10 @@ fn make_node_lazy(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 /// Makes the conditions of a join that can fail depend on its other conditions.
 ///
-/// A join computes its keys for all rows of a side, and evaluates all of its other conditions
-/// together. After this change, it computes the side `10 / a.n` of a key only for rows for which
-/// the conditions on that side alone are true, and any other condition only for pairs for which the
-/// conditions that cannot fail are true.
+/// A join computes its keys for all rows of an input, and evaluates its other conditions together.
+/// After this change, the join computes `10 / a.n`, one operand of a key, only for rows of `a` for
+/// which the conditions on `a` alone are true. It evaluates any other condition that can fail only
+/// for pairs for which the conditions that cannot fail are true.
 fn guard_join(mut join: Join) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(&join.schema);
     let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
@@ -195,7 +196,8 @@ fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = filter.input.schema();
     let mut conditions = HeldConditions::default();
     conditions.add_predicate(filter.predicate.clone(), schema);
-    // Equalities of join keys stay in the lower filter, because DataFusion searches only there for join keys.
+    // Equalities that can become join keys stay in the lower filter, because DataFusion searches
+    // only there for join keys.
     let (keys, held): (Vec<_>, Vec<_>) =
         conditions.held.into_iter().partition(|e| is_key(e, &filter.input));
     conditions.free.extend(keys);
@@ -274,7 +276,8 @@ fn make_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Defers constant casts that fail from planning to execution, if the query might not need their results.
+/// Moves the evaluation of failing constant casts from planning to execution, if the query might
+/// not need their results.
 ///
 /// DataFusion evaluates casts of literals at planning, so `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE 1
 /// END` fails. Obsolete once the test `stock_constants_fail_where_nothing_asks` fails.

@@ -59,8 +59,8 @@ fn push_free(
     }
 }
 
-/// Applies DataFusion's rule to a join below a filter of free conditions (`above`). Held
-/// conditions stay in the join filter, unless the join is null-aware; free conditions may move.
+/// Applies DataFusion's rule to a join below a filter of free conditions (`above`). Free conditions
+/// may move. Held conditions stay in the join filter, unless the join is null-aware.
 fn push_over(
     stock: &dyn OptimizerRule,
     above: Option<Expr>,
@@ -125,7 +125,8 @@ fn push_filter(
             Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
         }
         LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
-            // The conditions become the join filter, which runs before the columns of a pair are copied.
+            // The conditions become the join filter, which runs before the columns of a pair of
+            // rows are copied.
             let mut join = join.clone();
             let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
             join.filter = conjunction(all);
@@ -200,7 +201,8 @@ fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Splits a filter that a rule may have merged: conditions that can fail move to a filter above.
+/// Splits a filter that a rule may have merged: conditions that can fail move to a second filter
+/// above it.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = HeldConditions::default();

@@ -14,11 +14,11 @@
 //!                                     SubqueryAlias: SELECT DISTINCT t.a AS key FROM t
 //! ```
 //!
-//! Filters and projections name the columns `keys` in place of the outer columns. Aggregates and
-//! windows add them to GROUP BY and PARTITION BY, joins to the condition, and a LIMIT numbers the rows
-//! of each run. A query within an expression of the query is planned with the bound rows as its outer
-//! rows, which leads back here: `project_values` and `rewrite_filter` expand it with a further
-//! [`BoundOuter`].
+//! Filters and projections name the columns `keys` in place of the outer columns. Aggregates add
+//! them to GROUP BY, windows to PARTITION BY, and joins to their condition. A LIMIT numbers the
+//! rows of each run. A query within an expression of the query is planned with the bound rows as
+//! its outer rows, which leads back here: `project_values` and `rewrite_filter` expand it with a
+//! further [`BoundOuter`].
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ use crate::sql::workarounds::subqueries::correlated::query_values::{
     project_values, rewrite_filter,
 };
 
-/// The distinct values, in the outer rows, of the outer columns that a correlated query uses.
+/// The outer columns that a correlated query uses, and their distinct values in the outer rows.
 pub(super) struct BoundOuter<'a> {
     /// The columns of `rows`. Every plan that a method returns has them next to the columns of the query.
     pub(super) keys: Vec<Column>,
@@ -135,7 +135,8 @@ impl BoundOuter<'_> {
         }
     }
 
-    /// Computes a projection whose expressions contain subqueries over `input`, the bound rows of its input.
+    /// Computes the projection `node`, whose expressions contain subqueries, over `input`, the
+    /// bound rows of `node.input`.
     fn project_queries(&mut self, node: &Projection, input: LogicalPlan) -> Result<LogicalPlan> {
         let exprs = node.expr.iter().map(|e| self.rewrite_queries(e.clone(), &node.input));
         let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
@@ -217,8 +218,9 @@ impl BoundOuter<'_> {
         }
     }
 
-    /// Adds to an aggregate without GROUP BY a row for each outer row for which no rows are read: `count(*)` is 0 for
-    /// these in `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t`.
+    /// Adds to an aggregate without GROUP BY a row for each outer row for which the query reads no
+    /// rows. For these outer rows, `count(*)` is 0 in `SELECT (SELECT count(*) FROM u WHERE u.a =
+    /// t.a) FROM t`.
     fn add_empty_rows(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
         let (results, empty) = (self.names.next("results"), self.names.next("empty"));
         let columns = node.schema.columns();
@@ -251,8 +253,8 @@ impl BoundOuter<'_> {
         self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Returns one row with the results of aggregates over no rows, as the columns `named` of `table`. Outer columns are
-    /// NULL in it.
+    /// Returns one row with the results of aggregates over no rows, as the columns `named` of
+    /// `table`. The aggregates are computed with NULL for each outer column.
     fn aggregate_no_rows(
         &self,
         node: &Aggregate,
@@ -488,7 +490,8 @@ struct JoinInputs {
     equal_keys: Option<Expr>,
 }
 
-/// Returns names for the columns of a plan in which several plans have the same columns.
+/// Returns names for `columns` columns by position: `__serrate_0`, `__serrate_1`, .. Plans that
+/// have the same columns, such as the inputs of a union, get the same names.
 fn list_positional_names(columns: usize) -> Vec<String> {
     (0..columns).map(|at| format!("__serrate_{at}")).collect()
 }

@@ -51,10 +51,10 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
     }
 }
 
-/// Whether DataFusion turns EXISTS or IN over a correlated query into a semi join of the same meaning: one
-/// filter uses outer columns, and above the filter are only projections, DISTINCT and, if the filter consists
-/// of equations, GROUP BY. For EXISTS, a LIMIT above the filter is allowed, too. DataFusion does not move a
-/// condition through a sort.
+/// Whether DataFusion turns EXISTS or IN over a correlated query into a semi join that returns the
+/// same rows: one filter uses outer columns, and above the filter are only projections, DISTINCT
+/// and, if the filter consists of equations, GROUP BY. For EXISTS, a LIMIT above the filter is
+/// allowed, too. DataFusion does not move a condition through a sort.
 pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<bool> {
     if has_name_clash(query)? {
         return Ok(false);
@@ -103,11 +103,12 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
 
 /// Whether DataFusion would confuse columns that it moves out of a correlated query.
 ///
-/// DataFusion adds the columns of conditions on outer columns to the output of the query, whose columns then
-/// get one table name. Two columns `r2.d` and `r3.d` become one: `EXISTS (SELECT 1 FROM t r2, t r3 WHERE
-/// r2.d + r3.d = r1.d)` loses rows. `stock_correlated_self_joins_still_lose_rows` in
-/// `tests/sql/subqueries.rs` fails once this is fixed upstream. The columns do not pass the projections below the
-/// conditions, such as that of a subquery in FROM.
+/// DataFusion adds the columns of conditions on outer columns to the output of the query, and gives
+/// all columns of this output the same table name. Two columns `r2.d` and `r3.d` become one:
+/// `EXISTS (SELECT 1 FROM t r2, t r3 WHERE r2.d + r3.d = r1.d)` loses rows.
+/// `stock_correlated_self_joins_still_lose_rows` in `tests/sql/subqueries.rs` fails once this is
+/// fixed upstream. Projections below the conditions, such as that of a subquery in FROM, do not
+/// matter, because the added columns pass only the nodes above the conditions.
 fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
     let mut moved: Vec<Column> = Vec::new();
     let mut passed: Vec<VisibleColumn> = Vec::new();
@@ -137,8 +138,9 @@ fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
     Ok(find_clash(&moved, &passed).is_some())
 }
 
-/// Whether a column without a table in the rows around a correlated scalar subquery has the name
-/// of a column of the subquery. DataFusion joins both, and fails for two such columns.
+/// Whether `schema`, the columns outside a correlated scalar subquery, has an unqualified column
+/// with the name of a column of the subquery. DataFusion joins the outer rows with the subquery,
+/// and fails if the join has two columns of this name.
 pub(in crate::sql) fn repeats_bare_name(schema: &DFSchema, query: &LogicalPlan) -> Result<bool> {
     let mut inner = find_moved_columns(query)?;
     inner.extend(query.schema().columns());
@@ -147,7 +149,8 @@ pub(in crate::sql) fn repeats_bare_name(schema: &DFSchema, query: &LogicalPlan) 
     }))
 }
 
-/// A column of a projection: its name, and the input column that it is, unless it is computed or renamed.
+/// A column of a projection: its name, and the input column that the projection returns under this
+/// name, or `None` if the column is computed or renamed.
 pub(super) type VisibleColumn = (String, Option<Column>);
 
 pub(super) fn list_shown_columns(node: &Projection) -> impl Iterator<Item = VisibleColumn> {
@@ -175,7 +178,8 @@ pub(super) fn find_clash<'a>(
 /// Whether each condition on outer columns in a filter equates an inner with an outer column.
 ///
 /// DataFusion groups the rows of the query by the inner column. For `b.ts::DATE = a.day`, the
-/// result would have a row for each `b.ts` of a day (`stock_equations_of_casts_still_repeat_rows`).
+/// result would have several rows per day, one for each `b.ts`
+/// (`stock_equations_of_casts_still_repeat_rows`).
 fn are_equations(filter: &Filter) -> Result<bool> {
     let schema = filter.input.schema();
     for condition in split_conjunction(&filter.predicate) {

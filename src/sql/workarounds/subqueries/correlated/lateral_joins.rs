@@ -161,9 +161,9 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
     })
 }
 
-/// Returns the query of a LATERAL join that DataFusion cannot plan, because nodes other than filters
-/// and projections are above conditions on outer columns, or would plan with the wrong columns.
-/// Otherwise returns `None`.
+/// Returns the query of a LATERAL join, if DataFusion cannot plan the query or would plan it with
+/// the wrong columns. DataFusion plans it only if all nodes above conditions on outer columns are
+/// filters and projections.
 pub(in crate::sql) fn find_lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
     let Some(query) = find_subquery_of_lateral(join)? else { return Ok(None) };
     if !has_outer(query)? {
@@ -174,8 +174,9 @@ pub(in crate::sql) fn find_lateral_query(join: &Join) -> Result<Option<&LogicalP
     Ok((!is_planned).then_some(query))
 }
 
-/// Whether DataFusion adds columns to a LEFT JOIN LATERAL when it plans the query. A window function
-/// above the join would then be an error, because the join no longer has the columns it had.
+/// Whether DataFusion adds columns to a LEFT JOIN LATERAL when it plans the query. A window
+/// function above the join is then an error, because the planned join has other columns than
+/// before.
 pub(in crate::sql) fn gains_columns(join: &Join) -> Result<bool> {
     if join.join_type != JoinType::Left {
         return Ok(false);
@@ -204,7 +205,8 @@ struct MovedColumns {
 }
 
 impl MovedColumns {
-    /// Returns `None` if DataFusion cannot move the conditions. It does not move them through an alias.
+    /// Returns `None` if DataFusion cannot move the conditions. DataFusion does not move conditions
+    /// out of a table alias.
     fn from_query(query: &LogicalPlan) -> Result<Option<Self>> {
         let mut columns = Self::default();
         let mut plan = query;
@@ -230,11 +232,12 @@ impl MovedColumns {
 
     /// Returns the name of a column that DataFusion would confuse with another.
     ///
-    /// In the conditions that it moves, DataFusion replaces the table name of the query's columns with the alias of the
-    /// query. In ON, it does so also for a column of the left side whose table and name are those of a column of the
-    /// query, and so confuses the two. If the query has no alias, any column of the query with the table and name of a
-    /// left column is an error. `stock_lateral_self_joins_still_lose_rows` in `tests/sql/lateral_queries.rs` fails once
-    /// this is fixed upstream.
+    /// In the conditions that it moves, DataFusion replaces the table name of the query's columns
+    /// with the alias of the query. In ON, it also replaces the table name of a column of the left
+    /// side if a column of the query has the same table and name, and so confuses the two columns.
+    /// If the query has no alias, any column of the query with the table and name of a left column
+    /// is an error. `stock_lateral_self_joins_still_lose_rows` in `tests/sql/lateral_queries.rs`
+    /// fails once this is fixed upstream.
     fn find_clash(&self, join: &Join, query: &LogicalPlan) -> Option<String> {
         if let Some(column) = find_clash(&self.moved, &self.shown) {
             return Some(column.name.clone());

@@ -35,7 +35,8 @@ use crate::sql::workarounds::subqueries::subquery_conditions::{
 ///
 /// * IN and EXISTS outside WHERE, and IN and EXISTS in WHERE that cannot become semi joins
 ///   ([`is_semi_join`]), become scalar subqueries that count rows. IN is NULL where SQL requires it.
-/// * Subqueries in a join condition are evaluated for the rows of the side whose columns they use.
+/// * Subqueries in a join condition are evaluated for the rows of the join input whose columns they
+///   use.
 /// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions are evaluated in a projection below the
 ///   node. So are lambdas in window functions, and sort keys with constant lists of lists
 ///   ([`has_unordered_constant`]).
@@ -113,7 +114,7 @@ fn keys_of(call: &WindowFunction) -> impl Iterator<Item = &Expr> {
 /// Whether an expression contains a constant whose type has no scalar comparison, such as a list of lists.
 ///
 /// DataFusion 55 derives a range of values from each constant of a sort key. If the type of the
-/// constant has no such range, it drops the order of the key and refuses the plan in
+/// constant has no such range, DataFusion drops the order of the key and refuses the plan in
 /// `SanityCheckPlan`. Obsolete once the test `stock_sorts_by_constant_lists_still_fail` fails.
 fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     e.exists(|e| {
@@ -162,7 +163,8 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
     }
 }
 
-/// Maximum number of nodes of a plan with subqueries; rules take ten seconds for so many nodes.
+/// Maximum number of nodes of a plan with subqueries. The optimizer takes ten seconds for a plan of
+/// this size.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
@@ -296,8 +298,9 @@ pub(in crate::sql) fn rewrite_filter(
     LogicalPlanBuilder::from(filtered).project(columns)?.build().map(Transformed::yes)
 }
 
-/// Computes conditions such as `(SELECT ..) IN (SELECT ..)` as columns of the input, and returns the columns in their
-/// place. DataFusion makes them join conditions, which cannot contain a correlated subquery.
+/// Computes conditions such as `(SELECT ..) IN (SELECT ..)` as new columns of the input, and
+/// replaces these conditions with the new columns. DataFusion would turn such a condition into a
+/// join condition, which cannot contain a correlated subquery.
 fn project_operands(
     input: Arc<LogicalPlan>,
     mut conditions: Vec<Expr>,
@@ -348,10 +351,11 @@ fn needs_values(condition: &Expr, schema: &DFSchema) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns a join whose condition has no subqueries, as that of
-/// `a JOIN b ON a.i = b.i AND EXISTS (SELECT 1 FROM c WHERE c.i = b.j)` has.
+/// Moves subqueries out of the condition of a join, such as EXISTS in `a JOIN b ON a.i = b.i AND
+/// EXISTS (SELECT 1 FROM c WHERE c.i = b.j)`.
 ///
-/// DataFusion plans only those subqueries of a join condition that its rules move below the join.
+/// DataFusion plans a subquery of a join condition only if its rules move the subquery below the
+/// join.
 fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
     let JoinConditions { above, within, below: [left_below, right_below] } =
@@ -383,13 +387,14 @@ struct JoinConditions {
     above: Vec<Expr>,
     /// Conditions for the join itself: those without subqueries, and those with columns of an outer query.
     within: Vec<Expr>,
-    /// For each input, its columns, and the conditions with subqueries that become columns of it.
+    /// For each input, its columns, then the conditions with subqueries that are computed as
+    /// further columns of this input.
     below: [Vec<Expr>; 2],
 }
 
-/// Divides the conditions of a join. A condition with subqueries moves above an inner join. For another join, which
-/// returns rows for which the condition is false, too, the condition becomes a column of the input whose columns it
-/// uses.
+/// Divides the conditions of a join. A condition with subqueries moves above an inner join. Other
+/// joins may also return rows for which the condition is false. There, the condition becomes a
+/// column of the input whose columns it uses.
 fn divide_conditions(join: &Join, names: &mut NewNames) -> Result<JoinConditions> {
     let sides = [&join.left, &join.right];
     let mut divided = JoinConditions {
@@ -423,7 +428,8 @@ fn divide_conditions(join: &Join, names: &mut NewNames) -> Result<JoinConditions
     Ok(divided)
 }
 
-/// Computes `exprs`, the columns of an input and further expressions, unless there are only the columns.
+/// Projects an input to `exprs`, which are its columns and further expressions. If there are no
+/// further expressions, returns the input unchanged.
 fn project_side(
     side: Arc<LogicalPlan>,
     exprs: Vec<Expr>,
@@ -466,7 +472,7 @@ pub(in crate::sql) fn project_values(
 struct OuterRows {
     /// The input of the node. The subqueries are computed for its rows.
     input: Arc<LogicalPlan>,
-    /// The input joined with the values of subqueries.
+    /// The input, joined with the values of the subqueries rewritten so far.
     joined: Arc<LogicalPlan>,
 }
 
@@ -566,8 +572,9 @@ impl OuterRows {
         })
     }
 
-    /// Returns a condition of WHERE without its correlated IN and EXISTS. The conjuncts among these
-    /// become semi and anti joins with `joined`, the others become scalar subqueries.
+    /// Removes correlated IN and EXISTS from a condition of WHERE, and returns the rest. If IN or
+    /// EXISTS is a conjunct, it becomes a semi or anti join with `joined`, and otherwise a scalar
+    /// subquery.
     fn join_tests(&mut self, condition: Expr, names: &mut NewNames) -> Result<Expr> {
         let condition = as_tests(condition, self.joined.schema())?;
         let mut rest = Vec::new();
@@ -587,8 +594,8 @@ impl OuterRows {
     }
 
     /// Calls `join`, which joins one more subquery to `joined`. The resulting plan contains `input`
-    /// once per subquery. Before the first call, `share_rows` therefore makes all copies of `input`
-    /// return the same rows. Returns `None` if that is not possible, or if `join` returns `None`.
+    /// once per subquery, so `share_rows` first makes all copies of `input` return the same rows.
+    /// Returns `None` if that is not possible, or if `join` returns `None`.
     fn join_shared_input<T>(
         &mut self,
         join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,
@@ -603,8 +610,8 @@ impl OuterRows {
     }
 }
 
-/// Whether a scalar subquery is correlated, and is not one that DataFusion can join with rows of
-/// the columns in `schema`.
+/// Whether a scalar subquery is correlated and DataFusion cannot join it with outer rows that have
+/// the columns of `schema`.
 fn needs_join(query: &Subquery, schema: &DFSchema) -> Result<bool> {
     let plan = &query.subquery;
     Ok(is_correlated(query) && (!is_equation(plan)? || repeats_bare_name(schema, plan)?))
@@ -623,15 +630,15 @@ fn has_join(case: &Case, schema: &DFSchema) -> Result<bool> {
     Ok(found)
 }
 
-/// A part of CASE. `When(i)` is condition `i`, or ELSE if `i` is the number of conditions.
-/// `Then(i)` is value `i`.
+/// An operand of CASE. `When(i)` is condition `i`, or ELSE if `i` is the number of conditions.
+/// `Then(i)` is the value after THEN for condition `i`.
 #[derive(Clone, Copy)]
 enum Branch {
     When(usize),
     Then(usize),
 }
 
-/// Returns a condition that is true for all rows for which CASE evaluates a part, or `None` if
+/// Returns a condition that is true for all rows for which CASE evaluates `branch`, or `None` if
 /// these may be all rows. The condition leaves out the first condition of CASE for which `is_guard`
 /// is false, and all later conditions.
 fn guard_branch(
@@ -736,8 +743,9 @@ fn list_column_exprs(plan: &LogicalPlan) -> Vec<Expr> {
     plan.schema().columns().into_iter().map(Expr::Column).collect()
 }
 
-/// Moves subqueries of a node, and keys with constants such as lists of lists, into a projection below it:
-/// the subquery in `SELECT count(*) FROM t GROUP BY (SELECT max(u.b) FROM u WHERE u.a < t.a)`.
+/// Moves subqueries of a node, such as that in `SELECT count(*) FROM t GROUP BY (SELECT max(u.b)
+/// FROM u WHERE u.a < t.a)`, into a projection below the node. Also moves sort keys with constants
+/// that have no order, such as lists of lists.
 fn hoist_queries(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let inputs = node.inputs();
     let [input] = inputs[..] else { return Ok(Transformed::no(node)) };
@@ -760,12 +768,14 @@ fn hoist_queries(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<
     if matches!(node, LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::yes(above));
     }
-    // Other nodes also return the columns of their input, and so the hoisted ones.
+    // All nodes except aggregates also return the columns of their input, so this projection
+    // removes the hoisted columns.
     let shown = list_column_exprs(&node);
     LogicalPlanBuilder::from(above).project(shown)?.build().map(Transformed::yes)
 }
 
-/// Replaces those parts of an expression that a node cannot compute with columns below the node.
+/// Replaces each subexpression that a node cannot compute with a column that is computed below the
+/// node.
 fn hoist_parts(
     e: Expr,
     is_window: bool,
@@ -788,7 +798,8 @@ fn hoist_parts(
     })
 }
 
-/// Hoists the keys of a window function with constants that have no order. Returns whether there are any.
+/// Hoists the keys of a window function that contain constants without an order. Returns whether
+/// there are such keys.
 fn hoist_window_keys(
     call: &mut WindowFunction,
     schema: &DFSchema,
@@ -806,10 +817,11 @@ fn hoist_window_keys(
     Ok(is_changed)
 }
 
-/// Whether a node cannot compute a part of an expression.
+/// Whether a node cannot compute the subexpression `e`.
 fn needs_hoisting(e: &Expr, is_window: bool) -> bool {
     match e {
-        // An uncorrelated scalar subquery is kept: it is computed only once in any place.
+        // An uncorrelated scalar subquery stays, because DataFusion computes it only once in any
+        // node.
         Expr::ScalarSubquery(query) => is_correlated(query),
         Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => true,
         // A window key with a lambda would differ from the key of the sort below it (see `may_rewrite_node`).
@@ -830,8 +842,8 @@ fn is_stable(e: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Moves subqueries of ORDER BY that use columns which SELECT lacks into the projection of SELECT, as in
-/// `SELECT a FROM t ORDER BY (SELECT max(u.b) FROM u WHERE u.c > t.c)`.
+/// If subqueries of ORDER BY use columns that SELECT does not return, moves the subqueries into the
+/// projection of SELECT, as in `SELECT a FROM t ORDER BY (SELECT max(u.b) FROM u WHERE u.c > t.c)`.
 fn hoist_below_select(sort: &Sort, names: &mut NewNames) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Projection(select) = sort.input.as_ref() else { return Ok(None) };
     let is_below_select = |e: &Expr| -> Result<bool> {

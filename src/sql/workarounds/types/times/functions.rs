@@ -75,7 +75,7 @@ impl ScalarUDFImpl for InForm {
     }
 }
 
-/// Returns a type in which seconds replace times, or the values of lists.
+/// Returns the type of exact seconds, within the list types of `t`.
 fn find_seconds_type(t: &DataType) -> DataType {
     let within = |field: &FieldRef| {
         let seconds = find_seconds_type(field.data_type());

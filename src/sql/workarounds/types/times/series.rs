@@ -210,7 +210,8 @@ impl SeriesTimestamps {
         }
         let (months, days) = (i128::from(step.months), i128::from(step.days));
         let (least, most) = {
-            // A month has 28 to 31 days, so the step is between `least` and `most`.
+            // A month has 28 to 31 days, so the step is between `least` and `most` nanoseconds
+            // long.
             let rest = days * NANOSECONDS_PER_DAY + i128::from(step.nanoseconds);
             let (a, b) =
                 (months * 28 * NANOSECONDS_PER_DAY, months * DAYS_PER_MONTH * NANOSECONDS_PER_DAY);

@@ -109,8 +109,9 @@ impl WideFunction {
 }
 
 impl WideFunction {
-    /// Truncates times to periods of several years, which DataFusion does not support: to years first. As in DuckDB,
-    /// the periods begin in the years that `years` divides, and years before 0 are truncated towards 0.
+    /// Truncates times to periods of several years, which DataFusion does not support. It truncates
+    /// first to years, and then to periods. As in DuckDB, the periods begin in the years that
+    /// `years` divides, and years before 0 are truncated towards 0.
     fn truncate_to_years(
         &self,
         mut args: ScalarFunctionArgs,
@@ -384,7 +385,8 @@ fn number_periods(
     to_columnar(Arc::new(numbers), one)
 }
 
-/// Returns the part of times without a zone that a kernel computes faster than Arrow.
+/// Returns the [`TimePart`] of a name, if a kernel computes this part, for times without a zone,
+/// faster than Arrow.
 fn find_calendar_part(name: &str) -> Option<TimePart> {
     Some(match name {
         "year" => TimePart::Year,

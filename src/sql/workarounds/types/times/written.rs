@@ -30,7 +30,8 @@ pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mu
 struct TimestampRewriter {
     /// Whether the table functions `generate_series` and `range` of the session accept microseconds.
     wide: bool,
-    /// Number of calls of `generate_series` and `range` in FROM around the current position.
+    /// How many calls of `generate_series` and `range` in FROM contain the current position of the
+    /// visitor; 0 outside these calls.
     in_series: usize,
 }
 
@@ -75,7 +76,8 @@ impl VisitorMut for TimestampRewriter {
                     CastKind::TryCast | CastKind::SafeCast => TRY_AS_TIMESTAMP,
                 }
             }
-            // The planner of the operator rounds constants down.
+            // Arguments in FROM are computed before analyzer rules run, so the planner of the
+            // operator rounds them down.
             Expr::Cast {
                 data_type: DataType::Timestamp(Some(0 | 3), _),
                 kind,
