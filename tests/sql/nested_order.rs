@@ -174,7 +174,11 @@ async fn extremes_and_first_lists_per_group_have_the_same_types_and_nulls() {
                 let sql = format!(
                     "SELECT {show} FROM (SELECT g, {call} AS y FROM {from} GROUP BY g) ORDER BY g"
                 );
-                assert_eq!(query_rows(&ctx, &sql).await, expected, "{cast} {partitions} {size}: {sql}");
+                assert_eq!(
+                    query_rows(&ctx, &sql).await,
+                    expected,
+                    "{cast} {partitions} {size}: {sql}"
+                );
                 let sql =
                     format!("SELECT arrow_typeof({call}) = arrow_typeof(any_value(x)) FROM {from}");
                 assert_eq!(query_rows(&ctx, &sql).await, "true", "{sql}");
