@@ -38,6 +38,21 @@ async fn skipped_and_repeated_local_times_become_instants() {
 }
 
 #[tokio::test]
+async fn windows_over_days_meet_skipped_and_repeated_local_times() {
+    let spring = "CREATE TABLE spring AS SELECT x, t::TIMESTAMP AT TIME ZONE 'America/New_York' AS t
+        FROM (VALUES (1, '2024-03-10 03:15:00'), (2, '2024-03-10 03:45:00'), (4, '2024-03-11 02:30:00')) v(x, t)";
+    let autumn = "CREATE TABLE autumn AS SELECT x, t::TIMESTAMP AT TIME ZONE 'America/New_York' AS t
+        FROM (VALUES (1, '2024-11-03 00:45:00'), (2, '2024-11-03 02:15:00'), (4, '2024-11-04 01:30:00')) v(x, t)";
+    let window = "SELECT ragged_window(x, t, t, 'sum', before => INTERVAL '1 day'), ragged_window(x, t, t, 'sum', after => INTERVAL '1 day') FROM (SELECT array_agg(x ORDER BY t) AS x, array_agg(t ORDER BY t) AS t FROM";
+    let cases = [
+        // A day before 02:30 lies 03:30, which is after 03:15.
+        (&*format!("{window} spring)"), "[1, 3, 6] [6, 4, 0]"),
+        (&*format!("{window} autumn)"), "[1, 3, 6] [2, 4, 0]"),
+    ];
+    expect_rows(&[spring, autumn], &cases).await;
+}
+
+#[tokio::test]
 async fn sums_with_intervals_meet_skipped_and_repeated_local_times() {
     let cases = [
         ("SELECT zoned + INTERVAL '1 day' FROM t WHERE id = 1", "2024-03-11T01:30:00-04:00"),
