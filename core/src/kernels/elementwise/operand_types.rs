@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
@@ -10,7 +12,7 @@ use super::{Op, SideValues, apply_op};
 use crate::array::exact_casts::find_int_range;
 use crate::error::{Error, Result};
 use crate::kernels::times::{
-    EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, in_unit, per_unit, text_seconds,
+    EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, exact_seconds, in_unit, per_unit, text_seconds,
 };
 use crate::table::promote_types;
 
@@ -240,6 +242,11 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     }
     if op.is_arithmetic() {
         match (a, b) {
+            // A timestamp without a zone is a local time in the zone of the other one.
+            (Timestamp(u, None), Timestamp(v, Some(z)))
+            | (Timestamp(v, Some(z)), Timestamp(u, None)) => {
+                return both(Timestamp(*u.max(v), Some(Arc::clone(z))));
+            }
             (Timestamp(u, _), Timestamp(v, z)) if u != v => {
                 let finer = *u.max(v);
                 let left = replace_unit(a, finer)?;
@@ -311,7 +318,10 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
             {
                 return both(EXACT_SECONDS);
             }
-            (Timestamp(u, z), Timestamp(v, _)) => return both(Timestamp(*u.max(v), z.clone())),
+            // If only one has a zone, the other is a local time in this zone.
+            (Timestamp(u, y), Timestamp(v, z)) => {
+                return both(Timestamp(*u.max(v), y.clone().or_else(|| z.clone())));
+            }
             (Duration(_), Interval(_)) | (Interval(_), Duration(_)) => return both(EXACT_SECONDS),
             (Duration(u), Duration(v)) if u != v => return both(EXACT_SECONDS),
             _ => {}
@@ -401,7 +411,11 @@ fn combine_with_literal(
     }
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        match (cast_with_options(literal, values, &options), values) {
+        let parsed = match cast_time(literal, values) {
+            Some(parsed) => parsed,
+            None => cast_with_options(literal, values, &options).map_err(Error::from),
+        };
+        match (parsed, values) {
             (Ok(there), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => {
                 return both(find_type_of_instants(values, literal, &there)?);
             }
@@ -417,7 +431,7 @@ fn combine_with_literal(
                 cast_with_options(literal, &wide, &options)?;
                 return both(EXACT_SECONDS);
             }
-            (Err(e), _) => return Err(e.into()),
+            (Err(e), _) => return Err(e),
         }
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
