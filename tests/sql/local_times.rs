@@ -156,6 +156,23 @@ async fn local_times_next_to_instants_are_in_their_zone() {
 }
 
 #[tokio::test]
+async fn whole_lists_of_dates_and_timestamps_compare_exactly() {
+    let setup = "CREATE TABLE t AS SELECT [d] AS ds, [d::TIMESTAMP] AS ls, [d::TIMESTAMP AT TIME ZONE 'Europe/Berlin'] AS zs, [arrow_cast(d, 'Timestamp(Second, None)')] AS seconds
+        FROM (VALUES (DATE '2024-07-01'), (DATE '2999-07-01')) v(d)";
+    let cases = [
+        (
+            "SELECT ds = zs, zs = ds, ds < zs, ds = ls, ls = zs FROM t",
+            "true true false true true; true true false true true",
+        ),
+        (
+            "SELECT seconds = ls, seconds = ds, seconds = zs, ds <= zs, [ds] = [zs] FROM t",
+            "true true true true true; true true true true true",
+        ),
+    ];
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
 async fn lists_compare_with_local_times_that_clocks_skip_or_repeat() {
     let setup = "CREATE TABLE t AS SELECT array_agg(zoned ORDER BY id) AS zs, array_agg(local ORDER BY id) AS ls FROM c";
     let cases = [

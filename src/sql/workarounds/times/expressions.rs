@@ -125,6 +125,7 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
             let pair = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()).map(|[a, b]| (a, b));
             let pair = pair.or_else(|| unify_nested(&left, &right, schema));
             let pair = pair.or_else(|| unify_text_lists(&left, &right, schema));
+            let pair = pair.or_else(|| unify_time_lists(&left, &right, schema));
             if pair.is_none() {
                 refuse_nested(&format!("{op} between"), &[(&*left, schema), (&*right, schema)])?;
             }
@@ -185,6 +186,53 @@ fn unify_text_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Exp
     }
     let seconds = |e: &Expr| ComparableForm::ExactSeconds.call(e.clone());
     Some((seconds(left), seconds(right)))
+}
+
+/// Converts two lists of dates or timestamps, which differ in more than their zones, to lists of seconds. Type
+/// coercion would cast both to nanoseconds without a zone, whose range is small, and instants to their time in UTC.
+fn unify_time_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
+    use DataType::{Date32, Date64, Timestamp};
+    let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+    let is_time = |t: &DataType| matches!(leaf_type(t), Date32 | Date64 | Timestamp(..));
+    let is_alike = match (leaf_type(&a), leaf_type(&b)) {
+        (Timestamp(u, _), Timestamp(v, _)) => u == v,
+        (s, t) => s == t,
+    };
+    if is_alike || !is_time(&a) || !is_time(&b) {
+        return None;
+    }
+    if list_depth(&a) == 0 || list_depth(&a) != list_depth(&b) {
+        return None;
+    }
+    let seconds = |e: &Expr, t: &DataType, of_other: &DataType| {
+        let local = match (leaf_type(t), leaf_type(of_other)) {
+            (Timestamp(unit, None), Timestamp(_, zone)) => Some((*unit, zone.clone())),
+            (Date32 | Date64, Timestamp(_, zone)) => Some((TimeUnit::Microsecond, zone.clone())),
+            _ => None,
+        };
+        let e = match local {
+            Some((unit, zone @ Some(_))) => {
+                Expr::Cast(Cast::new(Box::new(e.clone()), replace_leaf(t, &Timestamp(unit, zone))))
+            }
+            _ => e.clone(),
+        };
+        ComparableForm::ExactSeconds.call(e)
+    };
+    Some((seconds(left, &a, &b), seconds(right, &b, &a)))
+}
+
+/// Returns the type of lists with another type of values.
+fn replace_leaf(lists: &DataType, leaf: &DataType) -> DataType {
+    let within = |field: &FieldRef| {
+        let to = replace_leaf(field.data_type(), leaf);
+        Arc::new(field.as_ref().clone().with_data_type(to))
+    };
+    match lists {
+        DataType::List(field) => DataType::List(within(field)),
+        DataType::LargeList(field) => DataType::LargeList(within(field)),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(within(field), *size),
+        _ => leaf.clone(),
+    }
 }
 
 /// Returns a type in which durations in nanoseconds replace all durations and intervals.
