@@ -168,6 +168,10 @@ async fn whole_lists_of_dates_and_timestamps_compare_exactly() {
             "SELECT seconds = ls, seconds = ds, seconds = zs, ds <= zs, [ds] = [zs] FROM t",
             "true true true true true; true true true true true",
         ),
+        (
+            "SELECT [d, z] = [z, z], [z, d] = [z, z] FROM (SELECT ds[1] AS d, zs[1] AS z FROM t)",
+            "true true; true true",
+        ),
     ];
     expect_rows(&[setup], &cases).await;
 }

@@ -330,7 +330,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
         call.func = part;
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }
-    if !has_fact(name, StockFact::Chooses) {
+    if !has_fact(name, StockFact::Chooses) && !mixes_dates_and_instants(&call, schema) {
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     }
     let compares = has_fact(name, StockFact::ComparesArguments);
@@ -350,6 +350,18 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
         );
     }
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
+}
+
+/// Whether the call makes a list of dates and of timestamps with a zone. Type coercion would cast both to
+/// timestamps without a zone, and the instants to their time in UTC.
+fn mixes_dates_and_instants(call: &ScalarFunction, schema: &DFSchema) -> bool {
+    use DataType::{Date32, Date64, Timestamp};
+    let of = |is: fn(&DataType) -> bool| {
+        call.args.iter().any(|e| e.get_type(schema).is_ok_and(|t| is(&t)))
+    };
+    call.name() == "make_array"
+        && of(|t| matches!(t, Date32 | Date64))
+        && of(|t| matches!(t, Timestamp(_, Some(_))))
 }
 
 /// Returns the intervals among the arguments in SQL syntax, for an error message.
