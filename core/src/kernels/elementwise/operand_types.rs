@@ -411,7 +411,8 @@ fn combine_with_literal(
     }
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        let parsed = match cast_time(literal, values) {
+        let zoned = matches!(values, DataType::Timestamp(_, Some(_)));
+        let parsed = match zoned.then(|| cast_time(literal, values)).flatten() {
             Some(parsed) => parsed,
             None => cast_with_options(literal, values, &options).map_err(Error::from),
         };
