@@ -26,7 +26,7 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
 /// Arrow refuses to cast such a time to a timestamp with a zone, and to add an interval if the sum is such a
 /// time, so that one row makes the query fail. The rule also converts the local time in a difference of an
 /// instant and a local time, which DataFusion takes as a time in UTC (no issue was found upstream). Obsolete
-/// once the tests `stock_changes_of_clocks_are_still_errors` and `stock_differences_still_ignore_zones` fail.
+/// once the test `stock_changes_of_clocks_are_still_errors` fails.
 pub(in crate::sql) fn convert_local_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     let may_change = |e: &Expr| {
         matches!(e, Expr::Cast(_) | Expr::TryCast(_))
