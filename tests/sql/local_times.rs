@@ -177,6 +177,14 @@ async fn whole_lists_of_dates_and_timestamps_compare_exactly() {
             "SELECT [d, z] = [z, z], [z, d] = [z, z] FROM (SELECT ds[1] AS d, zs[1] AS z FROM t)",
             "true true; true true",
         ),
+        (
+            "SELECT {'a': d} = {'a': z}, (z, 1) = (d, 1), (d, 1) < (z, 1) FROM (SELECT ds[1] AS d, zs[1] AS z FROM t)",
+            "true true false; true true false",
+        ),
+        (
+            "SELECT list_contains(zs, ds[1]), array_position(zs, ds[1]), array_has_any(ds, zs), array_has_all(zs, ds), array_concat(ds, zs) = array_append(zs, ds[1]) FROM t",
+            "true 1 true true true; true 1 true true true",
+        ),
     ];
     expect_rows(&[setup], &cases).await;
 }

@@ -126,6 +126,7 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
             let pair = pair.or_else(|| unify_nested(&left, &right, schema));
             let pair = pair.or_else(|| unify_text_lists(&left, &right, schema));
             let pair = pair.or_else(|| unify_time_lists(&left, &right, schema));
+            let pair = pair.or_else(|| unify_dates_in_structs(&left, &right, schema));
             if pair.is_none() {
                 refuse_nested(&format!("{op} between"), &[(&*left, schema), (&*right, schema)])?;
             }
@@ -219,6 +220,39 @@ fn unify_time_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Exp
         ComparableForm::ExactSeconds.call(e)
     };
     Some((seconds(left, &a, &b), seconds(right, &b, &a)))
+}
+
+/// Casts the dates in a struct to the zone of the instants in the other one, as [`unify_time_lists`] does for lists.
+fn unify_dates_in_structs(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
+    let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+    if !a.is_nested() || !b.is_nested() {
+        return None;
+    }
+    let (to_left, to_right) = (move_dates_to_zone(&a, &b), move_dates_to_zone(&b, &a));
+    if to_left == a && to_right == b {
+        return None;
+    }
+    let cast = |e: &Expr, to: DataType| Expr::Cast(Cast::new(Box::new(e.clone()), to));
+    Some((cast(left, to_left), cast(right, to_right)))
+}
+
+/// Returns a type in which timestamps replace the dates at the places where `other` has timestamps with a zone.
+fn move_dates_to_zone(t: &DataType, other: &DataType) -> DataType {
+    use DataType::{Date32, Date64, List, Struct, Timestamp};
+    let within = |field: &FieldRef, other: &FieldRef| {
+        let to = move_dates_to_zone(field.data_type(), other.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(to))
+    };
+    match (t, other) {
+        (Date32 | Date64, Timestamp(_, zone @ Some(_))) => {
+            Timestamp(TimeUnit::Microsecond, zone.clone())
+        }
+        (List(field), List(of_other)) => List(within(field, of_other)),
+        (Struct(fields), Struct(of_other)) if fields.len() == of_other.len() => {
+            Struct(fields.iter().zip(of_other).map(|(f, g)| within(f, g)).collect())
+        }
+        _ => t.clone(),
+    }
 }
 
 /// Returns the type of lists with another type of values.
@@ -330,7 +364,11 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
         call.func = part;
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }
-    if !has_fact(name, StockFact::Chooses) && !mixes_dates_and_instants(&call, schema) {
+    if let Some(args) = cast_dates_to_instants(&call, schema) {
+        call.args = args;
+        return Ok(Transformed::yes(Expr::ScalarFunction(call)));
+    }
+    if !has_fact(name, StockFact::Chooses) {
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     }
     let compares = has_fact(name, StockFact::ComparesArguments);
@@ -352,16 +390,30 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
 }
 
-/// Whether the call makes a list of dates and of timestamps with a zone. Type coercion would cast both to
-/// timestamps without a zone, and the instants to their time in UTC.
-fn mixes_dates_and_instants(call: &ScalarFunction, schema: &DFSchema) -> bool {
+/// Casts dates to the zone of the instants among the arguments of a function of lists; `None` if the call does not
+/// combine them. Type coercion would cast both to timestamps without a zone, and the instants to their time in UTC.
+fn cast_dates_to_instants(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
     use DataType::{Date32, Date64, Timestamp};
-    let of = |is: fn(&DataType) -> bool| {
-        call.args.iter().any(|e| e.get_type(schema).is_ok_and(|t| is(&t)))
-    };
-    call.name() == "make_array"
-        && of(|t| matches!(t, Date32 | Date64))
-        && of(|t| matches!(t, Timestamp(_, Some(_))))
+    let builds_list =
+        ["make_array", "array_append", "array_prepend", "array_concat"].contains(&call.name());
+    if !builds_list && !has_fact(call.name(), StockFact::ComparesElements) {
+        return None;
+    }
+    let types = call.args.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
+    let zone = types.iter().find_map(|t| match leaf_type(t) {
+        Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    })?;
+    let is_date = |t: &DataType| matches!(leaf_type(t), Date32 | Date64);
+    if !types.iter().any(is_date) {
+        return None;
+    }
+    let to = Timestamp(TimeUnit::Microsecond, Some(zone));
+    let args = call.args.iter().zip(&types).map(|(e, t)| match is_date(t) {
+        true => Expr::Cast(Cast::new(Box::new(e.clone()), replace_leaf(t, &to))),
+        false => e.clone(),
+    });
+    Some(args.collect())
 }
 
 /// Returns the intervals among the arguments in SQL syntax, for an error message.
