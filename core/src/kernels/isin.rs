@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, U
 
 use super::dictionary::{look_up, over_values};
 use super::text::is_text;
+use super::time_texts::complete_texts;
 use super::times::{are_whole_microseconds, cast_time, exactly_in, find_parsed_type};
 use super::zones::local_to_instants;
 use crate::array::RaggedArray;
@@ -181,7 +182,7 @@ impl SearchSet {
         let parsed = find_parsed_type(leaf);
         if is_text(values.data_type()) && (parsed != *leaf || is_timestamp(leaf)) {
             let strict = CastOptions { safe: false, ..CastOptions::default() };
-            let texts = values;
+            let texts = complete_texts(&values, &parsed)?;
             values = match cast_time(&texts, &parsed) {
                 Some(found) => found?,
                 None => cast_with_options(&texts, &parsed, &strict)?,

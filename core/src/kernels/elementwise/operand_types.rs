@@ -11,6 +11,7 @@ use super::spans::{is_span, span_operand, span_operands};
 use super::{Op, SideValues, apply_op};
 use crate::array::exact_casts::find_int_range;
 use crate::error::{Error, Result};
+use crate::kernels::time_texts::complete_texts;
 use crate::kernels::times::{
     EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, exact_seconds, in_unit, per_unit, text_seconds,
 };
@@ -410,6 +411,7 @@ fn combine_with_literal(
         return if values.is_null() { both(t) } else { Ok(combine_types(op, values, &t)) };
     }
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
+        let literal = &complete_texts(literal, values)?;
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let zoned = matches!(values, DataType::Timestamp(_, Some(_)));
         let parsed = match zoned.then(|| cast_time(literal, values)).flatten() {
