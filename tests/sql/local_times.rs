@@ -38,6 +38,28 @@ async fn skipped_and_repeated_local_times_become_instants() {
 }
 
 #[tokio::test]
+async fn windows_over_days_meet_skipped_and_repeated_local_times() {
+    let spring = "CREATE TABLE spring AS SELECT x, t::TIMESTAMP AT TIME ZONE 'America/New_York' AS t
+        FROM (VALUES (1, '2024-03-10 03:15:00'), (2, '2024-03-10 03:45:00'), (4, '2024-03-11 02:30:00')) v(x, t)";
+    let autumn = "CREATE TABLE autumn AS SELECT x, t::TIMESTAMP AT TIME ZONE 'America/New_York' AS t
+        FROM (VALUES (1, '2024-11-03 00:45:00'), (2, '2024-11-03 02:15:00'), (4, '2024-11-04 01:30:00')) v(x, t)";
+    let windows = |table| {
+        format!(
+            "SELECT ragged_window(x, t, t, 'sum', before => INTERVAL '1 day'), ragged_window(x, t, t, 'sum', after => INTERVAL '1 day')
+            FROM (SELECT array_agg(x ORDER BY t) AS x, array_agg(t ORDER BY t) AS t FROM {table})"
+        )
+    };
+    let (in_spring, in_autumn) = (windows("spring"), windows("autumn"));
+    let cases = [
+        // One day before 02:30 is 03:30, which is after 03:15.
+        (in_spring.as_str(), "[1, 3, 6] [6, 4, 0]"),
+        // One day before 01:30 is the later 01:30.
+        (in_autumn.as_str(), "[1, 3, 6] [2, 4, 0]"),
+    ];
+    expect_rows(&[spring, autumn], &cases).await;
+}
+
+#[tokio::test]
 async fn sums_with_intervals_meet_skipped_and_repeated_local_times() {
     let cases = [
         ("SELECT zoned + INTERVAL '1 day' FROM t WHERE id = 1", "2024-03-11T01:30:00-04:00"),
@@ -75,6 +97,121 @@ async fn stock_changes_of_clocks_are_still_errors() {
     assert!(stock_batches(&ctx, local).await.is_err());
     let next = "SELECT arrow_cast('2024-03-09T02:30:00', 'Timestamp(Second, Some(\"America/New_York\"))') + INTERVAL '1 day'";
     assert!(stock_batches(&ctx, next).await.is_err());
+    let difference = "SELECT arrow_cast(arrow_cast('2024-07-01T12:00:00', 'Timestamp(Second, None)'), 'Timestamp(Second, Some(\"Europe/Berlin\"))')
+        - arrow_cast('2024-07-01T12:00:00', 'Timestamp(Second, None)')";
+    let found = stock_batches(&ctx, difference).await.unwrap();
+    let shown = arrow::util::display::array_value_to_string(found[0].column(0), 0).unwrap();
+    assert_eq!(shown, "PT-7200S");
+}
+
+#[tokio::test]
+async fn local_times_next_to_instants_are_in_their_zone() {
+    // 12:00 in Berlin is 10:00 in UTC.
+    let setup = "CREATE TABLE t AS SELECT [z] AS zs, [l] AS ls, [e] AS es, z, l, e, z::DATE AS d FROM (
+        SELECT TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin' AS z, TIMESTAMP '2024-07-01 12:00:00' AS l, TIMESTAMP '2024-07-01 11:00:00' AS e)";
+    let cases = [
+        (
+            "SELECT (z - l) / INTERVAL '1 second', (l - z) / INTERVAL '1 second', (z - e) / INTERVAL '1 second', (e - z) / INTERVAL '1 second' FROM t",
+            "0.0 0.0 3600.0 -3600.0",
+        ),
+        (
+            "SELECT (zs - l) / INTERVAL '1 second', (ls - z) / INTERVAL '1 second', ragged_sub(zs, es) / INTERVAL '1 second', (es - z) / INTERVAL '1 second' FROM t",
+            "[0.0] [0.0] [3600.0] [-3600.0]",
+        ),
+        ("SELECT ragged_map(es, zs, lambda e, z: z - e) / INTERVAL '1 second' FROM t", "[3600.0]"),
+        (
+            "SELECT (z - arrow_cast(e, 'Timestamp(Nanosecond, None)')) / INTERVAL '1 second', ragged_sub(zs, ragged_cast(es, 'Timestamp(Second, None)')) / INTERVAL '1 second' FROM t",
+            "3600.0 [3600.0]",
+        ),
+        (
+            "SELECT ragged_lt(es, zs), ragged_gt(zs, es), ragged_eq(ls, zs), ragged_eq(zs, ls) FROM t",
+            "[true] [true] [true] [true]",
+        ),
+        (
+            "SELECT es < z, e < zs, zs > e, z > es, ls = z, l = zs FROM t",
+            "[true] [true] [true] [true] [true] [true]",
+        ),
+        (
+            "SELECT ragged_maximum(es, zs) = zs, ragged_minimum(zs, es) = es, ragged_maximum(e, zs) = zs FROM t",
+            "true true true",
+        ),
+        (
+            "SELECT ragged_between(es, z, z + INTERVAL '3 hours'), ragged_between(zs, e, l) FROM t",
+            "[false] [true]",
+        ),
+        (
+            "SELECT ragged_isin(zs, ls), ragged_isin(ls, zs), ragged_isin(zs, es), ragged_isin(es, [e, z]) FROM t",
+            "[true] [true] [false] [true]",
+        ),
+        (
+            "SELECT zs IN (TIMESTAMP '2024-07-01 12:00:00', TIMESTAMP '2024-07-01 13:00:00') FROM t",
+            "[true]",
+        ),
+        ("SELECT ragged_isin(zs, [TIMESTAMP '2024-07-01 12:00:00.000000001']) FROM t", "[false]"),
+        (
+            "SELECT ragged_lookup(zs, 'SELECT l AS k, 7 AS v FROM t', 'k', 'v'), ragged_lookup(ls, 'SELECT z AS k, 7 AS v FROM t', 'k', 'v') FROM t",
+            "[7] [7]",
+        ),
+        (
+            "SELECT ragged_lookup(zs, 'SELECT d AS k, 7 AS v FROM t', 'k', 'v'), ragged_lookup([d], 'SELECT z AS k, 7 AS v FROM t', 'k', 'v') FROM t",
+            "[] []",
+        ),
+    ];
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
+async fn whole_lists_of_dates_and_timestamps_compare_exactly() {
+    let setup = "CREATE TABLE t AS SELECT [d] AS ds, [d::TIMESTAMP] AS ls, [d::TIMESTAMP AT TIME ZONE 'Europe/Berlin'] AS zs, [arrow_cast(d, 'Timestamp(Second, None)')] AS seconds
+        FROM (VALUES (DATE '2024-07-01'), (DATE '2999-07-01')) v(d)";
+    let cases = [
+        (
+            "SELECT ds = zs, zs = ds, ds < zs, ds = ls, ls = zs FROM t",
+            "true true false true true; true true false true true",
+        ),
+        (
+            "SELECT seconds = ls, seconds = ds, seconds = zs, ds <= zs, [ds] = [zs] FROM t",
+            "true true true true true; true true true true true",
+        ),
+        (
+            "SELECT [d, z] = [z, z], [z, d] = [z, z] FROM (SELECT ds[1] AS d, zs[1] AS z FROM t)",
+            "true true; true true",
+        ),
+        (
+            "SELECT {'a': d} = {'a': z}, (z, 1) = (d, 1), (d, 1) < (z, 1) FROM (SELECT ds[1] AS d, zs[1] AS z FROM t)",
+            "true true false; true true false",
+        ),
+        (
+            "SELECT list_contains(zs, ds[1]), array_position(zs, ds[1]), array_has_any(ds, zs), array_has_all(zs, ds), array_concat(ds, zs) = array_append(zs, ds[1]) FROM t",
+            "true 1 true true true; true 1 true true true",
+        ),
+    ];
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
+async fn lists_compare_with_local_times_that_clocks_skip_or_repeat() {
+    let setup = "CREATE TABLE t AS SELECT array_agg(zoned ORDER BY id) AS zs, array_agg(local ORDER BY id) AS ls FROM c";
+    let cases = [
+        (
+            "SELECT ragged_eq(zs, ls), ragged_eq(ls, zs) FROM t",
+            "[true, true, true, , true] [true, true, true, , true]",
+        ),
+        (
+            "SELECT zs = TIMESTAMP '2024-03-10 02:30:00', zs < TIMESTAMP '2024-11-03 01:30:00' FROM t",
+            "[false, true, false, , false] [true, true, false, , true]",
+        ),
+        (
+            "SELECT zs = '2024-03-10 02:30:00', zs IN ('2024-03-10 02:30:00', '2024-11-03 01:30:00') FROM t",
+            "[false, true, false, , false] [false, true, true, , false]",
+        ),
+        (
+            "SELECT ragged_isin(zs, [TIMESTAMP '2024-03-10 02:30:00']), ragged_isin(ls, [TIMESTAMP '2024-03-10 03:30:00' AT TIME ZONE 'America/New_York']) FROM t",
+            "[false, true, false, , false] [false, true, false, , false]",
+        ),
+        ("SELECT ragged_sub(zs, ls) / INTERVAL '1 second' FROM t", "[0.0, 0.0, 0.0, , 0.0]"),
+    ];
+    expect_rows(&[&*CLOCKS.replacen("TABLE t", "TABLE c", 1), setup], &cases).await;
 }
 
 #[tokio::test]

@@ -7,6 +7,32 @@ const TEXTS: &str =
     (3, ' 2024-01-05 '), (4, NULL), (5, '2024-01-05T10:00:00')) v(id, s)";
 
 #[tokio::test]
+async fn times_next_to_lists_need_no_seconds() {
+    let setup = "CREATE TABLE lists AS SELECT [TIMESTAMP '2024-01-05 10:00:00', NULL] AS t, [DATE '2024-01-05'] AS d,
+        [TIMESTAMP '2024-01-05 10:00:00' AT TIME ZONE 'Europe/Berlin'] AS z";
+    let cases = [
+        (
+            "SELECT t = '2024-01-05 10:00', t > '2024/1/5 9:30', t < ' 2024-1-6 ' FROM lists",
+            "[true, ] [true, ] [true, ]",
+        ),
+        (
+            "SELECT t IN ('2024-01-05 10:00', '2024/1/6'), ragged_isin(t, ['2024-01-05 10:00']) FROM lists",
+            "[true, ] [true, ]",
+        ),
+        ("SELECT ragged_between(t, '2024-01-05 09:00', '2024-01-05 10:30') FROM lists", "[true, ]"),
+        (
+            "SELECT d = '2024/1/5', d < '2024-01-05 10:00', d IN ('2024/1/5') FROM lists",
+            "[true] [true] [true]",
+        ),
+        (
+            "SELECT z = '2024-01-05 10:00', z = '2024-01-05 9:00Z', z < '2024-01-05 11:00' FROM lists",
+            "[true] [true] [true]",
+        ),
+    ];
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
 async fn times_need_no_seconds() {
     let all = "2024-01-05T10:00:00; 2024-01-05T09:30:15.500; 2024-01-05T00:00:00; NULL; 2024-01-05T10:00:00";
     let cases = [

@@ -14,7 +14,9 @@ use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, U
 
 use super::dictionary::{look_up, over_values};
 use super::text::is_text;
-use super::times::{are_whole_microseconds, exactly_in, find_parsed_type};
+use super::time_texts::complete_texts;
+use super::times::{are_whole_microseconds, cast_time, exactly_in, find_parsed_type};
+use super::zones::local_to_instants;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -61,6 +63,11 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
         return array.with_leaves(Arc::new(
             SearchSet::new(&DataType::Float64, values)?.find_each(&floats)?,
         ));
+    }
+    if let Some(t) = find_zone_of_values(value_type(leaves.data_type()), values.data_type()) {
+        let local = cast(leaves, value_type(leaves.data_type()))?;
+        let instants = local_to_instants(&local, &t, false)?;
+        return array.with_leaves(Arc::new(SearchSet::new(&t, values)?.find_each(&instants)?));
     }
     let wanted = SearchSet::new(value_type(leaves.data_type()), values)?;
     array.with_leaves(Arc::new(over_values(leaves, |leaves| wanted.find_each(leaves))?))
@@ -122,6 +129,27 @@ fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     Ok(values.as_primitive::<Float64Type>().iter().flatten().any(large))
 }
 
+/// Returns the type of the leaves in the zone of the values, if only the values have a zone: the leaves are
+/// then local times in this zone, as with `=`.
+fn find_zone_of_values(leaf: &DataType, values: &DataType) -> Option<DataType> {
+    match (leaf, value_type(values)) {
+        (DataType::Timestamp(unit, None), DataType::Timestamp(_, Some(zone))) => {
+            Some(DataType::Timestamp(*unit, Some(Arc::clone(zone))))
+        }
+        _ => None,
+    }
+}
+
+/// Converts local times to instants of the type `leaf`, without those that this type cannot
+/// represent.
+fn convert_local_values(values: &ArrayRef, leaf: &DataType) -> Result<ArrayRef> {
+    let DataType::Timestamp(unit, Some(_)) = leaf else { return Ok(Arc::clone(values)) };
+    let local = cast(values, &DataType::Timestamp(*unit, None))?;
+    let kept = cmp::eq(&cast(&local, values.data_type())?, values)?;
+    let instants = local_to_instants(&filter(&local, &kept)?, leaf, true)?;
+    Ok(filter(&instants, &is_not_null(&instants)?)?)
+}
+
 fn is_span(t: &DataType) -> bool {
     matches!(t, DataType::Duration(_) | DataType::Interval(_))
 }
@@ -154,12 +182,18 @@ impl SearchSet {
         let parsed = find_parsed_type(leaf);
         if is_text(values.data_type()) && (parsed != *leaf || is_timestamp(leaf)) {
             let strict = CastOptions { safe: false, ..CastOptions::default() };
-            let texts = values;
-            values = cast_with_options(&texts, &parsed, &strict)?;
+            let texts = complete_texts(&values, &parsed)?;
+            values = match cast_time(&texts, &parsed) {
+                Some(found) => found?,
+                None => cast_with_options(&texts, &parsed, &strict)?,
+            };
             // A string with nanoseconds equals no leaf in a coarser unit, so drop the string.
             if matches!(parsed, DataType::Timestamp(TimeUnit::Microsecond, _)) {
                 values = filter(&values, &are_whole_microseconds(&texts)?)?;
             }
+        }
+        if matches!(values.data_type(), DataType::Timestamp(_, None)) {
+            values = convert_local_values(&values, leaf)?;
         }
         let given = values.data_type().clone();
         let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };

@@ -16,6 +16,7 @@ use super::align::share_lists;
 use super::seeded::Seeded;
 use super::text::is_text;
 use super::times::{compare_exactly, exact_seconds};
+use super::zones::{local_to_instants, to_local};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -253,6 +254,7 @@ impl Lookup {
 /// Converts each value to the `i64` of an equal key of type `of`; null if no such key is possible.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
+    let values = &align_clocks(values, of)?;
     let values = match of.is_integer() || values.data_type() == of {
         true => Arc::clone(values),
         // A time that is not a multiple of the keys' unit equals no key, so it becomes null.
@@ -265,6 +267,24 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     };
     let wide = cast_with_options(&values, &DataType::Int64, &options)?;
     Ok(wide.as_primitive::<Int64Type>().clone())
+}
+
+/// If only the values or only the keys have a zone, returns the values as instants or as local times like
+/// the keys. An instant to which no local time corresponds, because clocks repeat it, becomes null.
+fn align_clocks(values: &ArrayRef, keys: &DataType) -> Result<ArrayRef> {
+    use DataType::{Date32, Date64, Timestamp};
+    match (values.data_type(), keys) {
+        (Timestamp(unit, None), Timestamp(_, Some(zone))) => {
+            local_to_instants(values, &Timestamp(*unit, Some(Arc::clone(zone))), true)
+        }
+        (Date32 | Date64, Timestamp(_, Some(_))) => local_to_instants(values, keys, true),
+        (of_values @ Timestamp(_, Some(_)), Timestamp(_, None) | Date32 | Date64) => {
+            let local = to_local(values)?;
+            let instants = local_to_instants(&local, of_values, true)?;
+            Ok(nullif(&local, &cmp::neq(&instants, values)?)?)
+        }
+        _ => Ok(Arc::clone(values)),
+    }
 }
 
 /// Returns for every leaf the element of `values` at the row of its key; null if the leaf is null or not a

@@ -10,6 +10,7 @@ use arrow::array::{
 use arrow::datatypes::DataType;
 use chrono::{Datelike, NaiveDateTime};
 
+use super::times::EXACT_SECONDS;
 use super::zones::find_instant;
 use crate::error::Result;
 
@@ -84,6 +85,16 @@ fn complete_strings<O: OffsetSizeTrait>(texts: &ArrayRef) -> ArrayRef {
     }
     let complete = strings.iter().map(|text| text.map(complete_or_same));
     Arc::new(GenericStringArray::<O>::from_iter(complete))
+}
+
+/// Does the same as [`complete_times`] for strings that are converted to dates or timestamps; shares other values.
+pub(super) fn complete_texts(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    use DataType::{Date32, Date64, Timestamp};
+    let is_time = matches!(to, Timestamp(..) | Date32 | Date64) || *to == EXACT_SECONDS;
+    if is_time && has_texts(values.data_type()) {
+        return complete_times(values);
+    }
+    Ok(Arc::clone(values))
 }
 
 fn complete_or_same(text: &str) -> String {

@@ -12,6 +12,7 @@ use arrow::datatypes::{
 };
 
 use super::span_texts::span_formatter;
+use super::zones::{local_to_instants, may_change};
 use crate::error::{Error, Result};
 
 /// Type in which dates, timestamps, durations and intervals without months compare: seconds with nine
@@ -82,7 +83,11 @@ pub fn text_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRe
     // 64-bit nanoseconds do not cover all years, so parse microseconds and add the digits below
     // them.
     let wide = DataType::Timestamp(TimeUnit::Microsecond, zone);
-    let whole = to_nanoseconds(&cast_with_options(&texts, &wide, &strict)?, None)?;
+    let instants = match cast_time(&texts, &wide) {
+        Some(instants) => instants?,
+        None => cast_with_options(&texts, &wide, &strict)?,
+    };
+    let whole = to_nanoseconds(&instants, None)?;
     let pairs = whole.iter().zip(texts.as_string::<i32>().iter());
     let exact = pairs.map(|(whole, text)| Some(whole? + parse_digits_below_microseconds(text?)));
     to_decimals(exact.collect::<Decimal128Array>(), &EXACT_SECONDS)
@@ -242,7 +247,8 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
 ///
 /// # Errors
 /// For an interval with months, unless `to` is [`INTERVAL_NANOSECONDS`]; for an interval that is
-/// not a 64-bit integer in the unit of a duration `to`; and for a string that is not a time.
+/// not a 64-bit integer in the unit of a duration `to`; for a string that is not a time; and for a
+/// local time outside the range of a timestamp with a zone.
 pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let from = values.data_type();
     let interval = matches!(from, DataType::Interval(_));
@@ -250,6 +256,10 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
         t if *t == EXACT_SECONDS && is_instant_or_span(from) => Some(exact_seconds(values)),
         t if *t == EXACT_SECONDS && is_text(from) => Some(text_seconds(values, None)),
         t if *t == INTERVAL_NANOSECONDS && interval => Some(interval_nanoseconds(values)),
+        // Arrow rejects the local times that clocks skip or repeat.
+        DataType::Timestamp(_, Some(zone)) if may_change(zone) && is_local_time(from) => {
+            Some(local_to_instants(values, to, false))
+        }
         DataType::Duration(unit) if interval => Some(exactly_in(values, to).and_then(|found| {
             if found.null_count() == values.logical_null_count() {
                 return Ok(found);
@@ -263,6 +273,11 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
         })),
         _ => None,
     }
+}
+
+fn is_local_time(t: &DataType) -> bool {
+    use DataType::{Date32, Date64, Timestamp};
+    matches!(t, Timestamp(_, None) | Date32 | Date64) || t.is_string()
 }
 
 fn is_text(t: &DataType) -> bool {

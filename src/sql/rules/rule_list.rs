@@ -344,7 +344,7 @@ pub(super) static RULES: &[SessionRule] = &[
         name: "serrate_local_times",
         // Must run after `serrate_coarser_times`, which inserts casts to other zones.
         step: RuleStep::AfterCoercion(local_times::convert_local_times),
-        without: "AT TIME ZONE and `+ INTERVAL '1 day'` fail for local times that clocks skip or repeat",
+        without: "AT TIME ZONE and `+ INTERVAL '1 day'` fail for local times that clocks skip or repeat; a local time is subtracted from an instant as if it were in UTC",
         upstream: Upstream::Reported(&[DataFusion(25084), Arrow(11037)]),
         until: RemovalCondition::Fails("stock_changes_of_clocks_are_still_errors"),
     },

@@ -24,6 +24,7 @@ use arrow::util::display::array_value_to_string;
 use half::f16;
 
 use super::dictionary::over_values;
+use super::time_texts::complete_texts;
 use super::times::{NANOSECONDS_PER_DAY, cast_time, per_unit};
 use super::zones;
 use crate::array::RaggedArray;
@@ -332,6 +333,7 @@ impl SideValues {
     fn cast(self, to: &DataType) -> Result<Self> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let cast = |v: ArrayRef| -> Result<ArrayRef> {
+            let v = complete_texts(&v, to)?;
             match cast_time(&v, to) {
                 _ if v.data_type() == to => Ok(v),
                 Some(exact) => exact,

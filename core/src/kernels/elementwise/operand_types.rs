@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
@@ -9,8 +11,9 @@ use super::spans::{is_span, span_operand, span_operands};
 use super::{Op, SideValues, apply_op};
 use crate::array::exact_casts::find_int_range;
 use crate::error::{Error, Result};
+use crate::kernels::time_texts::complete_texts;
 use crate::kernels::times::{
-    EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, in_unit, per_unit, text_seconds,
+    EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, exact_seconds, in_unit, per_unit, text_seconds,
 };
 use crate::table::promote_types;
 
@@ -266,6 +269,11 @@ fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, Dat
     use TimeUnit::Microsecond;
     let both = |t: DataType| Some((t.clone(), t));
     match (a, b) {
+        // A timestamp without a zone is a local time in the zone of the other operand.
+        (Timestamp(u, None), Timestamp(v, Some(z)))
+        | (Timestamp(v, Some(z)), Timestamp(u, None)) => {
+            both(Timestamp(*u.max(v), Some(Arc::clone(z))))
+        }
         (Timestamp(u, _), Timestamp(v, z)) if u != v => {
             let finer = *u.max(v);
             let left = replace_unit(a, finer)?;
@@ -338,7 +346,10 @@ fn find_compared_time(a: &DataType, b: &DataType) -> Option<DataType> {
         (Timestamp(u, y), Timestamp(v, z)) if u != v && share_clock(y.as_deref(), z.as_deref()) => {
             Some(EXACT_SECONDS)
         }
-        (Timestamp(u, z), Timestamp(v, _)) => Some(Timestamp(*u.max(v), z.clone())),
+        // If only one operand has a zone, the other is a local time in this zone.
+        (Timestamp(u, y), Timestamp(v, z)) => {
+            Some(Timestamp(*u.max(v), y.clone().or_else(|| z.clone())))
+        }
         (Duration(_), Interval(_)) | (Interval(_), Duration(_)) => Some(EXACT_SECONDS),
         (Duration(u), Duration(v)) if u != v => Some(EXACT_SECONDS),
         _ => None,
@@ -453,8 +464,14 @@ fn combine_with_literal(
 
 /// Returns the type in which leaves of type `values` are compared with a literal string.
 fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType> {
+    let literal = &complete_texts(literal, values)?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
-    match (cast_with_options(literal, values, &options), values) {
+    let zoned = matches!(values, DataType::Timestamp(_, Some(_)));
+    let parsed = match zoned.then(|| cast_time(literal, values)).flatten() {
+        Some(parsed) => parsed,
+        None => cast_with_options(literal, values, &options).map_err(Error::from),
+    };
+    match (parsed, values) {
         (Ok(there), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => {
             find_type_of_instants(values, literal, &there)
         }
@@ -470,7 +487,7 @@ fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType
             cast_with_options(literal, &wide, &options)?;
             Ok(EXACT_SECONDS)
         }
-        (Err(e), _) => Err(e.into()),
+        (Err(e), _) => Err(e),
     }
 }
 

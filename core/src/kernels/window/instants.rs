@@ -1,5 +1,7 @@
 //! Converts times and the bounds of windows to numbers that compare exactly.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray};
 use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::compute::cast;
@@ -14,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::kernels::between::Closure;
 use crate::kernels::native::reinterpret_values;
 use crate::kernels::times::{compare_exactly, per_unit};
+use crate::kernels::zones::add_intervals;
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 
@@ -179,16 +182,21 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
 
 /// Adds the calendar interval `by` to the times `at`, or subtracts it if `before` is set, like SQL.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<WindowEnds> {
-    // For dates, Arrow ignores the nanoseconds of an interval, so shift the result by them.
-    let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);
-    let rest = if date { i128::from(by.nanoseconds) } else { 0 };
-    let nanoseconds = if date { 0 } else { by.nanoseconds };
-    let whole = IntervalMonthDayNano::new(by.months, by.days, nanoseconds);
-    let whole = IntervalMonthDayNanoArray::new_scalar(whole);
-    let moved = match before {
-        true => numeric::sub(at, &whole),
-        false => numeric::add(at, &whole),
-    }?;
+    // Arrow ignores the nanoseconds of an interval for dates, and rounds them to the unit of the
+    // times, so shift the result by them.
+    let rest = i128::from(by.nanoseconds);
+    let whole = IntervalMonthDayNano::new(by.months, by.days, 0);
+    let moved = match at.data_type() {
+        // Arrow rejects the local times that clocks skip or repeat.
+        DataType::Timestamp(_, Some(_)) => {
+            let whole: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(vec![whole]));
+            add_intervals(at, &whole, before)?
+        }
+        _ => {
+            let whole = IntervalMonthDayNanoArray::new_scalar(whole);
+            if before { numeric::sub(at, &whole)? } else { numeric::add(at, &whole)? }
+        }
+    };
     let rest = if before { -rest } else { rest };
     Ok(WindowEnds { from: Instants::new(&moved, false)?, shift: Shift::Exact(rest) })
 }

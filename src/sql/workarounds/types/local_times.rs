@@ -1,12 +1,12 @@
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, TryCast, Volatility,
+    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility,
 };
 use datafusion::scalar::ScalarValue;
 
@@ -27,8 +27,9 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
 /// DuckDB ([`zones`](crate::kernels::zones)).
 ///
 /// Arrow refuses to cast such a time to a timestamp with a zone, and to add an interval if the sum is such a
-/// time, so that one row makes the query fail. Obsolete once the test
-/// `stock_changes_of_clocks_are_still_errors` fails.
+/// time, so that one row makes the query fail. The rule also converts the local time in a difference of an
+/// instant and a local time, which DataFusion takes as a time in UTC (no issue was found upstream). Obsolete
+/// once the test `stock_changes_of_clocks_are_still_errors` fails.
 pub(in crate::sql) fn convert_local_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     let may_change = |e: &Expr| {
         matches!(e, Expr::Cast(_) | Expr::TryCast(_))
@@ -87,11 +88,27 @@ fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
                 (DataType::Interval(_), time) if is_zoned(&time) && sum.op == Operator::Plus => {
                     Some(function.call(vec![right.clone(), left.clone()]))
                 }
+                // DataFusion subtracts a local time as if it were in UTC.
+                (DataType::Timestamp(_, Some(zone)), DataType::Timestamp(unit, None)) => {
+                    let right = read_in_zone(right, unit, zone)?;
+                    Some(Expr::BinaryExpr(BinaryExpr::new(sum.left.clone(), sum.op, right)))
+                }
+                (DataType::Timestamp(unit, None), DataType::Timestamp(_, Some(zone))) => {
+                    let left = read_in_zone(left, unit, zone)?;
+                    Some(Expr::BinaryExpr(BinaryExpr::new(left, sum.op, sum.right.clone())))
+                }
                 _ => None,
             }
         }
         _ => None,
     }
+}
+
+/// Returns the call that converts a local time to an instant in `zone`.
+fn read_in_zone(local: &Expr, unit: TimeUnit, zone: Arc<str>) -> Option<Box<Expr>> {
+    let to = ScalarValue::try_from(&DataType::Timestamp(unit, Some(zone))).ok()?;
+    let [cast, ..] = &*FUNCTIONS;
+    Some(Box::new(cast.call(vec![local.clone(), Expr::Literal(to, None)])))
 }
 
 fn is_zoned(t: &DataType) -> bool {
