@@ -46,6 +46,16 @@ def moving(name, how, theirs, more=""):
     )
 
 
+def rolling(name, how, theirs):
+    """A question about each value and the six before it."""
+    return (
+        f"{name} of 7 values", f"sum(ragged_sum(ragged_rolling(x, 7, '{how}')))",
+        f"""SELECT sum(m) FROM (SELECT CASE WHEN count(*) OVER w = 7 THEN {theirs} OVER w END AS m FROM e
+            WINDOW w AS (PARTITION BY id ORDER BY i ROWS 6 PRECEDING))""",
+        ("x",), "elements",
+    )
+
+
 def part(name):
     return (
         f"{name} of each time", f"sum(ragged_sum({name}(t)))",
@@ -162,6 +172,26 @@ QUESTIONS = [
      "SELECT sum(list_sum(list_transform(t, lambda v: epoch(v)))) FROM r",
      ("t",), "elements"),
     *(part(name) for name in ("month", "week", "day", "dayofweek")),
+    ("group by a code and a month, sums",
+     "sum(ragged_sum(ragged_sum(ragged_group(x, ragged_zip('c', code, 'm', date_trunc('month', t))), -1)))",
+     "SELECT sum(s) FROM (SELECT sum(x) AS s FROM e GROUP BY id, code, date_trunc('month', t))",
+     ("x", "code", "t"), "elements"),
+    before("count", "x", "count", "count(x)"),
+    before("mean", "x", "mean", "avg(x)"),
+    *(rolling(name, how, f"{how}(x)") for name, how in (("minimum", "min"), ("maximum", "max"), ("count", "count"))),
+    ("milliseconds since 1970", "sum(ragged_max(epoch_ms(t)))",
+     "SELECT sum(list_max(list_transform(t, lambda v: epoch_ms(v)))) FROM r",
+     ("t",), "elements"),
+    ("last day of the month of each time", "sum(epoch(ragged_max(last_day(t))))",
+     "SELECT sum(epoch(list_max(list_transform(t, lambda v: last_day(v))))) FROM r",
+     ("t",), "elements"),
+    ("whole months up to 2030", "sum(ragged_sum(date_sub('month', t, TIMESTAMP '2030-01-01')))",
+     "SELECT sum(list_sum(list_transform(t, lambda v: date_sub('month', v, TIMESTAMP '2030-01-01')))) FROM r",
+     ("t",), "elements"),
+    ("name of the day of each time", "sum(ragged_count(dayname(t)))",
+     "SELECT sum(len(list_transform(t, lambda v: dayname(v)))) FROM r",
+     ("t",), "elements"),
+    *(part(name) for name in ("quarter", "hour", "minute", "second", "dayofyear")),
 ]
 
 

@@ -267,6 +267,9 @@ fn find_named_places(message: &str) -> Vec<NamedPlace> {
     // A message that begins with the name of a function is about its call: `ragged_sum: ..`.
     let is_name = word > 2 && !said.starts_with("USING ");
     found.extend(is_name.then(|| function(said[..word].to_owned())));
+    // The statement may have an alias: `datediff` where the message has `date_diff`.
+    let has_alias = is_name && said[..word].contains('_');
+    found.extend(has_alias.then(|| function(said[..word].replace('_', ""))));
     found
 }
 
@@ -343,6 +346,8 @@ fn find_named_symbols(message: &str) -> Vec<NamedSymbol> {
     if let Some(value) = after(" value '").filter(|_| message.ends_with("' is out of range")) {
         found.extend(first_word(value).map(NamedSymbol::Word));
     }
+    let format = message.strip_prefix("the format ").and_then(first_word);
+    found.extend(format.map(NamedSymbol::Word));
     let kinds = [
         ("in LIKE expression", "LIKE"),
         ("in CASE WHEN expression", "CASE"),
@@ -529,6 +534,9 @@ mod tests {
         assert_eq!(caret("SELECT mode, Mode(x) FROM t", function), Some(13));
         let arguments = "Error during planning: ragged_sum takes 1 to 2 arguments, but found 4";
         assert_eq!(caret("SELECT ragged_sum(1, 2, 3, 4)", arguments), Some(7));
+        let arguments = "date_diff takes 3 arguments, a part and two times, but found 2";
+        assert_eq!(caret("SELECT datediff(a, b)", arguments), Some(7));
+        assert_eq!(caret("SELECT datediff(a, b), date_diff(a)", arguments), Some(23));
         assert_eq!(caret("SELECT x", "the file is damaged"), None);
         assert!(describe_error("-c", "SELECT x", "the file is damaged").ends_with("in: SELECT x"));
     }
@@ -577,6 +585,9 @@ mod tests {
         let bits = "bitwise operators take scalar integers, but ..; so do to_days and ..";
         assert_eq!(caret("SELECT to_days([1, 2])", bits), Some(7));
         assert_eq!(caret("SELECT to_days([1, 2]), 1 | 2", bits), None);
+        let format = "the format XYZ is unknown; STORED AS accepts ARROW, CSV, PARQUET";
+        assert_eq!(caret("COPY t TO 'z' (FORMAT xyz)", format), Some(22));
+        assert_eq!(caret("COPY t TO 'z' STORED AS xyz", format), Some(24));
         let month = "Month value '13' is out of range";
         assert_eq!(caret("SELECT make_timestamp(2024, 13, 1)", month), Some(28));
     }

@@ -389,6 +389,13 @@ pub const OURS: &[Call] = &[
     call("lf.1^", "ragged_corr(<ll#.1>, <llf.1>, -1)"),
     call("f", "ragged_regr_slope(<*f.1>, <*i.1>)"),
     call("f", "ragged_regr_intercept(<ll#.1>, <li.1^>)"),
+    // Dates and times over lists.
+    call("*i.1", "ragged_cast(year(<*t.1>), 'BIGINT')"),
+    call("*i.1", "date_diff('day', <*t.1>, <t>)"),
+    call("*t.1", "date_trunc('month', <*t.1>)"),
+    call("*t.1", "time_bucket(INTERVAL '7 days', <*t.1>)"),
+    call("*s.1", "strftime(<*t.1>, '%Y-%m')"),
+    call("*f.1", "epoch(<*t.1>)"),
     // Structure.
     call("ll?.1", "ragged_broadcast(<l?.1^>, <ll?.1>)"),
     call("ll?.1", "ragged_broadcast(<l?.1^>, <ll?.1>, 'first')"),
