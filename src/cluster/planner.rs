@@ -262,12 +262,18 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
     Ok(())
 }
 
-/// Changes a plan that only scans files, so that it returns its rows in one partition, in the order
-/// of the files. Without workers, the rows have this order because a session reads the partitions
-/// one by one.
+/// Gives a plan one partition, because [`DistributedExec`] executes only its first one.
+///
+/// A plan that only scans files then returns its rows in the order of the files. Without workers, its
+/// rows have this order because a session reads the partitions one by one. The planner of
+/// datafusion-distributed merges the partitions of a plan, too, but not if the plan already has
+/// boundaries between stages, such as [`RowsInOrderExec`].
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
+    if plan.output_partitioning().partition_count() < 2 {
         return Arc::clone(plan);
+    }
+    if !is_chain_of_scan(plan) {
+        return Arc::new(CoalescePartitionsExec::new(Arc::clone(plan)));
     }
     let each = Arc::new(TaskRowsExec::new(Arc::clone(plan), None));
     Arc::new(RowsInOrderExec::collect_partitions(each, None))

@@ -96,7 +96,7 @@ fn check_lists(batch: &Batch, table: &serrate::table::RaggedTable) {
 fn positions_are_of_the_type_asked_for() {
     let flat = |options: LoaderOptions| {
         let options = options.form(Form::Packed).columns(["code", "id"]);
-        let loader = Loader::try_new([make_table(4, 6, wide)], options).unwrap();
+        let loader = Loader::try_new([make_table(4, 6, make_wide)], options).unwrap();
         let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
         assert_eq!(batch.nbytes(), batch.occupied_bytes());
         batch
