@@ -76,6 +76,9 @@ const QUERIES: &[&str] = &[
     "SELECT a.g, count(*) FROM (SELECT g, max(subject_id) AS m FROM T GROUP BY g) a JOIN T ON T.subject_id = a.m GROUP BY a.g ORDER BY a.g",
     "SELECT count(*) FROM (SELECT subject_id FROM T ORDER BY v DESC LIMIT 9) a JOIN T b USING (subject_id)",
     "SELECT * FROM T LIMIT 13 OFFSET 190",
+    // Several partitions of rows above a stage that ends in order.
+    "SELECT b.subject_id, b.g FROM (SELECT subject_id FROM T ORDER BY v DESC LIMIT 9) a JOIN T b ON b.subject_id = a.subject_id + 1",
+    "SELECT a.subject_id, b.g FROM T a JOIN (SELECT subject_id, g FROM T LIMIT 90 OFFSET 105) b ON a.subject_id = b.subject_id + 3",
     // Types and shapes that are lost on the way.
     "SELECT subject_id, arrow_cast(codes, 'LargeList(Int64)') AS l FROM T",
     "SELECT arrow_cast(codes, 'LargeList(Int64)') AS l, count(*) FROM T GROUP BY 1",
