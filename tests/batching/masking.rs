@@ -114,7 +114,7 @@ proptest! {
         let ndim = r.below(data.ndim() + 1);
         let shape: Vec<usize> =
             data.shape()[..ndim].iter().map(|n| if r.flip() { 1 } else { *n }).collect();
-        let values: Vec<bool> = (0..count(&shape)).map(|_| r.flip()).collect();
+        let values: Vec<bool> = (0..count_elements(&shape)).map(|_| r.flip()).collect();
         let mask = DenseTensor::from_bools(shape.clone(), values).unwrap();
         let found = apply_mask_to_tensor(&data, &mask, 1).unwrap();
         let own = list_numbers(&data);

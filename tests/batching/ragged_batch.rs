@@ -82,7 +82,7 @@ proptest! {
             shape.push(sample.len());
             shape.extend(&slow.after);
             let mut expected = Vec::new();
-            for b in 0..count(&slow.before) {
+            for b in 0..count_elements(&slow.before) {
                 for entry in sample {
                     expected.extend(&entry[b * inner..(b + 1) * inner]);
                 }
@@ -232,7 +232,7 @@ proptest! {
         let padded = slow.padded(|| 0);
         prop_assert_eq!(batch.index(&index).unwrap(), padded.index(&index).unwrap());
         // The slots written to, found by reading a tensor of all positions.
-        let all = DenseTensor::from_vec(shape.clone(), (0..count(&shape) as i64).collect()).unwrap();
+        let all = DenseTensor::from_vec(shape.clone(), (0..count_elements(&shape) as i64).collect()).unwrap();
         let taken = all.index(&index).unwrap();
         let values: Vec<i64> = (0..taken.num_elements()).map(|_| r.below(2) as i64).collect();
         let mut expected = list_numbers(&padded);

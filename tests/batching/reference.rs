@@ -66,7 +66,7 @@ impl Slow {
         let (batch_shape, before, after) = (r.shape(1, 3), r.shape(0, 2), r.shape(0, 2));
         let entry = count_elements(&before) * count_elements(&after);
         let limit = if dtype == DType::Bool { 2 } else { 100 };
-        let samples: Vec<Vec<Vec<i64>>> = (0..count(&batch_shape))
+        let samples: Vec<Vec<Vec<i64>>> = (0..count_elements(&batch_shape))
             .map(|_| {
                 let size = r.below(5);
                 (0..size).map(|_| (0..entry).map(|_| r.below(limit) as i64).collect()).collect()
@@ -191,7 +191,7 @@ pub(crate) fn read_place(t: &[i64], shape: &[usize], place: &[usize]) -> i64 {
 
 /// Returns all positions of a shape, row-major.
 pub(crate) fn list_places(shape: &[usize]) -> Vec<Vec<usize>> {
-    (0..count(shape))
+    (0..count_elements(shape))
         .map(|mut flat| {
             let mut place = vec![0; shape.len()];
             for (p, size) in place.iter_mut().zip(shape).rev() {

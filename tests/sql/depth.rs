@@ -108,27 +108,27 @@ async fn compare_long_chains() {
     let ctx = serrate::sql::session();
     let any = |n: usize| (0..n).map(|i| format!("a = {i}")).collect::<Vec<_>>().join(" OR ");
     let none = |n: usize| (0..n).map(|i| format!("a <> {i}")).collect::<Vec<_>>().join(" AND ");
-    let text =
+    let chain =
         |n: usize| (0..n).map(|i| format!("'{}' || s", i % 10)).collect::<Vec<_>>().join(" || ");
     let rows = "(VALUES (5, 'x', [1, 5]), (500, 'y', [2]), (NULL, 'z', NULL)) AS t(a, s, l)";
-    let one = async |query: String| {
+    let show_rows = async |query: String| {
         let batches = serrate::sql::sql(&ctx, &query).await.unwrap().collect().await.unwrap();
         pretty_format_batches(&batches).unwrap().to_string()
     };
-    let found = query_int(format!("SELECT a FROM {rows} WHERE {}", any(300))).await;
+    let found = show_rows(format!("SELECT a FROM {rows} WHERE {}", any(300))).await;
     assert!(found.contains("| 5 ") && !found.contains("500"), "{found}");
-    let found = query_int(format!("SELECT a FROM {rows} WHERE {}", none(300))).await;
+    let found = show_rows(format!("SELECT a FROM {rows} WHERE {}", none(300))).await;
     assert!(found.contains("| 500 ") && !found.contains("| 5 "), "{found}");
-    let found = query_int(format!("SELECT {} AS v FROM {rows} WHERE a = 5", query_text(200))).await;
+    let found = show_rows(format!("SELECT {} AS v FROM {rows} WHERE a = 5", chain(200))).await;
     let expected: String = (0..200).map(|i| format!("{}x", i % 10)).collect();
     assert!(found.contains(&expected), "{found}");
     let sum = vec!["a"; 200].join(" + ");
-    assert!(query_int(format!("SELECT {sum} AS v FROM {rows} WHERE a = 5")).await.contains("1000"));
+    assert!(show_rows(format!("SELECT {sum} AS v FROM {rows} WHERE a = 5")).await.contains("1000"));
     let masks = (0..100).map(|i| format!("l = {i}")).collect::<Vec<_>>().join(" OR ");
-    let found = query_int(format!("SELECT ragged_all({masks}) AS v FROM {rows} WHERE a = 5")).await;
+    let found = show_rows(format!("SELECT ragged_all({masks}) AS v FROM {rows} WHERE a = 5")).await;
     assert!(found.contains("true"), "{found}");
     let lists = vec!["l"; 40].join(" + ");
-    let found = query_int(format!("SELECT {lists} FROM {rows} WHERE a = 5")).await;
+    let found = show_rows(format!("SELECT {lists} FROM {rows} WHERE a = 5")).await;
     assert!(found.contains("[40, 200]") && found.contains(&lists), "{found}");
 }
 

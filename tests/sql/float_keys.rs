@@ -20,8 +20,7 @@ async fn query_texts(ctx: &SessionContext, sql: &str) -> Vec<String> {
         .iter()
         .flat_map(|b| (0..b.num_rows()).map(move |row| (b, row)))
         .map(|(b, row)| {
-            let cells: Vec<String> =
-                b.columns().iter().map(|c| query_text(c, row).unwrap()).collect();
+            let cells: Vec<String> = b.columns().iter().map(|c| text(c, row).unwrap()).collect();
             cells.join(" ")
         })
         .collect()

@@ -11,8 +11,7 @@ async fn query_rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
         .iter()
         .flat_map(|b| (0..b.num_rows()).map(move |row| (b, row)))
         .map(|(b, row)| {
-            let cells: Vec<String> =
-                b.columns().iter().map(|c| display_path(c, row).unwrap()).collect();
+            let cells: Vec<String> = b.columns().iter().map(|c| show(c, row).unwrap()).collect();
             cells.join(",")
         })
         .collect()

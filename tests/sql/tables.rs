@@ -66,12 +66,12 @@ async fn what_offset_skips_is_not_read() {
 /// arrays can have.
 #[tokio::test]
 async fn a_window_is_the_rows_themselves() {
-    let mut rng = torture::random(11);
+    let mut rng = torture::seed_random(11);
     let leaves =
         [DataType::Int64, DataType::UInt8, DataType::Float32, DataType::Boolean, DataType::Utf8];
     for round in 0..60 {
         let spec = torture::Spec::new(round % 4, leaves[round % leaves.len()].clone());
-        let made = torture::torture(&spec, &mut rng);
+        let made = torture::draw_torture(&spec, &mut rng);
         let named = RecordBatch::try_from_iter([("x", Arc::clone(&made.array))]).unwrap();
         let table = RaggedTable::try_from_batch(&named).unwrap();
         let rows = made.rows.len();
@@ -88,7 +88,7 @@ async fn a_window_is_the_rows_themselves() {
                 let found: Vec<torture::Node> = (query_batches(&ctx, &sql).await.unwrap().iter())
                     .flat_map(|batch| {
                         batch.column(0).to_data().validate_full().unwrap();
-                        torture::decode(batch.column(0))
+                        torture::decode_rows(batch.column(0))
                     })
                     .collect();
                 let expected: Vec<torture::Node> =
