@@ -404,7 +404,7 @@ fn statements_have_one_answer() {
     let next = AtomicUsize::new(0);
     let started = std::time::Instant::now();
     std::thread::scope(|scope| {
-        for _ in 0..setting("THREADS", 2) {
+        for _ in 0..read_setting("THREADS", 2) {
             scope.spawn(|| {
                 block_on(async {
                     let sessions = Sessions::new();
