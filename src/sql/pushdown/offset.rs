@@ -18,13 +18,14 @@ use crate::sql::order::SourceOrderExec;
 use crate::sql::sources::parquet::make_window_scan;
 use crate::sql::sources::table_provider::TableSource;
 
-/// `SELECT id FROM 't.parquet' LIMIT 3 OFFSET 1000000` reads the rows that it skips without this
-/// rule.
+/// Physical optimizer rule, after
+/// [`keep_source_order`](crate::sql::order::order_rules::keep_source_order): makes scans read only
+/// the rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of
+/// Parquet files with known row counts. Row groups without such rows are skipped, and row groups at
+/// the ends are read in part.
 ///
-/// Physical optimizer rule, after [`keep_source_order`](crate::sql::order::order_rules::keep_source_order): makes
-/// scans read only the rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of Parquet
-/// files with known row counts. Row groups without such rows are skipped, and row groups at the
-/// ends are read in part.
+/// Without this rule, `SELECT id FROM 't.parquet' LIMIT 3 OFFSET 1000000` also reads the million
+/// rows that it skips.
 pub(in crate::sql) fn push_offsets(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

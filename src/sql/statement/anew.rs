@@ -101,7 +101,8 @@ fn find_home(state: &SessionState) -> (String, String) {
     (catalog.default_catalog.clone(), catalog.default_schema.clone())
 }
 
-/// Returns the name and the statement of PREPARE, unless the parameters are named instead of numbered.
+/// Returns the name and the statement of PREPARE. Returns `None` for any other statement, and if a
+/// parameter has no number, such as `$name`.
 pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, Prepared)> {
     let Statement::Statement(inner) = statement else { return None };
     let SqlStatement::Prepare { name, data_types, statement } = inner.as_ref() else { return None };
@@ -118,8 +119,12 @@ pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Pre
     }
 }
 
-/// Forgets the prepared statement that DEALLOCATE names. Replaces EXECUTE with the prepared
-/// statement, in which the arguments stand in place of the parameters.
+/// Replaces EXECUTE with the prepared statement, in which the arguments stand in place of the
+/// parameters. For DEALLOCATE, forgets the prepared statement of this name. Returns DEALLOCATE and
+/// all other statements unchanged, and also EXECUTE of an unknown name.
+///
+/// # Errors
+/// If the number of arguments is not that of the parameters, or if an argument is not a constant.
 pub(super) fn expand_execute(state: &SessionState, statement: Statement) -> Result<Statement> {
     let (Some(kept), Statement::Statement(inner)) = (KeptStatements::from_state(state), &statement)
     else {
@@ -177,7 +182,8 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
     matches!(inner.as_ref(), SqlStatement::Prepare { data_types, .. } if data_types.is_empty())
 }
 
-/// Returns the number of a parameter such as `$2`, or else `None`. Breaks at a named parameter.
+/// Returns the number of a parameter: 2 for `$2`. Returns `None` for an expression that is no
+/// parameter. Breaks at a parameter without a number, such as `$name`.
 fn find_parameter(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {
@@ -193,7 +199,8 @@ fn find_parameter(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     }
 }
 
-/// Returns the number of parameters, or `None` if some are not numbered.
+/// Returns the greatest number of a parameter: 2 for `$2 + $2`. Returns `None` if a parameter has
+/// no number, such as `$name`.
 fn count_parameters(statement: &SqlStatement) -> Option<usize> {
     let mut count = 0;
     let visited = visit_expressions(statement, |expr| {
@@ -252,7 +259,8 @@ pub(crate) fn number_parameters_of(statement: &mut Statement) {
     visit_sql(statement, &mut Numbers(0));
 }
 
-/// Returns the number of parameters of any statement, or `None` if some are not numbered.
+/// Returns the greatest number of a parameter in any statement, also below EXPLAIN and in COPY: 2
+/// for `$2 + $2`. Returns `None` if a parameter has no number, such as `$name`.
 #[cfg(feature = "serve")]
 pub(crate) fn count_parameters_of(statement: &Statement) -> Option<usize> {
     let mut statement = statement;
@@ -304,7 +312,9 @@ struct Binding<'a> {
 }
 
 impl Binding<'_> {
-    /// Returns the argument for a parameter, with its declared type. `None` for other expressions.
+    /// Returns the argument for a parameter such as `$2`, cast to the type that PREPARE declares
+    /// for the parameter, if any. Returns `None` for any other expression, and for a parameter
+    /// without an argument.
     fn find_argument(&self, expr: &SqlExpr) -> Option<SqlExpr> {
         let ControlFlow::Continue(Some(number)) = find_parameter(expr) else { return None };
         let at = number.checked_sub(1)?;

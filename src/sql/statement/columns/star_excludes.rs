@@ -33,8 +33,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     if statement.visit(&mut AnyExclude).is_continue() {
         return Ok(());
     }
-    // Each round rewrites the innermost SELECTs with such stars, because the queries around them
-    // need their columns.
+    // Each round rewrites only the innermost SELECTs with such stars: the columns of an outer
+    // SELECT are known only after the SELECTs in its FROM are rewritten.
     loop {
         let mut found = Excludes { scopes: Scopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);
@@ -120,7 +120,9 @@ impl VisitorMut for Excludes {
     }
 }
 
-/// Returns the index in the SELECT list of a star that may exclude columns of several tables.
+/// Returns the index in the SELECT list of a `*` that may exclude columns of several tables: FROM
+/// has several tables, or EXCLUDE has a qualified name such as `t.k`. Returns `None` if there is no
+/// such star, or if a join has USING or is NATURAL.
 fn find_star(select: &Select) -> Option<usize> {
     let is_merged = |from: &TableWithJoins| from.joins.iter().any(is_merging);
     if select.from.is_empty() || select.from.iter().any(is_merged) {

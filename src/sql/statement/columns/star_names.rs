@@ -201,9 +201,10 @@ fn list_aliases(items: &[SelectItem]) -> impl Iterator<Item = String> {
     })
 }
 
-/// If a star follows a column that has the name of one of its columns, as in `SELECT id, *`, lists
-/// the columns of the star, so that the first of the two columns keeps the name. Returns `None` for
-/// any other SELECT list, and for a star with two columns of one name.
+/// For a SELECT list such as `id, *`, in which a column before the star has the name of a column of
+/// the star, returns the list with columns in place of the star. The first of the two columns keeps
+/// the name, and the other gets an alias. Returns `None` for any other SELECT list, for a star with
+/// options, and for a star with two columns of one name.
 fn write_out_star(
     items: &[SelectItem],
     of_star: &[String],

@@ -72,7 +72,7 @@ pub(in crate::sql::statement) fn keep_existing(
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
     };
-    // Whether DataFusion's Parquet writer writes the file. It replaces existing files.
+    // Whether DataFusion's Parquet writer writes the file. This writer replaces existing files.
     let stock = format == "parquet"
         && (!is_named_parquet || copy.options.iter().any(|(key, _)| !is_ours(key)));
     if is_careful(state, &format) && !writes_folder && !access::is_dir(path) && !stock {
@@ -137,7 +137,8 @@ pub(in crate::sql::statement) fn check_extension(
     }
 }
 
-/// Returns the usual extension of files in a format that is named by STORED AS or by an extension.
+/// Returns the usual extension of a format that STORED AS or the extension of a file names: `arrow`
+/// for `feather`, and `json` for `ndjson`. Returns `None` for an unknown format.
 fn find_format_of_extension(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {
         "nrt" => "nrt",

@@ -173,7 +173,8 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
     }
 }
 
-/// Returns the first clause that a statement has.
+/// Returns the first of `clauses` that a statement has. The `bool` is whether the statement has the
+/// clause.
 fn find_clause(clauses: &[(&'static str, bool)]) -> Option<&'static str> {
     clauses.iter().find(|(_, is_written)| *is_written).map(|(clause, _)| *clause)
 }
@@ -748,7 +749,8 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     }
 }
 
-/// Returns the name of a function, unless it has a schema.
+/// Returns the name of a function, in lower case unless it is quoted. Returns `None` for a name
+/// with a schema, such as `s.f`.
 fn find_plain_name(call: &Function) -> Option<String> {
     let [part] = call.name.0.as_slice() else { return None };
     let name = part.as_ident()?;

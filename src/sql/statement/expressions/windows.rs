@@ -103,7 +103,8 @@ pub(in crate::sql) fn has_order(call: &Function) -> bool {
         if list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_))))
 }
 
-/// Gives a result column its text as alias if [`move_order_to_window`] changes it.
+/// If [`move_order_to_window`] changes a result column, gives the column its current text as alias,
+/// so that it keeps its name.
 pub(in crate::sql) fn name_ordered_window(item: &mut SelectItem) {
     let SelectItem::UnnamedExpr(expr) = item else { return };
     let is_changed = visit_expressions(expr, |part| match part {
@@ -117,7 +118,8 @@ pub(in crate::sql) fn name_ordered_window(item: &mut SelectItem) {
     }
 }
 
-/// Replaces products in the frame of a call with intervals.
+/// Replaces a product in the frame of a call, as in `OVER (.. RANGE 2 * INTERVAL '1 day'
+/// PRECEDING)`, with an interval.
 pub(in crate::sql) fn multiply_bounds_of(call: &mut Function) {
     if let Some(WindowType::WindowSpec(window)) = &mut call.over {
         multiply_bounds(window);

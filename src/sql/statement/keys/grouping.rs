@@ -75,7 +75,8 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Whether each part of ROLLUP or CUBE is one expression, and no two are the same.
+/// Whether each part of ROLLUP or CUBE is one expression, not a tuple such as `(a, b)`, and no two
+/// parts are the same.
 fn are_distinct_columns(parts: &[Vec<Expr>]) -> bool {
     parts.iter().all(|part| part.len() == 1) && concat_parts(parts.iter()).len() == parts.len()
 }
@@ -249,7 +250,8 @@ fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     (0..=parts.len()).rev().map(|count| concat_parts(parts.iter().take(count))).collect()
 }
 
-/// Returns the grouping sets of `CUBE (parts)`: for every subset of the parts, the expressions of its parts.
+/// Returns the grouping sets of `CUBE (parts)`: those of `CUBE (a, b)` are `(a, b)`, `(a)`, `(b)`
+/// and `()`.
 fn list_cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     let sets = u32::try_from(parts.len()).ok().and_then(|count| 1usize.checked_shl(count));
     let Some(sets) = sets.filter(|sets| *sets <= MOST_SETS) else {
@@ -266,8 +268,8 @@ fn list_cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     Ok((0..sets).rev().map(chosen).collect())
 }
 
-/// Returns the expressions of several parts. Of expressions that differ only in the case of their
-/// names, returns the first.
+/// Returns the expressions of several parts in order, each only once: `a` and `A` are the same
+/// name.
 fn concat_parts<'a>(parts: impl Iterator<Item = &'a Vec<Expr>>) -> Vec<Expr> {
     let mut merged: Vec<Expr> = Vec::new();
     let mut seen = HashSet::new();

@@ -79,7 +79,8 @@ pub(in crate::sql) fn tell_expansions_apart(query: &mut Query) {
 }
 
 fn wrap_aggregates(select: &mut Select, order: Option<&mut OrderBy>) {
-    // Maps each call, written without casts and in lower case, to the different calls with casts.
+    // For each name that DataFusion would give a call, such as `sum(x)`, the different calls of
+    // this name in the SELECT, such as `sum(x)` and `sum(x::int)`, in lower case.
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     let items = select.projection.iter_mut();
     for item in items {

@@ -84,7 +84,8 @@ fn find_shared(names: &[String]) -> Vec<usize> {
     shared.map(|(at, _)| at).collect()
 }
 
-/// Renames the columns of a plan from `old` to `new` in its own or an additional projection.
+/// Renames the columns of a plan from `old` to `new`. Changes the projection at the top of the plan
+/// or directly below a limit or a sort. Above any other plan, adds a projection.
 fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -327,7 +328,8 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let own = find_operator_binding(*op);
             enclose(left, own);
-            // A right operand with the same operator comes from balancing a long `a AND b AND c`.
+            // A right operand with the same operator needs no parentheses: it comes from balancing
+            // a long `a AND b AND c`.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
             enclose(right, if chains { own } else { own.saturating_add(1) });
             // DataFusion displays the operator as BIT_XOR.
@@ -479,7 +481,9 @@ fn format_alias(
     Some(format!("{name}({})", display_names(&args?).join(",")))
 }
 
-/// Returns the aggregate or window function that defines a column, and the input of its plan node.
+/// Returns the aggregate or window function that defines a column, and the input of the node that
+/// computes the function. The node may be below filters and windows. Returns `None` for any other
+/// column.
 fn find_defining_expr<'a>(
     column: &Column,
     plan: &'a LogicalPlan,

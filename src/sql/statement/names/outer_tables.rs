@@ -28,7 +28,8 @@ use crate::sql::statement::names::outer_fields::{
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};
 use crate::sql::statement::scopes::Scopes;
 
-/// The names of the columns of a FROM, each with whether it may have fields; `None` if unknown.
+/// The names of the columns of a FROM. The `bool` is whether the column may have fields. `None` if
+/// the columns are unknown.
 type Columns = Option<HashMap<String, bool>>;
 
 /// Whether a statement has a name whose first part is a table of an outer query only.
@@ -106,7 +107,8 @@ fn may_have_fields(data_type: &DataType) -> bool {
 
 /// The FROM of a SELECT.
 struct FoundFrom {
-    /// A query of all columns of the FROM, in the pass that collects them.
+    /// A query of all columns of the FROM. `None` if the SELECT has no FROM, and in the pass that
+    /// changes the names.
     query: Option<Query>,
     /// Whether a name in the SELECT may refer to an outer table, so that the columns of this FROM
     /// must be known.
@@ -117,10 +119,11 @@ struct FoundFrom {
 struct OuterTables {
     names: OwnFields,
     ctes: Scopes<Cte>,
-    /// For each scope of `names`, the index of its SELECT in `found`.
+    /// For each entry of `names.scopes`, the index in `found` of the SELECT with these tables.
     selects: Vec<Option<usize>>,
-    /// For each subquery in FROM around the current position, the scope and the SELECT of the
-    /// enclosing query, which the subquery does not see.
+    /// For each subquery in FROM around the current position, the last entries of `names.scopes`
+    /// and `selects`. They are removed while the subquery is visited, because it does not see the
+    /// tables next to it.
     hidden: Vec<(Vec<Relation>, Option<usize>)>,
     /// The parameters of the lambdas around the current position.
     parameters: Vec<String>,
@@ -157,7 +160,9 @@ impl OuterTables {
         Some(add_queries(query, &self.ctes))
     }
 
-    /// Returns the qualified form of a name that DataFusion would take for a field.
+    /// Returns a name such as `t.a` with a schema before it if DataFusion would take the name for a
+    /// field. Otherwise, returns `None`. In the pass that collects each FROM, only marks those
+    /// whose columns must be known.
     fn qualify_name(&mut self, expr: &Expr) -> Option<Expr> {
         let (mut column, rest) = split_name(expr, 2)?;
         let table = fold_name(column.first()?);

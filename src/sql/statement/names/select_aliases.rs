@@ -93,8 +93,8 @@ pub(in crate::sql::statement) fn is_ungrouped(e: &DataFusionError) -> bool {
     e.to_string().contains("Column in HAVING must be in GROUP BY")
 }
 
-/// Replaces the aliases of aggregates in HAVING, except those that are also names in keys of GROUP BY. Returns whether
-/// an alias was replaced.
+/// Replaces the aliases of aggregates in HAVING. An alias stays if another column of the SELECT or
+/// a key of GROUP BY uses the same name. Returns whether an alias was replaced.
 pub(in crate::sql::statement) fn replace_in_having<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -176,7 +176,8 @@ impl Visitor for FindRandomAlias<'_> {
     }
 }
 
-/// Visitor that finds an alias in a condition. In an aggregate and in a subquery, the name may be that of a column.
+/// Visitor that finds an alias in a condition. It skips aggregates and subqueries, in which the
+/// name may be that of a column.
 struct FindUse {
     aliases: HashSet<String>,
     /// Number of aggregates and subqueries around the current position.
@@ -381,7 +382,8 @@ impl VisitorMut for SelectAliases<'_> {
         ControlFlow::Continue(())
     }
 
-    // Both passes visit each SELECT before its FROM, in which the second pass replaces aliases.
+    // Runs before the visit of the FROM, in which the second pass replaces aliases, so that both
+    // passes find the same SELECTs.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         if self.enclosing > 0 || !reuses_alias(select) {
             return ControlFlow::Continue(());

@@ -79,13 +79,15 @@ struct NameQueries {
     /// For each statement and query around the visitor's position, the names in its FROM. A name occurs once for each
     /// table that has it.
     scopes: Vec<Vec<String>>,
-    /// The names that the expressions of each of these statements and queries use.
+    /// For each entry of `scopes`, the names in the expressions of the statement or query.
     used_names: Vec<UsedNames>,
     /// The WITH clause of each enclosing query. WITH clauses are visited separately, because they
     /// do not see the tables in FROM.
     withs: Vec<Option<With>>,
-    /// For each subquery in FROM around the position, the names in that FROM, and the number of
-    /// aliases added before. The names are empty for a LATERAL subquery, which sees the tables.
+    /// For each subquery in FROM around the position, the last entry of `scopes`, and the value of
+    /// `added` before the subquery. The entry is removed while the subquery is visited, because it
+    /// does not see the tables next to it. A LATERAL subquery does, so its entry stays in `scopes`
+    /// and is empty here.
     before: Vec<(Vec<String>, usize)>,
 }
 
@@ -150,8 +152,8 @@ impl UsedNames {
         names
     }
 
-    /// Replaces the aliases by those of another SELECT of the same query, and adds the tables of
-    /// that SELECT.
+    /// Replaces the aliases by those of `select`, and adds the tables of `select`. Runs once for
+    /// each SELECT of a query, for example for each input of a UNION.
     fn set_select(&mut self, select: &Select) {
         let is_computed = |item: &SelectItem| match item {
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
@@ -365,7 +367,7 @@ impl VisitorMut for NameQueries {
             *scope = hidden;
         }
         if added < self.added {
-            // This rewrite was not possible before, because an inner table had no alias until now.
+            // An inner table has an alias only now, so this rewrite was not possible before.
             name_outer_columns(factor);
         }
         if let TableFactor::Derived { subquery, alias: alias @ None, .. } = factor

@@ -66,8 +66,8 @@ impl VisitorMut for BareNames<'_> {
     }
 }
 
-/// Whether a query is a SELECT whose tables have no column named as one of `names`, and none of its
-/// clauses refers to a result column of such a name.
+/// Whether a query is a SELECT in which no column of FROM has one of `names`, and no clause refers
+/// to a result column with one of `names`. Returns false if the columns of FROM are unknown.
 fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let is_named = |item: &SelectItem| match item {

@@ -152,7 +152,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     let mut any = AnyNatural(false);
     let _ = statement.visit(&mut any);
     if any.0 {
-        // An input of a NATURAL join may contain further ones, which must become USING first.
+        // An input of a NATURAL join may contain another NATURAL join. The columns of the outer
+        // join are known only after the inner join has become USING.
         let mut unknown = usize::MAX;
         loop {
             let still = write_natural(state, statement).await;

@@ -24,11 +24,15 @@ pub(super) struct MergedTable {
     pub(super) name: ObjectName,
     /// The table as it is written in FROM.
     pub(super) text: String,
-    /// The columns of this table that USING merges, each with the expression of the merged column.
+    /// The columns of this table into which USING merges columns of other tables, each with the
+    /// expression of the merged column: `k` with `coalesce(a.k, b.k)` for `a` in `a FULL JOIN b
+    /// USING (k)`.
     pub(super) own: Vec<(Ident, Expr)>,
-    /// Columns of this table that USING merges into a column of an earlier table.
+    /// The columns of this table that USING merges into a column of an earlier table: `k` for `b`
+    /// in `a JOIN b USING (k)`.
     pub(super) merged: Vec<ObjectName>,
-    /// Columns of `own` that several joins merge. The planner rejects their unqualified names as ambiguous.
+    /// Columns of `own` that several joins merge, as in `a JOIN b USING (k) JOIN c USING (k)`. The
+    /// planner rejects their unqualified names as ambiguous.
     pub(super) repeated: Vec<Ident>,
 }
 
