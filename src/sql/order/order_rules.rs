@@ -45,7 +45,8 @@ pub(crate) fn keep_source_order(
         if node.is::<NestExec>() || (is_window(&node) && !has_window_keys(&node)) {
             return order_input(node);
         }
-        // The optimizer may have repartitioned the input of an existing `SourceOrderExec`.
+        // An existing `SourceOrderExec` is rewritten again, because the optimizer may have
+        // repartitioned its input.
         let is_concat = node.is::<SourceOrderExec>();
         let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
             Some(coalesce) => coalesce.fetch().is_some(),

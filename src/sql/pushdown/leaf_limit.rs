@@ -99,7 +99,8 @@ fn lower_batch_size(
             let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input, rows: batch_size });
             return Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump));
         }
-        // A `FilterExec` keeps the batch size with which it was planned, so it is lowered here.
+        // A `FilterExec` keeps the batch size with which it was planned, so this size is lowered
+        // here.
         let lowered = match node.downcast_ref::<FilterExec>() {
             Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
             _ => None,

@@ -39,7 +39,8 @@ pub(crate) fn move_lengths_below(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
-    // The rule skips grouping sets, whose columns are named after their expressions.
+    // The rule skips grouping sets: their columns have the names of expressions, which a replaced
+    // call would change.
     let has_sets = plan.expressions().iter().any(|e| matches!(e, Expr::GroupingSet(_)));
     if !top
         || has_sets

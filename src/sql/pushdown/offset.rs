@@ -70,7 +70,8 @@ fn skip_rows(
         let fetch = [fetch, within].into_iter().flatten().min();
         let ordered = skip_rows(order.children()[0], skip, fetch)?.map(|input| {
             match input.output_partitioning().partition_count() {
-                // The rows of one partition are already limited and in order.
+                // A single partition is already limited and in order, so it needs no
+                // `SourceOrderExec`.
                 1 => input,
                 _ => Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>,
             }

@@ -53,7 +53,7 @@ struct CreatedView {
     definition: String,
     statement: Statement,
     /// The default catalog and schema when the view was created. Names in the view are resolved in
-    /// them.
+    /// this catalog and schema.
     home: (String, String),
 }
 
@@ -111,7 +111,8 @@ pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, Prepared)>
     Some((fold_name(name), prepared))
 }
 
-/// Keeps a prepared statement if its name is new. Otherwise, DataFusion refuses to run PREPARE.
+/// Keeps a prepared statement for later EXECUTE statements. If the session already has one of this
+/// name, keeps that one: DataFusion then refuses to run PREPARE.
 pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Prepared)) {
     if let Some(kept) = KeptStatements::from_state(state) {
         let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -335,8 +336,8 @@ impl VisitorMut for Binding<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // LIMIT and OFFSET get the bare literal, because more optimizer rules support a literal
-        // there than a cast.
+        // In LIMIT and OFFSET, a bare integer gets no cast, because more optimizer rules support a
+        // literal there than a cast.
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let offset = offset.as_mut().map(|offset| &mut offset.value);
             for expr in limit.iter_mut().chain(offset) {
@@ -367,7 +368,7 @@ fn is_integer(expr: &SqlExpr) -> bool {
     matches!(&value.value, Value::Number(text, _) if text.parse::<i64>().is_ok())
 }
 
-/// Plans the views in a statement anew, except those in `done`, for the current tables.
+/// Plans the views in a statement anew with the current tables, except the views in `done`.
 ///
 /// # Errors
 /// If the definition of a view cannot be planned, for example because a table was dropped.

@@ -304,7 +304,8 @@ struct WrittenStatement {
 }
 
 impl WrittenStatement {
-    /// Reads the parts of a statement. Replaces the parameters `?` of PREPARE, but not in the text of a view.
+    /// Reads the parts of a statement, and replaces the parameters `?` of PREPARE. The text of a
+    /// view keeps its `?`.
     fn read(statement: &mut Statement) -> Self {
         let view = match &*statement {
             Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {

@@ -187,8 +187,9 @@ pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
         for table in std::iter::once(&from.relation).chain(joined) {
             match table_name(table) {
                 Some(name) => tables.push(fold_name(name)),
-                // The table has no name, so `t.k` may be an inner column. If `t.k` got an alias,
-                // other clauses of the query could not refer to the column as `t.k`.
+                // A table without a name may have the column `t.k`. With an alias, other clauses of
+                // the query could not refer to this column as `t.k`, so no column of the query gets
+                // an alias.
                 None => return,
             }
         }

@@ -264,8 +264,8 @@ pub(in crate::sql::statement) fn name_of(expr: &Expr) -> String {
     }
 }
 
-/// Gives an alias to each column of a SELECT that has none and whose name is that of an earlier column or
-/// of an alias in the SELECT.
+/// Gives an alias to each column without an alias if an earlier column or an alias in the SELECT
+/// already has its name.
 pub(in crate::sql) fn name_columns(select: &mut Select, ordered: &HashSet<String>) {
     let mut avoided = ordered.clone();
     add_identifiers(select, &mut avoided);

@@ -78,13 +78,15 @@ impl VisitorMut for AnyExclude {
     }
 }
 
-/// Collects SELECTs with a star that `find_star` returns, and replaces the stars in a second pass.
+/// Visitor that collects the SELECTs in which [`find_star`] finds a star, and replaces these stars
+/// in a second pass.
 struct Excludes {
     scopes: Scopes<Cte>,
     /// For each SELECT, a query of this SELECT alone, and a query of all columns of its tables.
     places: Vec<(Query, Query)>,
-    /// For each SELECT, the columns of its tables if its star is to be replaced. The `bool` is
-    /// whether the second pass has replaced any star. `None` in the first pass.
+    /// `None` in the first pass. In the second pass, the columns of the tables of each SELECT, or
+    /// `None` for a SELECT whose star stays. The `bool` is whether the second pass has replaced any
+    /// star.
     known: Option<(std::vec::IntoIter<Option<Vec<StarColumn>>>, bool)>,
 }
 

@@ -40,9 +40,9 @@ fn is_careful(state: &SessionState, format: &str) -> bool {
         || factory.is::<WholeFileFormatFactory>()
 }
 
-/// Returns an error if COPY would replace an existing file in a format that DataFusion writes, unless
-/// `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does not accept. Also
-/// returns an error if the target is a device.
+/// Returns an error if the target of COPY is an existing file that DataFusion's writer would
+/// replace, unless `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does
+/// not accept. Also returns an error if the target is a device.
 pub(in crate::sql::statement) fn keep_existing(
     state: &SessionState,
     copy: &mut CopyToStatement,

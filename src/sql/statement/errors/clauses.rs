@@ -628,7 +628,8 @@ pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<Da
             token if is_word(token, "unpivot") => ("UNPIVOT", INSTEAD_OF_UNPIVOT),
             _ => return None,
         };
-        // PIVOT begins the text or a query, and a table follows: a name, a file or a query.
+        // PIVOT is a keyword only at the beginning of the text or of a query, and only before a
+        // table: a name, a file or a query.
         let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|t| &t.token);
         let begins = match before {
             None | Some(Token::SemiColon | Token::LParen | Token::RParen) => true,

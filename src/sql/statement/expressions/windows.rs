@@ -170,7 +170,8 @@ fn find_call<V: Visit>(part: &V) -> Option<Expr> {
 
 type NamedWindows = Vec<(String, WindowSpec)>;
 
-/// Returns the definitions of a WINDOW clause, each combined with the window that it extends.
+/// Returns the definitions of a WINDOW clause. In `WINDOW w AS (PARTITION BY k), v AS (w ORDER BY
+/// x)`, the returned definition of `v` also has the PARTITION BY of `w`.
 fn define_windows(clause: &[NamedWindowDefinition]) -> Result<NamedWindows> {
     let mut windows: NamedWindows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {

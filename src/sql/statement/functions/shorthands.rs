@@ -165,8 +165,9 @@ pub(in crate::sql) fn list_shorthand_arities(name: &str) -> Vec<usize> {
     arities
 }
 
-/// Returns the expansions of a shorthand, in which `$1` is the first argument. Each has the
-/// condition under which it applies, which may be empty. The list is empty for another name.
+/// Returns the expansions of a shorthand, in which `$1` is the first argument. The second string is
+/// the condition under which the expansion applies, such as `" for a width of months"`, and is
+/// empty if it always applies. Returns an empty vector if `name` is no shorthand.
 #[cfg(feature = "cli")]
 pub(crate) fn shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
     let condition = |known: &str| match (name, known) {
@@ -290,7 +291,8 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         }
     }
     for item in items {
-        // An alias that equals the text of its expression was added by `name_repeated`.
+        // An alias that equals the text of its expression was added by `name_repeated`, so the
+        // column counts as one without an alias.
         if let SelectItem::ExprWithAlias { expr, alias } = item
             && Visit::visit(expr, &mut HasShorthand).is_break()
             && alias.value == expr.to_string()

@@ -81,11 +81,13 @@ fn are_distinct_columns(parts: &[Vec<Expr>]) -> bool {
     parts.iter().all(|part| part.len() == 1) && concat_parts(parts.iter()).len() == parts.len()
 }
 
-/// Moves the columns of `GROUP BY a, ROLLUP (b)` into the sets: `GROUP BY GROUPING SETS ((a, b), (a))`.
+/// Moves the columns of `GROUP BY a, ROLLUP (b)` into the sets: `GROUP BY GROUPING SETS ((a, b),
+/// (a))`.
 ///
-/// DataFusion 55 adds the columns that `a` determines as keys of every set, so if `a` is unique, the sets
-/// without `b` have `b` as well. DataFusion adds no such columns for keys within grouping sets.
-/// Obsolete once the test `stock_keys_beside_rollup_still_add_columns` fails.
+/// If `a` is unique, it determines the other columns of its table, and DataFusion 55 adds these
+/// columns as keys to every set. So the sets without `b` have `b` as well. DataFusion adds no such
+/// columns for keys within grouping sets. Obsolete once the test
+/// `stock_keys_beside_rollup_still_add_columns` fails.
 fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec<Expr>> {
     let is_set = |e: &Expr| matches!(e, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
     if !groups.iter().any(is_set) {

@@ -96,7 +96,7 @@ pub(in crate::sql::statement) fn rename_twin(
     Some(name)
 }
 
-/// Names the renamed column of a plan after its alias.
+/// Restores the alias `name` of the column that [`rename_twin`] has renamed.
 pub(in crate::sql::statement) fn restore_twin(
     plan: LogicalPlan,
     name: &str,

@@ -126,7 +126,8 @@ fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
     }
 }
 
-/// Whether an expression of limited length is a cast of an expression other than a column.
+/// Whether an expression is a cast of an expression other than a column, also in parentheses.
+/// Returns false if the cast is longer than [`LONGEST_CALL`].
 fn has_cast(e: &Expr) -> bool {
     let mut e = e;
     while let Expr::Nested(inner) = e {

@@ -240,7 +240,8 @@ impl VisitorMut for OwnFields {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let mut relations = Vec::new();
         select.from.iter().for_each(|from| self.add_relations(from, &mut relations));
-        // ORDER BY of the query, which is visited after the SELECT, sees the same tables.
+        // The tables stay in the scope after the SELECT: ORDER BY of the query, which is visited
+        // later, sees them, too.
         if let Some(scope) = self.scopes.last_mut() {
             *scope = relations;
         }

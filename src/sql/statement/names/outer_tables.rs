@@ -49,7 +49,8 @@ pub(in crate::sql::statement) async fn name_outer_tables<S: VisitMut>(
     statement: &mut S,
 ) -> bool {
     let mut is_changed = false;
-    // A FROM can be planned only after the names in its subqueries are changed.
+    // A FROM with subqueries can be planned only after the names in the subqueries are changed, so
+    // both passes run again until no name changes.
     loop {
         let mut names = OuterTables::new(state, true);
         let _ = statement.visit(&mut names);
@@ -238,7 +239,8 @@ impl VisitorMut for OuterTables {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // ORDER BY of the query, which is visited after the SELECT, sees the same tables.
+        // The index stays after the SELECT: ORDER BY of the query, which is visited later, sees the
+        // same tables.
         if let Some(last) = self.selects.last_mut() {
             *last = Some(self.found.len());
         }

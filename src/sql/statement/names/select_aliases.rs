@@ -283,7 +283,8 @@ pub(in crate::sql::statement) struct SelectAliases<'a> {
     /// Number of expressions and LATERAL tables around the current position.
     enclosing: usize,
     pub(in crate::sql::statement) places: Vec<Place>,
-    /// The columns of each FROM, or `None` if they are unknown.
+    /// `None` in the first pass. In the second pass, the columns of each FROM in `places`, or
+    /// `None` if they are unknown.
     pub(in crate::sql::statement) columns: Option<std::vec::IntoIter<Option<HashSet<String>>>>,
     pub(in crate::sql::statement) is_replaced: bool,
 }

@@ -332,7 +332,8 @@ impl VisitorMut for NameQueries {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        // ORDER BY of the query, which is visited after the SELECT, sees the same tables.
+        // The names stay in the scope after the SELECT: ORDER BY of the query, which is visited
+        // later, sees the same tables.
         if let Some(scope) = self.scopes.last_mut() {
             scope.clear();
             select.from.iter().for_each(|from| add_tables(from, scope));

@@ -159,10 +159,10 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the names of merged columns in a SELECT and its ORDER BY. Returns false if it is unknown
-/// which tables have these columns; the SELECT then stays unchanged.
-/// `has_outer` is whether the SELECT has an outer query.
-/// `columns` are the columns of the subqueries, and `relations` those of the tables.
+/// Replaces the names of merged columns in a SELECT and its ORDER BY. Returns false if it is
+/// unknown which tables have these columns; the SELECT then stays unchanged. `has_outer` is whether
+/// the SELECT has an outer query. `columns` has the columns in the FROM of each subquery, and
+/// `relations` the columns of each table.
 ///
 /// # Errors
 /// If a `*` has EXCLUDE or REPLACE, and it is unknown which tables have the columns that it names.

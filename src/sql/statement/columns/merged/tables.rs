@@ -102,7 +102,8 @@ pub(super) fn merge_tables(
             };
             let right_table = &mut out[right_at];
             let plain = qualify_column(&right_table.name, &name);
-            // Joins in parentheses may have merged the column; the join then compares the merged value.
+            // In `a JOIN (b FULL JOIN c USING (k)) USING (k)`, the join in parentheses has already
+            // merged `k`, so the outer join compares the merged value.
             let own = right_table.own.iter().position(|(own, _)| is_same_ident(own, &name));
             let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
             changed |= right != plain;
@@ -226,7 +227,8 @@ fn find_written_text(factor: &TableFactor) -> String {
     factor.to_string()
 }
 
-/// Replaces unqualified names of merged columns of earlier tables in `unnest(..)`, and in a LATERAL query without FROM.
+/// In `unnest(..)` and in a LATERAL query without FROM, replaces the unqualified names of merged
+/// columns of the tables before it.
 pub(super) fn replace_in_lateral(table: &mut TableFactor, earlier: &[MergedTable]) {
     if matches!(table, TableFactor::Derived { lateral: true, .. } | TableFactor::UNNEST { .. }) {
         let names: Vec<_> = earlier.iter().flat_map(|known| known.own.iter().cloned()).collect();
