@@ -341,7 +341,8 @@ fn write_operand(expr: &Expr) -> String {
 
 const AS_A_WHOLE: &str = " (for one boolean per row: ragged_any(..) or ragged_all(..))";
 
-/// Whether an expression is a list and one of the other expressions is a scalar.
+/// Whether an expression is a list and one of the other expressions is a scalar, as in `[1, 2]
+/// BETWEEN 1 AND 3`. NULL is not a scalar.
 fn differs_in_depth<'a>(
     expr: &Expr,
     others: impl IntoIterator<Item = &'a Expr>,

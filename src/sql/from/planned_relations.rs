@@ -45,8 +45,8 @@ impl RelationPlanner for PlannedRelations {
         let planned = plan?;
         let changed = add_unnest_barriers(planned.clone())?.transform_data(set_final_types)?;
         // For an unchanged plan, whose copies still share their schemas, `keep_copies` is skipped.
-        // It visits the whole plan of the relation, and in a chain of CTEs, the plan of each CTE
-        // contains the plans of all CTEs before it.
+        // This function visits the whole plan of the relation, and in a chain of CTEs, the plan of
+        // each CTE contains the plans of all CTEs before it.
         if changed.transformed {
             keep_copies(&planned, &changed.data)?;
         }

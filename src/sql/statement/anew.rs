@@ -111,8 +111,8 @@ pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, Prepared)>
     Some((fold_name(name), prepared))
 }
 
-/// Keeps a prepared statement for later EXECUTE statements. If the session already has one of this
-/// name, keeps that one: DataFusion then refuses to run PREPARE.
+/// Keeps a prepared statement for later EXECUTE statements, unless the session already has a
+/// prepared statement of this name. DataFusion then refuses to run PREPARE.
 pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Prepared)) {
     if let Some(kept) = KeptStatements::from_state(state) {
         let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -337,7 +337,7 @@ impl VisitorMut for Binding<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         // In LIMIT and OFFSET, a bare integer gets no cast, because more optimizer rules support a
-        // literal there than a cast.
+        // literal than a cast in these clauses.
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let offset = offset.as_mut().map(|offset| &mut offset.value);
             for expr in limit.iter_mut().chain(offset) {

@@ -216,8 +216,8 @@ pub(crate) async fn execute_plan(
 }
 
 /// Coerces the types in the query of CREATE VIEW after the rules that replace expressions.
-/// DataFusion itself would coerce them first. If DataFusion's own coercion then fails, because the
-/// query has a subquery that a rule would replace, applies all analyzer rules.
+/// DataFusion itself would coerce the types first. If DataFusion's own coercion then fails, because
+/// the query has a subquery that a rule would replace, applies all analyzer rules.
 fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
     let query = view.input.as_ref().clone();
     if let Ok(coerced) = coerce_types(query.clone()) {

@@ -49,7 +49,7 @@ pub(in crate::sql::statement) fn keep_existing(
 ) -> Result<()> {
     let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
     if path.contains("://") {
-        // `UploadPlanner` checks for an existing object.
+        // For a target in an object store, `UploadPlanner` checks whether the object exists.
         return Ok(());
     }
     if is_device(path) {

@@ -74,7 +74,8 @@ pub(in crate::sql::statement) async fn compute_rows(
     let mut names = HashSet::new();
     let is_distinct = table.input.schema().fields().iter().all(|field| names.insert(field.name()));
     // DataFusion runs no query or reports an error if two columns have one name, if the table
-    // exists and is not to be replaced, or if it is temporary. The plan then stays unchanged.
+    // exists and is not to be replaced, or if the table is temporary. The plan then stays
+    // unchanged.
     let exists = ctx.table_exist(table.name.clone())?;
     if !is_distinct || exists && (table.if_not_exists || !table.or_replace) || table.temporary {
         return Ok(());

@@ -75,8 +75,8 @@ fn find_digits(e: &Expr) -> Option<String> {
     (16..=38).contains(&digits).then_some(text)
 }
 
-/// Returns the text of a number that DataFusion would plan as a double, if it has at most 38
-/// digits, the maximum of decimals.
+/// Returns the text of a number that DataFusion would plan as a double, if the number has at most
+/// 38 digits, the maximum of decimals.
 fn find_decimal(e: &Expr) -> Option<String> {
     let (text, digits) = find_plain_double(e)?;
     (digits <= 38).then_some(text)

@@ -97,7 +97,7 @@ fn has_movable_order(call: &Function) -> bool {
         && to_plain_name(&call.name).is_some_and(|name| !ORDERED.contains(&name.as_str()))
 }
 
-/// Whether the arguments of a call have ORDER BY.
+/// Whether the arguments of a call have ORDER BY, as in `array_agg(x ORDER BY y)`.
 pub(in crate::sql) fn has_order(call: &Function) -> bool {
     matches!(&call.args, FunctionArguments::List(list)
         if list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_))))

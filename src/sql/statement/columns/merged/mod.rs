@@ -320,7 +320,7 @@ impl MergedColumns {
     /// Returns the names to replace in ORDER BY. A name of `computed` stays if a result column has
     /// it, because it then refers to the result column, which is already merged. A name of `plain`
     /// stays only if it is an alias: after ON, two columns of FROM have the name, and the planner
-    /// would find it ambiguous.
+    /// would find the name ambiguous.
     fn list_names_in_order(&self, results: &ResultColumns) -> Vec<(Ident, Expr)> {
         let computed = self.computed.iter().filter(|(name, _)| {
             !results.has_star_with(name) && !results.names.contains(&fold_name(name))
@@ -332,10 +332,10 @@ impl MergedColumns {
 
     /// Returns the names to replace in SELECT, GROUP BY and DISTINCT ON.
     ///
-    /// Has all names of `computed`. The planner finds a name of `plain` ambiguous, and then looks
-    /// it up in the outer query first, so such a name is replaced, too. If there is no outer query,
-    /// a name that a table without this merged column may also have stays, so that the planner can
-    /// reject it.
+    /// All names of `computed` are replaced. The planner finds a name of `plain` ambiguous, and
+    /// then looks it up in the outer query first, so such a name is replaced, too. If there is no
+    /// outer query, a name that a table without this merged column may also have stays, so that the
+    /// planner can reject it.
     fn list_names_in_columns(&self, has_outer: bool) -> Vec<(Ident, Expr)> {
         let tables = &self.tables;
         let is_certain = |name: &Ident| {

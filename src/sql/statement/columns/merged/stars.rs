@@ -18,9 +18,9 @@ use crate::sql::statement::columns::merged::tables::{
 };
 use crate::sql::statement::folding::fold_name;
 
-/// Returns one star per table for a `*`, with the merged column in place of the left column.
-/// Returns `None` if the planner has to report an error: EXCLUDE names a column that no table has,
-/// or the options are those of another dialect.
+/// Returns one star per table for a `*`. For `a FULL JOIN b USING (k)`, these are `a.* REPLACE
+/// (coalesce(a.k, b.k) AS k)` and `b.* EXCLUDE (k)`. Returns `None` if the planner has to report an
+/// error: EXCLUDE names a column that no table has, or the options are those of another dialect.
 ///
 /// # Errors
 /// If it is unknown which tables have the columns that EXCLUDE and REPLACE name, or if EXCLUDE
