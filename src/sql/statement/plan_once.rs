@@ -100,7 +100,7 @@ pub(super) async fn plan_rewritten_names(
 }
 
 /// Rewrites a statement with the columns of its tables, and plans it. `conditions` are the
-/// conditions in the original statement.
+/// conditions in the original statement, which error messages show.
 async fn plan_prepared(
     ctx: &SessionContext,
     state: &SessionState,

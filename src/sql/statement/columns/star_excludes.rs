@@ -82,7 +82,7 @@ impl VisitorMut for AnyExclude {
 /// in a second pass.
 struct Excludes {
     scopes: Scopes<Cte>,
-    /// For each SELECT, a query of this SELECT alone, and a query of all columns of its tables.
+    /// For each SELECT, the SELECT as a separate query, and a query of all columns of its tables.
     places: Vec<(Query, Query)>,
     /// `None` in the first pass. In the second pass, the columns of the tables of each SELECT, or
     /// `None` for a SELECT whose star stays. The `bool` is whether the second pass has replaced any

@@ -65,7 +65,8 @@ async fn find_repeated_names(state: &SessionState, query: Query) -> Option<Vec<S
 /// A query or SELECT in which columns may need new names. Their names are known only after planning.
 enum NamedQuery {
     Input(Box<Query>),
-    /// A SELECT with a star and other columns, as two queries: unchanged, and without the other columns.
+    /// A SELECT with a star and other columns. `SELECT *, x FROM t` is kept as two queries:
+    /// unchanged, and as `SELECT * FROM t`.
     Columns(Box<(Query, Query)>),
 }
 

@@ -200,7 +200,7 @@ pub(in crate::sql) fn group_constants_together(select: &mut Select) {
     }
 }
 
-/// Replaces column positions in grouping sets with the expressions of SELECT.
+/// In grouping sets, replaces a column position such as 2 with the second expression of SELECT.
 fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
     for part in sets.iter_mut().flatten() {
         let Expr::Value(value) = &*part else { continue };
@@ -215,7 +215,8 @@ fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
     }
 }
 
-/// Expands one element of GROUPING SETS to the equivalent list of grouping sets.
+/// Expands one element of GROUPING SETS to a list of grouping sets: `ROLLUP (a, b)` to `(a, b)`,
+/// `(a)` and `()`.
 fn list_grouping_sets(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
     match only {

@@ -203,8 +203,8 @@ fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
     }
 }
 
-/// Approximates the name that DataFusion gives an expression, which omits casts, parentheses and,
-/// in lists of constants, quotes.
+/// Approximates the name that DataFusion gives an expression. This name omits casts, parentheses
+/// and, in lists of constants, quotes.
 fn find_planned_name(e: &Expr) -> String {
     remove_casts(e).to_string().to_lowercase().replace(['\'', '(', ')'], "")
 }

@@ -192,7 +192,8 @@ fn find_column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> Str
 
 fn format_expr(expr: &Expr, input: &LogicalPlan, tables: Qualifiers) -> String {
     match expr {
-        // DataFusion plans `count(*) FILTER (..)` as `count(1) FILTER (..)` with an alias.
+        // DataFusion plans `count(*) FILTER (..)` as `count(1) FILTER (..)` with an alias. The
+        // heading has `count(*)`.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
             let plain = find_displayed_expr((*alias.expr).clone(), input, tables);
             let name = plain.map(|e| e.schema_name().to_string());
@@ -269,7 +270,7 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> O
                 let digits = format_decimal_text(&cast).unwrap_or_default();
                 Transformed::yes(Expr::Column(Column::new_unqualified(digits)))
             }
-            // DataFusion displays the literal 1 as `Int64(1)`.
+            // DataFusion would display the literal 1 as `Int64(1)`.
             Expr::Literal(value, _) => {
                 Transformed::yes(Expr::Column(Column::new_unqualified(write_literal(&value))))
             }
@@ -332,7 +333,7 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
             // a long `a AND b AND c`.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
             enclose(right, if chains { own } else { own.saturating_add(1) });
-            // DataFusion displays the operator as BIT_XOR.
+            // DataFusion would display the operator as BIT_XOR.
             if *op == Operator::BitwiseXor {
                 let name = format!("{} ^ {}", left.schema_name(), right.schema_name());
                 return Ok(Transformed::yes(make_text_column(name)));

@@ -58,7 +58,7 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     };
     let names = SelectNames::from_select(select);
     let is_enclosed = match uses_other_aliases(select) {
-        // The inner SELECT cannot have a further column for a key if it has DISTINCT.
+        // If the inner SELECT has DISTINCT, it cannot have a further column for a key.
         true => !is_distinct || keys.iter().all(|key| names.is_column(&key.expr)),
         false => {
             has_kept_position || !is_distinct && keys.iter().any(|key| names.is_hidden(&key.expr))
@@ -221,7 +221,7 @@ fn replace_by_position(key: &mut Expr, select: &Select) {
                     return;
                 }
             }
-            // The positions after a wildcard are not known yet.
+            // The positions of the columns after a wildcard are unknown, so the key stays.
             _ => return,
         }
     }
@@ -257,7 +257,8 @@ struct SelectNames {
     /// The aliases in the SELECT list, except those that equal the name of their column, as in `a
     /// AS a`.
     aliases: HashSet<String>,
-    /// The SQL of each expression that has casts and no alias, with and without its casts.
+    /// For each expression that has casts and no alias, its SQL with the casts and its SQL without
+    /// them.
     cast: Vec<(String, String)>,
 }
 

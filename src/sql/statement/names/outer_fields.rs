@@ -157,7 +157,7 @@ impl OwnFields {
         if names.first().is_some_and(|name| name == OUTER) {
             return None;
         }
-        // The last part is never a table.
+        // The last part of a name is a column or a field, never a table.
         let is_table = |relations: &[Relation], at: usize| {
             at + 1 < names.len() && relations.iter().any(|table| table.name == names[at])
         };
@@ -175,7 +175,7 @@ impl OwnFields {
             {
                 4
             }
-            // In `catalog.table.column`, the schema is the default schema.
+            // In `catalog.table.column`, the table is in the default schema.
             [of, table, _, ..]
                 if has(table, &|[c, s]| s == of || (c == of && *s == self.default[1])) =>
             {
@@ -269,8 +269,8 @@ pub(super) fn access_fields(column: Vec<Ident>, fields: &[Ident], rest: &[Access
     Expr::CompoundFieldAccess { root, access_chain }
 }
 
-/// Splits an expression into a name of at least `least` parts and the accesses to fields and
-/// elements after the name. Returns `None` for any other expression.
+/// Splits `t.s.a[1].b` into the name `t.s.a` and the accesses `[1].b`. Returns `None` if the name
+/// has less than `least` parts, and for any other expression.
 pub(super) fn split_name(expr: &Expr, least: usize) -> Option<(Vec<Ident>, &[AccessExpr])> {
     match expr {
         Expr::CompoundIdentifier(parts) if parts.len() >= least => Some((parts.clone(), &[])),

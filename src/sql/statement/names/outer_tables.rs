@@ -59,7 +59,7 @@ pub(in crate::sql::statement) async fn name_outer_tables<S: VisitMut>(
             known.push(match found.query {
                 Some(query) if found.is_needed => find_columns(state, query).await,
                 Some(_) => None,
-                // A SELECT without FROM.
+                // A SELECT without FROM has no columns.
                 None => Some(HashMap::new()),
             });
         }
@@ -172,7 +172,8 @@ impl OuterTables {
         }
         let find = |scope: &[Relation], name: &str| scope.iter().position(|of| of.name == name);
         let scopes = &self.names.scopes;
-        // `s.t.a` may be the column `a` of a table `t` in the schema `s`.
+        // `s.t.a` may be the column `a` of a table `t` in the schema `s`, so the name stays
+        // unchanged.
         let second = column.get(1).filter(|_| column.len() > 2).map(fold_name);
         if second.is_some_and(|name| scopes.iter().any(|scope| find(scope, &name).is_some())) {
             return None;

@@ -339,7 +339,7 @@ impl<'a> SelectAliases<'a> {
                     if found.replace_in(expr, false) {
                         self.is_replaced = true;
                         // The second column of `SELECT a + 1 AS b, b` would have the same name as
-                        // the first.
+                        // the first, so it gets another name.
                         let name = match found.known.contains_key(&written) {
                             true => find_unused_name(&written, &mut used, &HashSet::new()),
                             false => written,

@@ -37,8 +37,9 @@ use crate::sql::statement::folding::fold_name;
 /// The first of the added aliases. DuckDB uses the same name. The others have a number appended.
 pub(super) const UNNAMED: &str = "unnamed_subquery";
 
-/// Adds an alias to each subquery in FROM that has a table of the same name as a table next to or around it, or a column
-/// that could be taken for an alias or an expression.
+/// Adds an alias to each subquery in FROM that reads a table with the name of another table, next
+/// to the subquery or in a query around it, or that has a column that could be taken for an alias
+/// or an expression.
 pub(in crate::sql::statement) fn name_ambiguous<S: VisitMut>(statement: &mut S) -> Result<()> {
     let mut tables = NamedTables::default();
     let _ = statement.visit(&mut tables);
@@ -108,8 +109,8 @@ impl NameQueries {
     }
 
     /// Whether a column of a subquery in FROM could be taken for an alias or an expression. Returns
-    /// false if columns are qualified by one of its `tables`, because an alias of the subquery
-    /// would hide these tables.
+    /// false if the query around it qualifies columns with one of `tables`, the tables in the
+    /// subquery: an alias of the subquery would hide their names.
     fn may_confuse_columns(&self, subquery: &Query, tables: &HashSet<String>) -> bool {
         let Some(used) = self.used_names.last() else { return false };
         if tables.iter().any(|name| used.tables.contains(&name.to_lowercase())) {

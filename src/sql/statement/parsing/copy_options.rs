@@ -354,7 +354,7 @@ pub(in crate::sql::statement) fn suggest_options(
     )
 }
 
-/// Inserts OPTIONS between `STORED AS BATCHES` and its parenthesis.
+/// Rewrites `STORED AS BATCHES (..)` to `STORED AS BATCHES OPTIONS (..)`.
 pub(in crate::sql::statement) fn add_batches_options<'a>(
     text: &'a str,
     dialect: &dyn Dialect,

@@ -91,8 +91,9 @@ pub(super) fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // In the right input, the column belongs to the table that already merges it, or else
-            // to the only table that has it. If this is unknown, the SELECT stays unchanged.
+            // In the right input, the merged column is that of the table that already merges
+            // `name`, or else that of the only table with a column `name`. If there is no such
+            // table, the SELECT stays unchanged.
             let merges =
                 |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, &name));
             let right_at = match out[before..].iter().position(merges) {
