@@ -270,7 +270,7 @@ pub(super) fn access_fields(column: Vec<Ident>, fields: &[Ident], rest: &[Access
 }
 
 /// Splits `t.s.a[1].b` into the name `t.s.a` and the accesses `[1].b`. Returns `None` if the name
-/// has less than `least` parts, and for any other expression.
+/// has fewer than `least` parts, and for any other expression.
 pub(super) fn split_name(expr: &Expr, least: usize) -> Option<(Vec<Ident>, &[AccessExpr])> {
     match expr {
         Expr::CompoundIdentifier(parts) if parts.len() >= least => Some((parts.clone(), &[])),

@@ -458,7 +458,8 @@ impl KnownAliases {
     }
 }
 
-/// Returns `None` if an expression has a function such as `random()`, which would return another
+/// Returns the expression of an alias in parentheses, its size and the kind of its functions.
+/// Returns `None` if the expression has a function such as `random()`, which would return another
 /// value for each use of the alias.
 fn describe_alias(expr: &Expr, state: &SessionState) -> Option<KnownAlias> {
     let (mut size, mut functions, mut is_volatile) = (0usize, AliasFunctions::Rows, false);
@@ -497,7 +498,8 @@ struct AliasUses<'a> {
 
 impl AliasUses<'_> {
     /// Whether an alias whose expression has these functions can be used at the current position.
-    /// WHERE has no aggregates, and calls cannot be nested.
+    /// WHERE has neither aggregates nor window functions. An aggregate contains neither, and a
+    /// window function contains no window function.
     fn can_use(&self, functions: AliasFunctions) -> bool {
         match functions {
             AliasFunctions::Rows => true,
