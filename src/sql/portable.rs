@@ -115,7 +115,7 @@ pub(crate) enum Portable {
         rows: usize,
     },
     DeepStack,
-    /// A scan of files. The carrier is the same scan with DataFusion's Parquet source, which
+    /// A scan of files. `carrier` is the same scan with DataFusion's Parquet source, which
     /// DataFusion can encode for files of any format. The other fields restore the original source.
     Files {
         carrier: Arc<dyn ExecutionPlan>,

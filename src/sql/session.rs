@@ -316,8 +316,8 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     }
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
-    // DataFusion keeps the first format factory of each extension. So factories of DataFusion in
-    // the list are removed here and wrapped; those that are added later have no effect.
+    // DataFusion uses the first format factory of each extension. So factories of DataFusion in the
+    // list are removed here and wrapped. A factory that is added after this function has no effect.
     let mut stock = |extension: &str| {
         let at = formats.iter().position(|f| f.get_ext().eq_ignore_ascii_case(extension));
         at.map(|at| formats.remove(at))

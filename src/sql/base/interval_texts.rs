@@ -11,7 +11,8 @@ const SHORT_UNITS: [(&str, &str); 7] = [
     ("s", "seconds"),
 ];
 
-/// Splits `3d` into the number and the name of the unit.
+/// Splits `3d` into `3` and `days`. Returns `None` if the word is not a number with a short name of
+/// a unit.
 fn split_unit(word: &str) -> Option<[&str; 2]> {
     let at = word.find(|c: char| c.is_ascii_alphabetic()).filter(|at| *at > 0)?;
     let (number, short) = word.split_at(at);

@@ -43,8 +43,9 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the list column of which a call reads only the list lengths, or only the lengths and
-/// which values are NULL. The returned [`Reads`] tells these two cases apart.
+/// Returns the list column of which a call reads only the lengths, or only the lengths and which
+/// values are NULL. The returned [`Reads`] says which of the two. Returns `None` for any other
+/// call.
 pub(in crate::sql) fn find_measured_list(
     e: &Arc<dyn PhysicalExpr>,
 ) -> Option<(Reads, &PhysicalColumn)> {

@@ -11,8 +11,9 @@ use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan};
 use crate::sql::base::marks::is_marked;
 use crate::sql::base::subquery_parts::{find_compared_value, find_query, has_query};
 
-/// Returns the columns that a correlated query compares with outer columns. DataFusion adds these
-/// columns to the output of the query, under their own names.
+/// Returns the columns in those conditions of a correlated query that use an outer column: `u.a` of
+/// `WHERE u.a = t.a`, if `t` is a table of the outer query. DataFusion adds these columns to the
+/// output of the query, under their own names.
 pub(in crate::sql) fn find_moved_columns(query: &LogicalPlan) -> Result<Vec<Column>> {
     let mut moved = Vec::new();
     query.apply(|node| {
@@ -38,8 +39,8 @@ pub(in crate::sql) fn hides_outer(test: &Expr, query: &LogicalPlan) -> Result<bo
     let mut outer = find_outer_columns(query)?;
     let mut inner = find_moved_columns(query)?;
     match find_compared_value(test) {
-        // The compared column of the subquery gets a name that no other column has, so `inner` does
-        // not need it.
+        // The column that is compared with the value gets a name that no other column has. So it
+        // cannot be confused, and `inner` does not need it.
         Some(value) => outer.extend(value.column_refs().into_iter().cloned()),
         None => inner.extend(query.schema().columns()),
     }

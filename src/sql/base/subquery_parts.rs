@@ -23,7 +23,8 @@ pub(in crate::sql) fn find_query(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-/// Returns the value that IN, ANY or ALL compares with the column of a subquery.
+/// Returns the value `x` that `x IN (query)`, `x = ANY (query)` or `x = ALL (query)` compares with
+/// the column of the subquery. Returns `None` for any other expression.
 pub(in crate::sql) fn find_compared_value(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::InSubquery(test) => Some(test.expr.as_ref()),

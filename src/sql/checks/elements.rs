@@ -20,8 +20,8 @@ pub(in crate::sql) fn split_top_level(types: &str) -> Vec<&str> {
     parts
 }
 
-/// Explains why a list cannot be searched for a string: its elements are of a type to which no string is cast without
-/// an explicit cast. Returns `None` for other types.
+/// Explains why a list cannot be searched for a string: its elements have a type, such as DATE, to
+/// which a string must be cast explicitly. Returns `None` for other functions and other types.
 pub(in crate::sql) fn explain_searched(name: &str, list: &str, value: &str) -> Option<String> {
     const TYPES: [(&str, &str); 10] = [
         ("Date", "DATE"),

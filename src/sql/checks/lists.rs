@@ -18,8 +18,11 @@ use crate::sql::checks::modifiers::{check_aggregate, check_window};
 use crate::sql::checks::row_values::check_row_values;
 use crate::sql::workarounds::types::coarser_times::is_named_cast;
 
-/// Analyzer rule: the error of `SELECT [1, 2] BETWEEN 1 AND 3` would not suggest `ragged_between`
-/// without it. It runs before type coercion, which replaces the original expressions.
+/// Analyzer rule: suggests functions for lists in errors about operators on lists. It runs before
+/// type coercion, which replaces the original expressions.
+///
+/// Without this rule, the error of `SELECT [1, 2] BETWEEN 1 AND 3` does not suggest
+/// `ragged_between`.
 pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<LogicalPlan> {
     check_lists(&plan)?;
     Ok(plan)
@@ -338,7 +341,8 @@ fn write_operand(expr: &Expr) -> String {
 
 const AS_A_WHOLE: &str = " (for one boolean per row: ragged_any(..) or ragged_all(..))";
 
-/// Whether an expression is a list and one of the other expressions is a scalar.
+/// Whether an expression is a list and one of the other expressions is a scalar, as in `[1, 2]
+/// BETWEEN 1 AND 3`. NULL is not a scalar.
 fn differs_in_depth<'a>(
     expr: &Expr,
     others: impl IntoIterator<Item = &'a Expr>,

@@ -115,7 +115,9 @@ impl DerivedTable {
         Ok(moved.data)
     }
 
-    /// Whether a condition has the same value for a nested row and for each of the rows that form it.
+    /// Whether a condition uses only the first key of `ragged_nest`, which has the same value in a
+    /// nested row as in the rows that form it. Returns false for `ragged_explode`, and if the
+    /// condition has a subquery, an outer column or a call such as `random()`.
     fn is_of_rows(&self, condition: &Expr) -> bool {
         let Derived::Nest(keys) = &self.how else { return false };
         let mut plain = !condition.is_volatile();

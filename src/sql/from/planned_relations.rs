@@ -44,9 +44,9 @@ impl RelationPlanner for PlannedRelations {
         PLANNED_HERE.set(false);
         let planned = plan?;
         let changed = add_unnest_barriers(planned.clone())?.transform_data(set_final_types)?;
-        // `keep_copies` visits the whole plan of the relation. For an unchanged plan, whose copies
-        // still share their schemas, this visit is skipped: in a chain of CTEs, the plan of each
-        // CTE contains the plans of all CTEs before it.
+        // For an unchanged plan, whose copies still share their schemas, `keep_copies` is skipped.
+        // This function visits the whole plan of the relation, and in a chain of CTEs, the plan of
+        // each CTE contains the plans of all CTEs before it.
         if changed.transformed {
             keep_copies(&planned, &changed.data)?;
         }

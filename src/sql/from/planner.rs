@@ -202,7 +202,7 @@ impl<'a> QueryArguments<'a> {
         let function = "ragged_explode";
         if let Some(more) = self.values.first() {
             return plan_err!(
-                "{function}: the argument {more} is not accepted, because all arguments after the first have names; write, for example, {}",
+                "{function}: the argument {more} has no name; name every argument after the first, for example: {}",
                 find_example_call(function)
             );
         }

@@ -70,7 +70,8 @@ fn has_types(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     fields.into_iter().all(|(field, of)| field.data_type() == of.data_type())
 }
 
-/// Returns the branches of CASE, or the arguments from which a function such as `nullif` chooses.
+/// Returns the values from which CASE or a function such as `nullif` chooses: the results of the
+/// branches, or the arguments. Empty for any other expression.
 fn list_chosen_values(e: &Expr) -> Vec<&Expr> {
     match e {
         Expr::Case(case) => {

@@ -97,7 +97,8 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
     let mut cells: [Vec<Expr>; COLUMNS.len()] = Default::default();
     for (i, (column, data_type)) in columns.iter().enumerate() {
         let rows = Expr::Column(Column::from_name("rows"));
-        // The share of NULL is that of the values: of the rows, or of the leaves of a list column.
+        // The share of NULL among the values: the rows, or the leaves (innermost elements) of a
+        // list column.
         let values = of("leaves", i).unwrap_or_else(|| rows.clone());
         let all = cast(values.clone(), DataType::Float64);
         let missing = all.clone() - cast(number(of("known", i)), DataType::Float64);

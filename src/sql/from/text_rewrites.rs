@@ -79,7 +79,8 @@ pub(crate) fn rewrite_summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow
     Cow::Owned(out)
 }
 
-/// Whether the FROM at `at` begins a query in parentheses that has no SELECT and is used as an expression.
+/// Whether the FROM at `at` begins a query without SELECT that is used as an expression, as in `x
+/// IN (FROM t)`.
 fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     let Some(before) = at.checked_sub(2).and_then(|before| tokens.get(before)) else {
         return false;

@@ -202,7 +202,7 @@ fn list_ordered_inputs(plan: &Arc<dyn ExecutionPlan>) -> Vec<bool> {
     if keeps_row_order(plan) {
         return vec![true; inputs.len()];
     }
-    // The other inputs are the subqueries, each of which returns one value.
+    // The inputs after the first are subqueries, each of which returns one value.
     if plan.is::<ScalarSubqueryExec>() {
         return (0..inputs.len()).map(|at| at == 0).collect();
     }
@@ -262,7 +262,8 @@ fn has_single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// The position of a file in the table's list of files, if this list is not sorted by name.
+/// The position of a file in a list of files that is not sorted by name. Source order then follows
+/// these positions.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sql) struct FileRank(pub(in crate::sql) usize);
 
@@ -307,7 +308,8 @@ pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn
     Ok(fixed.data)
 }
 
-/// Inserts a node above each sort that orders the output, so that the optimizer keeps the sort.
+/// Inserts a [`SortedExec`] above each sort that defines the order of the output, so that the
+/// optimizer keeps the sort.
 pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {

@@ -20,11 +20,11 @@ use crate::sql::order::ordered_sink::OrderedSinkExec;
 use crate::sql::order::source_order::SourceOrderExec;
 use crate::sql::order::{fix_memory, has_window_keys, is_window, rewrite_plan};
 
-/// `SELECT * FROM 'folder/' LIMIT 3` returns rows of any file, instead of the first rows, without
-/// this rule.
+/// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, windows without
+/// keys, CREATE TABLE AS and Serrate's sinks.
 ///
-/// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, windows without keys, CREATE TABLE
-/// AS and Serrate's sinks.
+/// Without this rule, `SELECT * FROM 'folder/' LIMIT 3` returns rows of any file instead of the
+/// first rows.
 pub(crate) fn keep_source_order(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,
@@ -45,7 +45,8 @@ pub(crate) fn keep_source_order(
         if node.is::<NestExec>() || (is_window(&node) && !has_window_keys(&node)) {
             return order_input(node);
         }
-        // The optimizer may have repartitioned the input of an existing `SourceOrderExec`.
+        // An existing `SourceOrderExec` is rewritten again, because the optimizer may have
+        // repartitioned its input.
         let is_concat = node.is::<SourceOrderExec>();
         let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
             Some(coalesce) => coalesce.fetch().is_some(),
@@ -73,7 +74,8 @@ fn order_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execu
     Ok(Transformed::yes(node.replace_children(vec![input], options)?))
 }
 
-/// Whether a plan has a limit below a round-robin repartition, and all nodes above the limit have one input.
+/// Whether a plan has a limit below a round-robin repartition, and only nodes with one input above
+/// the limit. Subqueries that return one value do not count as inputs.
 fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     let mut dealt_out = false;
@@ -92,11 +94,11 @@ fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// `SELECT * FROM t LIMIT 3` over a table in memory does not return its first rows without this
-/// rule.
-///
 /// Physical optimizer rule, before DataFusion's rules: makes LIMIT over tables in memory return the
 /// first rows.
+///
+/// Without this rule, `SELECT * FROM t LIMIT 3` over a table in memory does not return the first
+/// rows of `t`.
 pub(crate) fn keep_memory_order(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

@@ -37,8 +37,8 @@ pub(crate) struct OrderedSinkExec {
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Names of id columns, of which one suffices: an input that has one may have any order. `None`
-    /// if the format needs no order at all.
+    /// Names of id columns. If the input has one of these columns, its rows may be in any order.
+    /// `None` if the format needs no order at all.
     ids: Option<&'static [&'static str]>,
     /// Whether the input already has one partition in the right order, so that `to_ordered` does nothing.
     settled: bool,
@@ -84,8 +84,8 @@ impl OrderedSinkExec {
         Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
     }
 
-    /// Replaces the input. If the old input is ordered and the new one has one partition (a wrapper
-    /// that collects metrics, say), the new one is ordered, too.
+    /// Replaces the input. The node stays settled if the new input has one partition: it may be the
+    /// old input in a wrapper, for example one that collects metrics.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {

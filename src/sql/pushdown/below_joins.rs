@@ -15,16 +15,16 @@ use crate::sql::base::expression_parts::map_named;
 
 const PREFIX: &str = "__serrate_below_join";
 
-/// `SELECT ragged_sum(t.x) FROM t JOIN u ON t.id = u.id` copies each list `x` once per match
-/// without this rule.
-///
 /// Logical optimizer rule: moves calls of Serrate's functions, `x[a:b]` and `x[a]` below a join.
+///
+/// Without this rule, `SELECT ragged_sum(t.x) FROM t JOIN u ON t.id = u.id` copies each list `x`
+/// once per match.
 ///
 /// A join copies the lists of each row that it returns, once per match. The result of a function on
 /// lists is usually small (a sum, the last ten events). Below the join, the function runs once per
-/// row of its input, and copies no lists. The function stays above if an outer join adds rows of
-/// NULL, if it needs columns of both inputs, if it may fail on rows without a match, or if the
-/// query also returns the lists themselves.
+/// row of its input, and copies no lists. The function stays above the join if an outer join adds
+/// rows of NULL, if it needs columns of both inputs, if it may fail on rows without a match, or if
+/// the query also returns the lists themselves.
 pub(crate) fn move_below_joins(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
@@ -150,7 +150,7 @@ fn find_side(
     Ok(None)
 }
 
-/// Returns the columns that a plan outputs as they are, without a function around them.
+/// Returns the columns that a plan returns unchanged: `x`, but not `y`, of `SELECT x, f(y)`.
 fn find_bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
     plan.expressions()
         .into_iter()

@@ -18,12 +18,12 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
 use crate::array::{leaf_type, list_depth};
 
-/// `SELECT * FROM 't.parquet' WHERE ragged_any(x == 5)` decodes all columns of all rows without
-/// this rule.
-///
 /// Physical optimizer rule, before DataFusion's rules: in a condition over Parquet files, rewrites
-/// `ragged_any(x == v)` to `array_has(x, v)` and `ragged_any(ragged_isin(x, [..]))` to `array_has_any(x,
-/// [..])` if they are equivalent.
+/// `ragged_any(x == v)` to `array_has(x, v)` and `ragged_any(ragged_isin(x, [..]))` to
+/// `array_has_any(x, [..])` if they are equivalent.
+///
+/// Without this rule, `SELECT * FROM 't.parquet' WHERE ragged_any(x == 5)` decodes all columns of
+/// all rows.
 ///
 /// `array_has` and `array_has_any` are the only predicates on lists that the Parquet reader
 /// supports. With `datafusion.execution.parquet.pushdown_filters`, as in Serrate's session, the
@@ -119,7 +119,8 @@ fn find_comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option
     (list_depth(data_type) == 1 && plain).then(|| leaf.clone())
 }
 
-/// Casts a literal to a type, or returns `None` if the result is NULL or differs from the literal.
+/// Casts a literal to a type. Returns `None` if the result is NULL or differs from the literal, as
+/// for 12.5 and an integer type.
 fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
     // An integer and a float are compared as floats, and several integers from 2^53 on equal the same float.
     // So a float from 2^53 on has no equivalent integer literal.

@@ -9,14 +9,14 @@ use datafusion::optimizer::OptimizerConfig;
 use crate::functions::{find_facts, find_scalar};
 use crate::sql::base::expression_parts::map_named;
 
-/// `SELECT ragged_sum(ragged_filter(x, x > 5)) FROM t` builds the filtered inner lists of `x`
-/// without this rule.
-///
 /// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only
 /// reductions over whole rows use the result, in the same expression or in the plan above.
 ///
-/// `ragged_filter` writes an offset for every inner list, which a reduction over the row ignores. If the
-/// mask selects few elements, most of the time goes into these offsets.
+/// Without this rule, `SELECT ragged_sum(ragged_filter(x, x > 5)) FROM t` builds the filtered inner
+/// lists of `x`.
+///
+/// `ragged_filter` writes an offset for every inner list, which a reduction over the row ignores.
+/// If the mask selects few elements, most of the time goes into these offsets.
 pub(in crate::sql) fn flatten_filters(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,

@@ -34,10 +34,10 @@ use crate::sql::exec::{pass_through, replace_config};
 use crate::sql::order::SourceOrderExec;
 use crate::sql::sources::table_provider::TableSource;
 
-/// `SELECT * FROM 't.parquet' WHERE id > 5` makes batches of 8,192 rows without this rule, however
-/// long their lists are.
-///
 /// Physical optimizer rule: lowers the batch size of the subplans that return lists.
+///
+/// Without this rule, `SELECT * FROM 't.parquet' WHERE id > 5` makes batches of 8,192 rows, however
+/// long their lists are.
 pub(crate) fn limit_leaves(
     plan: Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,
@@ -99,7 +99,8 @@ fn lower_batch_size(
             let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input, rows: batch_size });
             return Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump));
         }
-        // A `FilterExec` keeps the batch size with which it was planned, so it is lowered here.
+        // A `FilterExec` keeps the batch size with which it was planned, so this size is lowered
+        // here.
         let lowered = match node.downcast_ref::<FilterExec>() {
             Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
             _ => None,

@@ -23,22 +23,24 @@ use crate::sql::sources::table_provider::{RaggedTableProvider, TableSource};
 
 const PREFIX: &str = "__serrate_lengths";
 
-/// `SELECT sum(ragged_count(code)) FROM 't.nrt'` reads the values of `code` without this rule.
-///
 /// Logical optimizer rule, the last of each pass of the optimizer: moves calls that need only list
 /// lengths, such as `ragged_count(code)`, from aggregates, conditions and sorts to a projection
 /// directly above the scan. It applies to scans of `.nrt`, Parquet and tables in memory if nothing
 /// else needs the column.
 ///
-/// DataFusion pushes into a scan only the expressions of a projection directly above it. If only the
-/// lengths of a column are needed, a scan of `.nrt` reads list bounds and no values, a scan of Parquet
-/// decodes repetition levels and no values, and a table in memory need not limit the leaves of its batches.
+/// Without this rule, `SELECT sum(ragged_count(code)) FROM 't.nrt'` reads the values of `code`.
+///
+/// DataFusion pushes into a scan only the expressions of a projection directly above it. If only
+/// the lengths of a column are needed, a scan of `.nrt` reads list bounds and no values, a scan of
+/// Parquet decodes repetition levels and no values, and a table in memory need not limit the leaves
+/// of its batches.
 pub(crate) fn move_lengths_below(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
-    // The rule skips grouping sets, whose columns are named after their expressions.
+    // The rule skips grouping sets: their columns have the names of expressions, which a replaced
+    // call would change.
     let has_sets = plan.expressions().iter().any(|e| matches!(e, Expr::GroupingSet(_)));
     if !top
         || has_sets
@@ -62,12 +64,12 @@ pub(crate) fn move_lengths_below(
     Ok(Transformed::yes(plan))
 }
 
-/// `SELECT ragged_count(code) FROM 't.nrt'` reads the values of `code` without this rule.
-///
 /// Physical optimizer rule, directly after conditions are pushed into scans and before a
-/// repartitioning is inserted: pushes the projection of [`move_lengths_below`] into the scan. A table in
-/// memory keeps the projection above its scan, which then returns list lengths in fewer and larger
-/// batches.
+/// repartitioning is inserted: pushes the projection of [`move_lengths_below`] into the scan. A
+/// table in memory keeps the projection above its scan, which then returns list lengths in fewer
+/// and larger batches.
+///
+/// Without this rule, `SELECT ragged_count(code) FROM 't.nrt'` reads the values of `code`.
 pub(in crate::sql) fn push_lengths(
     plan: Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,
@@ -166,8 +168,9 @@ fn find_length_column(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Returns the first argument of a call if `is` accepts what the call reads of this argument, the
-/// other arguments are literals, and the call cannot fail, even for rows that a condition drops.
+/// Returns the first argument of a call, a list, if `is` accepts what the call reads of this list,
+/// all other arguments are literals, and the call cannot fail, even for rows that a condition
+/// drops.
 fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
@@ -181,7 +184,8 @@ fn passes_rows(plan: &LogicalPlan) -> bool {
         || find_projected_columns(plan).is_some()
 }
 
-/// Returns the columns of a projection that only selects columns, or `None` for any other plan.
+/// Returns the columns of a projection of columns alone, as in `SELECT a, b`. Returns `None` for a
+/// projection with any other expression, and for any other plan.
 fn find_projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let columns = projection.expr.iter().map(|e| match e {
@@ -213,7 +217,8 @@ fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     })
 }
 
-/// Returns the list columns of the scan for which the plan reads lengths only, and no values.
+/// Returns the list columns of the scan `base` of which the nodes from `plan` down to the scan read
+/// lengths only, and no values.
 fn find_read_columns(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();

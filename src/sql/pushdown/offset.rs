@@ -18,13 +18,14 @@ use crate::sql::order::SourceOrderExec;
 use crate::sql::sources::parquet::make_window_scan;
 use crate::sql::sources::table_provider::TableSource;
 
-/// `SELECT id FROM 't.parquet' LIMIT 3 OFFSET 1000000` reads the rows that it skips without this
-/// rule.
+/// Physical optimizer rule, after
+/// [`keep_source_order`](crate::sql::order::order_rules::keep_source_order): makes scans read only
+/// the rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of
+/// Parquet files with known row counts. Row groups without such rows are skipped, and row groups at
+/// the ends are read in part.
 ///
-/// Physical optimizer rule, after [`keep_source_order`](crate::sql::order::order_rules::keep_source_order): makes
-/// scans read only the rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of Parquet
-/// files with known row counts. Row groups without such rows are skipped, and row groups at the
-/// ends are read in part.
+/// Without this rule, `SELECT id FROM 't.parquet' LIMIT 3 OFFSET 1000000` also reads the million
+/// rows that it skips.
 pub(in crate::sql) fn push_offsets(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,
@@ -69,7 +70,8 @@ fn skip_rows(
         let fetch = [fetch, within].into_iter().flatten().min();
         let ordered = skip_rows(order.children()[0], skip, fetch)?.map(|input| {
             match input.output_partitioning().partition_count() {
-                // The rows of one partition are already limited and in order.
+                // A single partition is already limited and in order, so it needs no
+                // `SourceOrderExec`.
                 1 => input,
                 _ => Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>,
             }

@@ -10,11 +10,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::config::SerrateOptions;
 use crate::sql::pushdown::leaf_limit::leaves_per_row;
 
-/// `SELECT ragged_sum(x) FROM 't.nrt'` over a thousand rows with long lists runs on one thread
-/// without this rule.
-///
 /// Physical optimizer rule, before partitions are planned: divides a scan of `.nrt` or Parquet
 /// files among partitions if its leaves (innermost list elements) fill at least two batches.
+///
+/// Without this rule, `SELECT ragged_sum(x) FROM 't.nrt'` over a thousand rows with long lists runs
+/// on one thread.
 ///
 /// DataFusion considers a file of a thousand rows small, however long their lists are.
 /// `datafusion.optimizer.repartition_file_scans` and `repartition_file_min_size` apply here, too.

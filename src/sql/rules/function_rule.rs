@@ -21,10 +21,10 @@ pub(super) type RewriteFn =
     fn(LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
 pub(super) type OptimizeFn =
     fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>>;
-/// Applies a logical rule of DataFusion, the first argument.
+/// A function that applies its first argument, a logical rule of DataFusion.
 pub(super) type RewriteAroundFn =
     fn(&dyn OptimizerRule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
-/// Applies a physical rule of DataFusion, the first argument.
+/// A function that applies its first argument, a physical rule of DataFusion.
 pub(super) type OptimizeAroundFn = fn(
     &dyn PhysicalOptimizerRule,
     Arc<dyn ExecutionPlan>,

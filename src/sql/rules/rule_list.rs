@@ -56,8 +56,9 @@ pub(super) struct SessionRule {
     pub(super) until: RemovalCondition,
 }
 
-/// The time at which a rule runs among DataFusion's rules, and its function. A string is the name
-/// of a rule of DataFusion.
+/// The time at which a rule runs among DataFusion's rules, and the function of the rule. A string
+/// is the name of a rule of DataFusion: `AfterPhysical("join_selection", f)` runs `f` after this
+/// rule.
 ///
 /// A function around rules of DataFusion applies the rules with the given names. If several
 /// functions name one rule, each wraps the function before it in the list.
@@ -101,7 +102,7 @@ pub(super) enum UpstreamIssue {
 pub(super) enum RemovalCondition {
     /// The rule can be removed when the test with this name fails, because DataFusion has then fixed the bug.
     Fails(&'static str),
-    /// The rule can be removed when the test with this name passes without it.
+    /// The rule can be removed when the test with this name passes without the rule.
     Passes(&'static str),
     /// The rule is never removed: it speeds up queries. The setting `serrate.rule.NAME` switches it off.
     Speed,

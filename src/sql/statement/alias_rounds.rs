@@ -11,9 +11,10 @@ use crate::sql::statement::names::select_aliases::{Place, SelectAliases};
 use crate::sql::statement::plan_once::plan_rewritten_names;
 use crate::sql::statement::planned_parts::plan_names;
 
-/// Replaces each alias that a SELECT uses like a column, if FROM can be planned and has no column
-/// of this name. Returns whether an alias was replaced. SELECTs within expressions and LATERAL
-/// tables stay unchanged, because there the name may be a column of an outer query.
+/// Replaces aliases that a SELECT uses like columns, such as `b` in `SELECT a + 1 AS b, b * 2 FROM
+/// t`, if FROM can be planned and has no column of this name. Returns whether an alias was
+/// replaced. SELECTs within expressions and LATERAL tables stay unchanged, because a name in them
+/// may be a column of an outer query.
 pub(super) async fn replace_in_statement<S: VisitMut>(
     ctx: &SessionContext,
     state: &SessionState,

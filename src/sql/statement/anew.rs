@@ -53,7 +53,7 @@ struct CreatedView {
     definition: String,
     statement: Statement,
     /// The default catalog and schema when the view was created. Names in the view are resolved in
-    /// them.
+    /// this catalog and schema.
     home: (String, String),
 }
 
@@ -101,7 +101,8 @@ fn find_home(state: &SessionState) -> (String, String) {
     (catalog.default_catalog.clone(), catalog.default_schema.clone())
 }
 
-/// Returns the name and the statement of PREPARE, unless the parameters are named instead of numbered.
+/// Returns the name and the statement of PREPARE. Returns `None` for any other statement, and if a
+/// parameter has no number, such as `$name`.
 pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, Prepared)> {
     let Statement::Statement(inner) = statement else { return None };
     let SqlStatement::Prepare { name, data_types, statement } = inner.as_ref() else { return None };
@@ -110,7 +111,8 @@ pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, Prepared)>
     Some((fold_name(name), prepared))
 }
 
-/// Keeps a prepared statement if its name is new. Otherwise, DataFusion refuses to run PREPARE.
+/// Keeps a prepared statement for later EXECUTE statements, unless the session already has a
+/// prepared statement of this name. DataFusion then refuses to run PREPARE.
 pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Prepared)) {
     if let Some(kept) = KeptStatements::from_state(state) {
         let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,8 +120,12 @@ pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Pre
     }
 }
 
-/// Forgets the prepared statement that DEALLOCATE names. Replaces EXECUTE with the prepared
-/// statement, in which the arguments stand in place of the parameters.
+/// Replaces EXECUTE with the prepared statement, in which the arguments stand in place of the
+/// parameters. For DEALLOCATE, forgets the prepared statement of this name. Returns DEALLOCATE and
+/// all other statements unchanged, and also EXECUTE of an unknown name.
+///
+/// # Errors
+/// If the number of arguments is not that of the parameters, or if an argument is not a constant.
 pub(super) fn expand_execute(state: &SessionState, statement: Statement) -> Result<Statement> {
     let (Some(kept), Statement::Statement(inner)) = (KeptStatements::from_state(state), &statement)
     else {
@@ -177,7 +183,8 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
     matches!(inner.as_ref(), SqlStatement::Prepare { data_types, .. } if data_types.is_empty())
 }
 
-/// Returns the number of a parameter such as `$2`, or else `None`. Breaks at a named parameter.
+/// Returns the number of a parameter: 2 for `$2`. Returns `None` for an expression that is no
+/// parameter. Breaks at a parameter without a number, such as `$name`.
 fn find_parameter(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {
@@ -193,7 +200,8 @@ fn find_parameter(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     }
 }
 
-/// Returns the number of parameters, or `None` if some are not numbered.
+/// Returns the greatest number of a parameter: 2 for `$2 + $2`. Returns `None` if a parameter has
+/// no number, such as `$name`.
 fn count_parameters(statement: &SqlStatement) -> Option<usize> {
     let mut count = 0;
     let visited = visit_expressions(statement, |expr| {
@@ -252,7 +260,8 @@ pub(crate) fn number_parameters_of(statement: &mut Statement) {
     visit_sql(statement, &mut Numbers(0));
 }
 
-/// Returns the number of parameters of any statement, or `None` if some are not numbered.
+/// Returns the greatest number of a parameter in any statement, also below EXPLAIN and in COPY: 2
+/// for `$2 + $2`. Returns `None` if a parameter has no number, such as `$name`.
 #[cfg(feature = "serve")]
 pub(crate) fn count_parameters_of(statement: &Statement) -> Option<usize> {
     let mut statement = statement;
@@ -304,7 +313,9 @@ struct Binding<'a> {
 }
 
 impl Binding<'_> {
-    /// Returns the argument for a parameter, with its declared type. `None` for other expressions.
+    /// Returns the argument for a parameter such as `$2`, cast to the type that PREPARE declares
+    /// for the parameter, if any. Returns `None` for any other expression, and for a parameter
+    /// without an argument.
     fn find_argument(&self, expr: &SqlExpr) -> Option<SqlExpr> {
         let ControlFlow::Continue(Some(number)) = find_parameter(expr) else { return None };
         let at = number.checked_sub(1)?;
@@ -325,8 +336,8 @@ impl VisitorMut for Binding<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // LIMIT and OFFSET get the bare literal, because more optimizer rules support a literal
-        // there than a cast.
+        // In LIMIT and OFFSET, a bare integer gets no cast, because more optimizer rules support a
+        // literal than a cast in these clauses.
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let offset = offset.as_mut().map(|offset| &mut offset.value);
             for expr in limit.iter_mut().chain(offset) {
@@ -357,7 +368,7 @@ fn is_integer(expr: &SqlExpr) -> bool {
     matches!(&value.value, Value::Number(text, _) if text.parse::<i64>().is_ok())
 }
 
-/// Plans the views in a statement anew, except those in `done`, for the current tables.
+/// Plans the views in a statement anew with the current tables, except the views in `done`.
 ///
 /// # Errors
 /// If the definition of a view cannot be planned, for example because a table was dropped.

@@ -18,11 +18,12 @@ use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::parsing::forms::BY_NAME;
 use crate::sql::statement::planner::plan_here;
 
-/// Replaces the mark that `rewrite_known_forms` has put into `INSERT INTO t BY NAME SELECT ..` with
-/// the columns of the query.
+/// In `INSERT INTO t BY NAME SELECT ..`, replaces the mark of `rewrite_known_forms` with the
+/// columns of the query.
 ///
 /// # Errors
-/// If the table lacks a column of the query, or if the statement has VALUES, whose columns have no names.
+/// If the table lacks a column of the query, or if the statement has VALUES, whose columns have no
+/// names.
 pub(super) fn list_columns<'a>(
     ctx: &'a SessionContext,
     statement: &'a mut Statement,
@@ -81,7 +82,8 @@ async fn find_columns(
     Ok(())
 }
 
-/// Returns the INSERT of a statement, also below EXPLAIN and PREPARE.
+/// Returns the INSERT of a statement, also below EXPLAIN or PREPARE; `None` for any other
+/// statement.
 fn find_insert(statement: &mut Statement) -> Option<&mut Insert> {
     match statement {
         Statement::Statement(inner) => match inner.as_mut() {

@@ -25,9 +25,10 @@ use crate::sql::statement::names::outer_fields::{OUTER, access_own_fields};
 use crate::sql::statement::names::{outer_tables, select_aliases, shadowed, unnamed_queries};
 use crate::sql::workarounds::types::times;
 
-/// Evaluates an expression with the part of a statement that sqlparser has parsed: an SQL statement, or the query of
-/// COPY, also below EXPLAIN. The two have different types, which are both `VisitMut`. Returns `None` for a statement
-/// without such a part, such as COPY of a table.
+/// Evaluates an expression with the part of a statement that sqlparser has parsed: an SQL
+/// statement, or the query of COPY, also below EXPLAIN. The statement and the query have different
+/// types, but both are `VisitMut`. Returns `None` for a statement without such a part, such as COPY
+/// of a table.
 macro_rules! with_sql {
     ($statement:expr, $sql:ident => $value:expr) => {{
         let mut statement: &mut Statement = $statement;
@@ -99,7 +100,7 @@ pub(super) async fn plan_rewritten_names(
 }
 
 /// Rewrites a statement with the columns of its tables, and plans it. `conditions` are the
-/// conditions in the original statement.
+/// conditions in the original statement, which error messages show.
 async fn plan_prepared(
     ctx: &SessionContext,
     state: &SessionState,

@@ -25,7 +25,8 @@ pub(in crate::sql) fn add_queries(query: Query, scopes: &Scopes<Cte>) -> Query {
     add_ctes(query, scopes.iter_visible(), scopes.is_recursive())
 }
 
-/// Adds CTEs to a query. A CTE hides those before it that have the same name.
+/// Adds CTEs to a query. Of several CTEs with the same name, adds only the last, which hides the
+/// others.
 pub(in crate::sql) fn add_ctes<'a>(
     mut query: Query,
     visible: impl Iterator<Item = &'a Cte>,

@@ -145,7 +145,8 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let parse = || {
         let parsed = DFParserBuilder::new(text.as_ref())
             .with_dialect(dialect.as_ref())
-            // The parser counts several levels per level of `check_depth` and gets a higher limit.
+            // The parser counts several levels where `check_depth` counts one, so the parser gets a
+            // higher limit.
             .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
             .build()?
             .parse_statements();
@@ -214,9 +215,9 @@ pub(crate) async fn execute_plan(
     }
 }
 
-/// Coerces the types in the query of CREATE VIEW as in any other query, because DataFusion would
-/// coerce them before rules replace expressions. If DataFusion still rejects the query, because it
-/// has a subquery that such a rule would replace, this function applies all analyzer rules.
+/// Coerces the types in the query of CREATE VIEW after the rules that replace expressions.
+/// DataFusion itself would coerce the types first. If DataFusion's own coercion then fails, because
+/// the query has a subquery that a rule would replace, applies all analyzer rules.
 fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
     let query = view.input.as_ref().clone();
     if let Ok(coerced) = coerce_types(query.clone()) {
@@ -303,7 +304,8 @@ struct WrittenStatement {
 }
 
 impl WrittenStatement {
-    /// Reads the parts of a statement. Replaces the parameters `?` of PREPARE, but not in the text of a view.
+    /// Reads the parts of a statement, and replaces the parameters `?` of PREPARE. The text of a
+    /// view keeps its `?`.
     fn read(statement: &mut Statement) -> Self {
         let view = match &*statement {
             Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {

@@ -21,7 +21,7 @@ impl RelationPlanner for UnnestPlanner {
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // A statement for `ctx.sql` has not been checked yet for clauses that the planner ignores.
+        // A statement for `ctx.sql` was not checked before for clauses that the planner ignores.
         check_factor(&relation)?;
         if let TableFactor::Derived { subquery, .. } = &mut relation {
             rewrite_query(subquery)?;

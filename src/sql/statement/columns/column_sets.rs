@@ -38,8 +38,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     if statement.visit(&mut AnySet).is_continue() {
         return Ok(());
     }
-    // Each round rewrites the innermost SELECTs with sets of columns, because the queries around
-    // them need their columns.
+    // Each round rewrites only the innermost SELECTs with `COLUMNS(..)` or `s.*`: the columns of an
+    // outer SELECT are known only after the SELECTs in its FROM are rewritten.
     loop {
         let mut found = Sets { scopes: Scopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);
@@ -68,8 +68,8 @@ async fn list_table_columns(state: &SessionState, query: Query) -> Option<Vec<Ta
     Some(columns.collect())
 }
 
-/// Visitor that stops at the first set of columns. If a statement has none, the visitor [`Sets`],
-/// which copies queries, is skipped.
+/// Visitor that stops at the first `COLUMNS(..)` or `s.*`. If a statement has neither, the visitor
+/// [`Sets`], which copies queries, is skipped.
 struct AnySet;
 
 impl VisitorMut for AnySet {
@@ -83,13 +83,15 @@ impl VisitorMut for AnySet {
     }
 }
 
-/// Collects SELECTs with sets of columns, and replaces the sets in a second pass.
+/// Visitor that collects the SELECTs with `COLUMNS(..)` or `s.*` in a first pass, and replaces
+/// these items with columns in a second pass.
 struct Sets {
     scopes: Scopes<Cte>,
-    /// For each SELECT, a query of all columns of its tables.
+    /// For each collected SELECT, the query `SELECT *` over the same FROM.
     places: Vec<Query>,
-    /// For each SELECT, the columns of its tables, if known. The `bool` is whether the second pass has
-    /// replaced any set. `None` in the first pass.
+    /// `None` in the first pass. In the second pass, the columns of the tables of each collected
+    /// SELECT, or `None` for a SELECT whose columns are unknown. The `bool` is whether the second
+    /// pass has replaced any item.
     known: Option<(std::vec::IntoIter<Option<Vec<TableColumn>>>, bool)>,
 }
 
@@ -104,8 +106,8 @@ impl VisitorMut for Sets {
         }
         match &mut self.known {
             None => {
-                // Both passes visit the same SELECTs, so each SELECT with a set gets an entry in
-                // `places`.
+                // The second pass reads the columns of the SELECTs in the order in which the first
+                // pass adds them here.
                 let mut star = match parse_query("SELECT *") {
                     Ok(star) => star,
                     Err(e) => return ControlFlow::Break(e),
@@ -128,8 +130,8 @@ impl VisitorMut for Sets {
     }
 }
 
-/// Whether the SELECT list has a set of columns. Returns false if FROM has USING or NATURAL, whose
-/// merged columns a set cannot list.
+/// Whether the SELECT list has `COLUMNS(..)` or the `s.*` of a struct. Returns false if FROM has
+/// USING or NATURAL, because `COLUMNS(..)` cannot list merged columns.
 fn has_set(select: &Select) -> bool {
     let is_merged = |from: &TableWithJoins| from.joins.iter().any(is_merging);
     if select.from.is_empty() || select.from.iter().any(is_merged) {
@@ -165,8 +167,9 @@ fn is_table(name: &Ident, from: &[TableWithJoins]) -> bool {
     })
 }
 
-/// Returns the call of COLUMNS in an expression. Returns `None` if there is none, if there are
-/// different ones, or if the expression has a subquery, in which COLUMNS means other columns.
+/// Returns the call of COLUMNS in an expression. Returns `None` if the expression has no such call,
+/// has different ones, as in `COLUMNS('a') + COLUMNS('b')`, or has a subquery, in which COLUMNS
+/// means the columns of other tables.
 fn find_call(expr: &Expr) -> Option<Function> {
     let mut calls: Vec<Function> = Vec::new();
     let query = visit_expressions(expr, |part| {
@@ -188,8 +191,9 @@ fn is_columns(call: &Function) -> bool {
     to_plain_name(&call.name).is_some_and(|name| name == "columns")
 }
 
-/// Replaces the sets of a SELECT list, and returns whether there was one. Other calls of COLUMNS stay, and the planner
-/// reports them.
+/// Replaces each `COLUMNS(..)` and each `s.*` of a SELECT list with columns, and returns whether
+/// there was one. Calls of COLUMNS for which [`write_out_call`] returns `None` stay, and the
+/// planner reports them.
 fn replace_sets(select: &mut Select, columns: &[TableColumn]) -> Result<bool> {
     let mut items = Vec::with_capacity(select.projection.len());
     let mut replaced = false;
@@ -213,8 +217,13 @@ fn replace_sets(select: &mut Select, columns: &[TableColumn]) -> Result<bool> {
     Ok(replaced)
 }
 
-/// Returns a copy of an expression for each column of its set. As in DuckDB, each copy has the name
-/// of its column.
+/// Returns one copy of an expression for each column that its `COLUMNS(..)` selects: `a + 1 AS a`
+/// and `b + 1 AS b` for `COLUMNS(*) + 1`, as in DuckDB. Returns `None` if [`find_call`] finds no
+/// call, or if the argument of COLUMNS is neither `*` nor a string.
+///
+/// # Errors
+/// If the pattern is not a regular expression or matches no column, or if an alias would name
+/// several columns.
 fn write_out_call(
     expr: &Expr,
     alias: Option<&Ident>,

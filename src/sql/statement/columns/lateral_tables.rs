@@ -42,8 +42,9 @@ pub(in crate::sql) fn join_after_comma(from: &mut Vec<TableWithJoins>) {
     from.insert(0, joined);
 }
 
-/// Qualifies the columns in ON that only one of the joined tables has, so that they do not become ambiguous next to
-/// the tables before the comma. Names stay unchanged if the statement does not list the columns of a table.
+/// Qualifies column names in ON, so that they cannot mean columns of the tables before the comma:
+/// `x` becomes `b.x` if, of the joined tables, only `b` has a column `x`. Stops at the first table
+/// whose columns the statement does not list.
 fn qualify_conditions(from: &mut TableWithJoins) {
     let mut tables: Vec<(Ident, Vec<Ident>)> = Vec::new();
     if !add_columns(&from.relation, &mut tables) {
@@ -74,7 +75,9 @@ fn qualify_conditions(from: &mut TableWithJoins) {
     }
 }
 
-/// Adds a table and its columns. Returns whether the statement lists the columns.
+/// Adds the alias and the column names of a subquery in FROM to `tables`: `a` with `x` and `y` for
+/// `(SELECT x, y FROM t) AS a`. Adds nothing and returns false if the table is not a subquery with
+/// an alias, or if the statement does not list its columns, as in `(SELECT * FROM t) AS a`.
 fn add_columns(table: &TableFactor, tables: &mut Vec<(Ident, Vec<Ident>)>) -> bool {
     let TableFactor::Derived { subquery, alias: Some(alias), .. } = table else { return false };
     let columns = match (alias.columns.as_slice(), subquery.body.as_ref()) {
@@ -184,8 +187,9 @@ pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
         for table in std::iter::once(&from.relation).chain(joined) {
             match table_name(table) {
                 Some(name) => tables.push(fold_name(name)),
-                // The table has no name, so `t.k` may be an inner column. If `t.k` got an alias,
-                // other clauses of the query could not refer to the column as `t.k`.
+                // A table without a name may have the column `t.k`. With an alias, other clauses of
+                // the query could not refer to this column as `t.k`, so no column of the query gets
+                // an alias.
                 None => return,
             }
         }

@@ -26,7 +26,8 @@ use crate::sql::sources::nrt::position_fields::{FILE, ROW};
 use crate::sql::statement::columns::join_constraints::{join_constraint, list_using_columns};
 use crate::sql::statement::scopes::Scopes;
 
-/// A partition name, which users are not expected to write, that marks tables for position columns.
+/// The partition in `FROM t PARTITION (..)` that marks `t` for position columns. Users are not
+/// expected to write this name.
 const MARK: &str = "serrate positions";
 
 pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {
@@ -214,7 +215,8 @@ fn collect_tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a Obj
     }
 }
 
-/// Returns the tables of a SELECT that need position columns, each with its qualifier and those columns.
+/// Returns the tables of a SELECT whose position columns the SELECT uses: the name of each table,
+/// its qualifier, and the position columns.
 fn find_wanted(
     select: &Select,
     order: Option<&OrderBy>,

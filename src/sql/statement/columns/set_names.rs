@@ -151,8 +151,8 @@ pub(in crate::sql) fn name_repeated(select: &mut Select, ordered: &HashSet<Strin
     }
 }
 
-/// Returns the indices of the subqueries without an alias that would have the name of another column, because
-/// DataFusion gives a subquery the name of its column.
+/// Returns the indices of the subqueries without an alias that would get the name of another
+/// column. DataFusion gives `(SELECT x FROM t)` the name of its column, `x`.
 fn find_queries_of_used_names(select: &Select) -> Vec<usize> {
     let lower = |name: &Ident| name.value.to_lowercase();
     let mut used: HashSet<String> = find_aliases(select);
@@ -174,7 +174,8 @@ fn find_queries_of_used_names(select: &Select) -> Vec<usize> {
     queries.filter(|(_, name)| used.contains(name)).map(|(at, _)| at).collect()
 }
 
-/// Returns the lower-case name of a SELECT's only column; `None` if it has several or a star.
+/// Returns the name, in lower case, of the only column of a SELECT; `None` if the SELECT has
+/// several columns or `*`.
 fn find_output_name(body: &SetExpr) -> Option<String> {
     match body {
         SetExpr::Select(select) => match select.projection.as_slice() {
@@ -207,8 +208,9 @@ pub(in crate::sql) fn remove_casts(expr: &Expr) -> Expr {
     bare
 }
 
-/// If a call uses an alias of a function, writes the name of the function instead, and removes
-/// DISTINCT, ORDER BY and FILTER.
+/// Replaces an alias of a function, such as `mean`, with the name of the function, `avg`, and
+/// removes DISTINCT, ORDER BY and FILTER from such a call. Any other function name only becomes
+/// lower case.
 fn take_first_name(call: &mut Function) {
     let Some(name) = to_plain_name(&call.name) else { return };
     let first = FIRST_NAMES.get(&name);
@@ -262,8 +264,8 @@ pub(in crate::sql::statement) fn name_of(expr: &Expr) -> String {
     }
 }
 
-/// Gives an alias to each column of a SELECT that has none and whose name is that of an earlier column or
-/// of an alias in the SELECT.
+/// Gives an alias to each column without an alias if an earlier column or an alias in the SELECT
+/// already has its name.
 pub(in crate::sql) fn name_columns(select: &mut Select, ordered: &HashSet<String>) {
     let mut avoided = ordered.clone();
     add_identifiers(select, &mut avoided);

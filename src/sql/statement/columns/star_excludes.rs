@@ -33,8 +33,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     if statement.visit(&mut AnyExclude).is_continue() {
         return Ok(());
     }
-    // Each round rewrites the innermost SELECTs with such stars, because the queries around them
-    // need their columns.
+    // Each round rewrites only the innermost SELECTs with such stars: the columns of an outer
+    // SELECT are known only after the SELECTs in its FROM are rewritten.
     loop {
         let mut found = Excludes { scopes: Scopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);
@@ -78,13 +78,15 @@ impl VisitorMut for AnyExclude {
     }
 }
 
-/// Collects SELECTs with a star that `find_star` returns, and replaces the stars in a second pass.
+/// Visitor that collects the SELECTs in which [`find_star`] finds a star, and replaces these stars
+/// in a second pass.
 struct Excludes {
     scopes: Scopes<Cte>,
-    /// For each SELECT, a query of this SELECT alone, and a query of all columns of its tables.
+    /// For each SELECT, the SELECT as a separate query, and a query of all columns of its tables.
     places: Vec<(Query, Query)>,
-    /// For each SELECT, the columns of its tables if its star is to be replaced. The `bool` is
-    /// whether the second pass has replaced any star. `None` in the first pass.
+    /// `None` in the first pass. In the second pass, the columns of the tables of each SELECT, or
+    /// `None` for a SELECT whose star stays. The `bool` is whether the second pass has replaced any
+    /// star.
     known: Option<(std::vec::IntoIter<Option<Vec<StarColumn>>>, bool)>,
 }
 
@@ -120,7 +122,9 @@ impl VisitorMut for Excludes {
     }
 }
 
-/// Returns the index in the SELECT list of a star that may exclude columns of several tables.
+/// Returns the index in the SELECT list of a `*` that may exclude columns of several tables: FROM
+/// has several tables, or EXCLUDE has a qualified name such as `t.k`. Returns `None` if there is no
+/// such star, or if a join has USING or is NATURAL.
 fn find_star(select: &Select) -> Option<usize> {
     let is_merged = |from: &TableWithJoins| from.joins.iter().any(is_merging);
     if select.from.is_empty() || select.from.iter().any(is_merged) {

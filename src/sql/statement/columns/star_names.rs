@@ -65,7 +65,8 @@ async fn find_repeated_names(state: &SessionState, query: Query) -> Option<Vec<S
 /// A query or SELECT in which columns may need new names. Their names are known only after planning.
 enum NamedQuery {
     Input(Box<Query>),
-    /// A SELECT with a star and other columns, as two queries: unchanged, and without the other columns.
+    /// A SELECT with a star and other columns. `SELECT *, x FROM t` is kept as two queries:
+    /// unchanged, and as `SELECT * FROM t`.
     Columns(Box<(Query, Query)>),
 }
 
@@ -201,9 +202,10 @@ fn list_aliases(items: &[SelectItem]) -> impl Iterator<Item = String> {
     })
 }
 
-/// If a star follows a column that has the name of one of its columns, as in `SELECT id, *`, lists
-/// the columns of the star, so that the first of the two columns keeps the name. Returns `None` for
-/// any other SELECT list, and for a star with two columns of one name.
+/// For a SELECT list such as `id, *`, in which a column before the star has the name of a column of
+/// the star, returns the list with columns in place of the star. The first of the two columns keeps
+/// the name, and the other gets an alias. Returns `None` for any other SELECT list, for a star with
+/// options, and for a star with two columns of one name.
 fn write_out_star(
     items: &[SelectItem],
     of_star: &[String],

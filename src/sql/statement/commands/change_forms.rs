@@ -82,8 +82,8 @@ impl VisitorMut for AddWith<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.depth = self.depth.saturating_add(1);
         if self.depth == 1 {
-            // The query's own WITH may hide names that the added queries read, so it moves into a
-            // nested query.
+            // A WITH clause of the query itself may hide names that the added queries read, so the
+            // query moves into a nested query together with this clause.
             if query.with.is_some() {
                 *query = nest_query(query.clone());
             }
@@ -98,7 +98,7 @@ impl VisitorMut for AddWith<'_> {
     }
 }
 
-/// Returns a query that consists of a query in parentheses.
+/// Returns `(query)`, a query whose body is `query` in parentheses.
 fn nest_query(query: Query) -> Query {
     Query {
         with: None,

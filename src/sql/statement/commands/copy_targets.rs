@@ -40,16 +40,16 @@ fn is_careful(state: &SessionState, format: &str) -> bool {
         || factory.is::<WholeFileFormatFactory>()
 }
 
-/// Returns an error if COPY would replace an existing file in a format that DataFusion writes, unless
-/// `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does not accept. Also
-/// returns an error if the target is a device.
+/// Returns an error if the target of COPY is an existing file that DataFusion's writer would
+/// replace, unless `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does
+/// not accept. Also returns an error if the target is a device.
 pub(in crate::sql::statement) fn keep_existing(
     state: &SessionState,
     copy: &mut CopyToStatement,
 ) -> Result<()> {
     let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
     if path.contains("://") {
-        // `UploadPlanner` checks for an existing object.
+        // For a target in an object store, `UploadPlanner` checks whether the object exists.
         return Ok(());
     }
     if is_device(path) {
@@ -72,7 +72,7 @@ pub(in crate::sql::statement) fn keep_existing(
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
     };
-    // Whether DataFusion's Parquet writer writes the file. It replaces existing files.
+    // Whether DataFusion's Parquet writer writes the file. This writer replaces existing files.
     let stock = format == "parquet"
         && (!is_named_parquet || copy.options.iter().any(|(key, _)| !is_ours(key)));
     if is_careful(state, &format) && !writes_folder && !access::is_dir(path) && !stock {
@@ -137,7 +137,8 @@ pub(in crate::sql::statement) fn check_extension(
     }
 }
 
-/// Returns the usual extension of files in a format that is named by STORED AS or by an extension.
+/// Returns the usual extension of a format that STORED AS or the extension of a file names: `arrow`
+/// for `feather`, and `json` for `ndjson`. Returns `None` for an unknown format.
 fn find_format_of_extension(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {
         "nrt" => "nrt",

@@ -30,7 +30,7 @@ pub(in crate::sql::statement) fn drop_temporary(statement: &mut SqlStatement) {
 
 #[derive(Clone, Copy)]
 pub(in crate::sql::statement) struct CreatedFromQuery {
-    /// Whether the statement declares the columns.
+    /// Whether the statement declares the columns, as in `CREATE TABLE t (a INT) AS SELECT 1`.
     declared: bool,
 }
 
@@ -73,7 +73,9 @@ pub(in crate::sql::statement) async fn compute_rows(
 ) -> Result<()> {
     let mut names = HashSet::new();
     let is_distinct = table.input.schema().fields().iter().all(|field| names.insert(field.name()));
-    // In these cases, DataFusion runs no query or reports an error, so the plan stays unchanged.
+    // DataFusion runs no query or reports an error if two columns have one name, if the table
+    // exists and is not to be replaced, or if the table is temporary. The plan then stays
+    // unchanged.
     let exists = ctx.table_exist(table.name.clone())?;
     if !is_distinct || exists && (table.if_not_exists || !table.or_replace) || table.temporary {
         return Ok(());

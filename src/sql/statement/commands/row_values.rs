@@ -69,7 +69,8 @@ pub(in crate::sql) async fn name_inserted_rows(ctx: &SessionContext, insert: &mu
     }
 }
 
-/// The names of the fields of a type and of the types nested in it.
+/// The shape of a type: a struct with the names and shapes of its fields, a list with the shape of
+/// its elements, or a scalar.
 enum ValueShape {
     Struct(Vec<(String, ValueShape)>),
     List(Box<ValueShape>),

@@ -173,7 +173,8 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
     }
 }
 
-/// Returns the first clause that a statement has.
+/// Returns the first of `clauses` that a statement has. The `bool` is whether the statement has the
+/// clause.
 fn find_clause(clauses: &[(&'static str, bool)]) -> Option<&'static str> {
     clauses.iter().find(|(_, is_written)| *is_written).map(|(clause, _)| *clause)
 }
@@ -627,7 +628,8 @@ pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<Da
             token if is_word(token, "unpivot") => ("UNPIVOT", INSTEAD_OF_UNPIVOT),
             _ => return None,
         };
-        // PIVOT begins the text or a query, and a table follows: a name, a file or a query.
+        // PIVOT is a keyword only at the beginning of the text or of a query, and only before a
+        // table: a name, a file or a query.
         let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|t| &t.token);
         let begins = match before {
             None | Some(Token::SemiColon | Token::LParen | Token::RParen) => true,
@@ -748,7 +750,8 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     }
 }
 
-/// Returns the name of a function, unless it has a schema.
+/// Returns the name of a function, in lower case unless it is quoted. Returns `None` for a name
+/// with a schema, such as `s.f`.
 fn find_plain_name(call: &Function) -> Option<String> {
     let [part] = call.name.0.as_slice() else { return None };
     let name = part.as_ident()?;

@@ -8,8 +8,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, GroupByExpr, JoinConstraint, Query, Select, Visit, Visitor,
 };
 
-/// Checks WHERE, GROUP BY and HAVING of a SELECT. DataFusion plans window functions there, and
-/// fails when it runs the query.
+/// Returns an error if WHERE, GROUP BY or HAVING of a SELECT has a window function. DataFusion
+/// would plan the function, and fail when it runs the query.
 pub(in crate::sql) fn check_clauses(select: &Select) -> Result<()> {
     let keys: &[Expr] = match &select.group_by {
         GroupByExpr::Expressions(keys, _) => keys,
@@ -22,7 +22,7 @@ pub(in crate::sql) fn check_clauses(select: &Select) -> Result<()> {
     })
 }
 
-/// Checks the condition of a join.
+/// Returns an error if the ON of a join has a window function.
 pub(in crate::sql) fn check_join(condition: &JoinConstraint) -> Result<()> {
     match condition {
         JoinConstraint::On(e) => find_window("the condition of a join", e),

@@ -67,7 +67,8 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
     )
 }
 
-/// Rewords the error about a setting whose first word names no group of settings.
+/// Rewords the error about a setting such as `foo.bar`, whose first word is unknown to DataFusion.
+/// Returns `None` for any other message.
 fn explain_namespace(message: &str) -> Option<String> {
     let name = message.strip_prefix("Could not find config namespace \"")?.split('"').next()?;
     Some(match name {

@@ -182,7 +182,8 @@ fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option
     upper.get_or_insert_with(|| if back { first() } else { last() });
 }
 
-/// Rewrites `.a` after a subscript or a computed struct to `.'a'`, which the planner supports.
+/// Rewrites a field of a computed struct, as in `x[1].a`, to a quoted name, as in `x[1].'a'`, which
+/// the planner supports.
 fn name_fields(expr: &mut Expr) {
     let Expr::CompoundFieldAccess { root, access_chain } = expr else { return };
     let mut within = !matches!(**root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
@@ -203,7 +204,7 @@ fn is_plain_text(expr: &Expr) -> bool {
         if text.is_ascii() && !text.contains('\\'))
 }
 
-/// Moves IGNORE NULLS from the parentheses of a call to the position after them.
+/// Rewrites `f(x IGNORE NULLS)` to `f(x) IGNORE NULLS`, and RESPECT NULLS in the same way.
 fn move_null_treatment(call: &mut Function) {
     let FunctionArguments::List(list) = &mut call.args else { return };
     if call.null_treatment.is_some() {
@@ -318,7 +319,8 @@ fn as_called_here(call: &mut Function) {
     }
 }
 
-/// Returns the left side of `=`, a name or a string, which the parser takes as an argument's name.
+/// Returns the left side of the comparison in `f(a = 5)` or `f('a' = 5)`: the column `a` or the
+/// string `'a'`. The parser takes both for the name of an argument.
 fn read_name(name: Ident) -> Expr {
     match name.quote_style {
         Some('\'') => Expr::value(Value::SingleQuotedString(name.value)),

@@ -44,7 +44,9 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     }));
 }
 
-/// Returns the product of an interval and an integer as an interval. Returns `None` for any other expression.
+/// Returns the product of an interval and an integer, both literals, as an interval: `INTERVAL '6
+/// day'` for `3 * INTERVAL '2 day'`. Returns `None` for any other expression, and if a number in
+/// the interval is not an integer.
 pub(in crate::sql) fn multiply_interval(expr: &Expr) -> Option<Expr> {
     let Expr::BinaryOp { left, op: BinaryOperator::Multiply, right } = expr else { return None };
     let (interval, number) = match (left.as_ref(), right.as_ref()) {
@@ -62,7 +64,7 @@ pub(in crate::sql) fn multiply_interval(expr: &Expr) -> Option<Expr> {
         Some(_) => text.clone(),
         None => spell_out(text).unwrap_or_else(|| text.clone()),
     };
-    // Numbers and names of units alternate.
+    // Numbers and names of units alternate, as in `1 day 2 hours`.
     let words = text.split_whitespace().enumerate().map(|(i, word)| match i % 2 {
         0 => Some(word.parse::<i64>().ok()?.checked_mul(number)?.to_string()),
         _ => Some(word.to_owned()),
@@ -84,7 +86,9 @@ fn computes_value(interval: &Interval) -> bool {
         )
 }
 
-/// Whether an expression computes an interval from a number, and is rewritten before planning.
+/// Whether an expression is a product with an interval, as in `n * INTERVAL '1 day'`, or an
+/// interval with a computed number, as in `INTERVAL (n) DAY`. Such expressions are rewritten before
+/// planning.
 pub(in crate::sql) fn computes_interval(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::Multiply, right } => {

@@ -75,13 +75,15 @@ fn find_digits(e: &Expr) -> Option<String> {
     (16..=38).contains(&digits).then_some(text)
 }
 
-/// Returns the text of a number in the range of decimals that DataFusion would plan as a double.
+/// Returns the text of a number that DataFusion would plan as a double, if the number has at most
+/// 38 digits, the maximum of decimals.
 fn find_decimal(e: &Expr) -> Option<String> {
     let (text, digits) = find_plain_double(e)?;
     (digits <= 38).then_some(text)
 }
 
-/// Returns the text and number of digits of a number without exponent that is planned as a double.
+/// Returns the text and the number of digits of a number that is planned as a double, such as
+/// `1.005` or `-1.5`. Returns `None` for a number with an exponent, and for any other expression.
 fn find_plain_double(e: &Expr) -> Option<(String, usize)> {
     let (minus, value) = match e {
         Expr::Value(value) => ("", &value.value),

@@ -78,7 +78,8 @@ fn build_any(value: Expr, op: BinaryOperator, list: Expr) -> Expr {
     }
 }
 
-/// Gives a result column `x op ANY(list)` or `x op ALL(list)` its text as alias before the rewrite.
+/// Gives a result column `x op ANY(list)` or `x op ALL(list)` its text as alias: the rewrite to
+/// CASE would change the name of the column.
 pub(in crate::sql) fn name_quantified(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr @ (Expr::AnyOp { .. } | Expr::AllOp { .. })) = item {
         let alias = Ident::with_quote('"', expr.to_string());
@@ -105,7 +106,8 @@ pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     }
 }
 
-/// Returns `x`, the operator and the list of `x op ANY(list)` if `wanted` is true for the operator.
+/// Takes `x`, the operator and the list out of `x op ANY(list)` if `wanted` is true for the
+/// operator. Otherwise, and for any other expression, returns `None` and changes nothing.
 fn take_any(
     expr: &mut Expr,
     wanted: impl Fn(&BinaryOperator) -> bool,

@@ -97,13 +97,14 @@ fn has_movable_order(call: &Function) -> bool {
         && to_plain_name(&call.name).is_some_and(|name| !ORDERED.contains(&name.as_str()))
 }
 
-/// Whether the arguments of a call have ORDER BY.
+/// Whether the arguments of a call have ORDER BY, as in `array_agg(x ORDER BY y)`.
 pub(in crate::sql) fn has_order(call: &Function) -> bool {
     matches!(&call.args, FunctionArguments::List(list)
         if list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_))))
 }
 
-/// Gives a result column its text as alias if [`move_order_to_window`] changes it.
+/// If [`move_order_to_window`] changes a result column, gives the column its current text as alias,
+/// so that it keeps its name.
 pub(in crate::sql) fn name_ordered_window(item: &mut SelectItem) {
     let SelectItem::UnnamedExpr(expr) = item else { return };
     let is_changed = visit_expressions(expr, |part| match part {
@@ -117,7 +118,8 @@ pub(in crate::sql) fn name_ordered_window(item: &mut SelectItem) {
     }
 }
 
-/// Replaces products in the frame of a call with intervals.
+/// Replaces a product in the frame of a call, as in `OVER (.. RANGE 2 * INTERVAL '1 day'
+/// PRECEDING)`, with an interval.
 pub(in crate::sql) fn multiply_bounds_of(call: &mut Function) {
     if let Some(WindowType::WindowSpec(window)) = &mut call.over {
         multiply_bounds(window);
@@ -168,7 +170,8 @@ fn find_call<V: Visit>(part: &V) -> Option<Expr> {
 
 type NamedWindows = Vec<(String, WindowSpec)>;
 
-/// Returns the definitions of a WINDOW clause, each combined with the window that it extends.
+/// Returns the definitions of a WINDOW clause. In `WINDOW w AS (PARTITION BY k), v AS (w ORDER BY
+/// x)`, the returned definition of `v` also has the PARTITION BY of `w`.
 fn define_windows(clause: &[NamedWindowDefinition]) -> Result<NamedWindows> {
     let mut windows: NamedWindows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {

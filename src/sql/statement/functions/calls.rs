@@ -68,7 +68,8 @@ pub(crate) fn find_similar_names<'a>(
         .collect()
 }
 
-/// Splits a name into its prefix of list functions (`ragged_`, .., or none) and the rest.
+/// Splits the name of a function after a prefix for lists: `ragged_sum` into `ragged_` and `sum`.
+/// The first part of a name without such a prefix is empty.
 fn split_prefix(name: &str) -> (&str, &str) {
     let prefix = LIST_PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
     name.split_at(prefix.map_or(0, |prefix| prefix.len()))
@@ -249,7 +250,8 @@ fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
     })
 }
 
-/// Returns up to four signatures with the given number of arguments, else the documented syntax.
+/// Returns the signatures with as many arguments as `given`. If there are none or more than four,
+/// returns the documented syntax, or else all signatures.
 fn list_signatures(name: &str, given: &str, candidates: &str, state: &SessionState) -> String {
     let documented = find_documentation(name, state).map(|doc| doc.syntax_example.clone());
     let listed: Vec<&str> =

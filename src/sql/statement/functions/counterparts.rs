@@ -462,7 +462,8 @@ mod tests {
         }
     }
 
-    /// The entry of an existing function is found only by a prefixed name, so it needs a list form.
+    /// The entry of an existing function is found only by a name with a prefix such as `list_`, so
+    /// the entry needs a form for lists.
     #[test]
     fn names_of_functions_have_forms_for_lists() {
         let state = crate::sql::session().state();

@@ -109,8 +109,8 @@ fn is_same_name(a: &Ident, b: &Ident) -> bool {
     fold_name(a) == fold_name(b)
 }
 
-/// Whether the body of a lambda has a subquery, or an inner lambda with a parameter of the same
-/// name, so that a name in the body may not refer to the parameter.
+/// Whether a name in the body of a lambda may mean something other than its parameter, because the
+/// body has a subquery, or an inner lambda with a parameter of the same name.
 fn is_hidden(body: &Expr, parameters: &[&Ident; 2]) -> bool {
     let found = visit_expressions(body, |part| match part {
         Expr::Lambda(inner)

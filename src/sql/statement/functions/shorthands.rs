@@ -165,8 +165,9 @@ pub(in crate::sql) fn list_shorthand_arities(name: &str) -> Vec<usize> {
     arities
 }
 
-/// Returns the expansions of a shorthand, in which `$1` is the first argument. Each has the
-/// condition under which it applies, which may be empty. The list is empty for another name.
+/// Returns the expansions of a shorthand, in which `$1` is the first argument. The second string is
+/// the condition under which the expansion applies, such as `" for a width of months"`, and is
+/// empty if it always applies. Returns an empty vector if `name` is no shorthand.
 #[cfg(feature = "cli")]
 pub(crate) fn shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
     let condition = |known: &str| match (name, known) {
@@ -182,7 +183,7 @@ pub(crate) fn shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
 /// Returns the names of all shorthands that statements can call.
 pub(crate) fn list_shorthand_names() -> impl Iterator<Item = &'static str> {
     let names = SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '));
-    // A name has an expansion for each number of arguments.
+    // `names` has a name once for each number of arguments that the shorthand takes.
     let unique: BTreeSet<&str> = names.collect();
     unique.into_iter()
 }
@@ -290,7 +291,8 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         }
     }
     for item in items {
-        // An alias that equals the text of its expression was added by `name_repeated`.
+        // An alias that equals the text of its expression was added by `name_repeated`, so the
+        // column counts as one without an alias.
         if let SelectItem::ExprWithAlias { expr, alias } = item
             && Visit::visit(expr, &mut HasShorthand).is_break()
             && alias.value == expr.to_string()
@@ -367,8 +369,8 @@ fn has_count(call: &Function) -> bool {
     }
 }
 
-/// Whether an expression is a whole number above 0. The slice of an expansion would read other numbers as positions
-/// from the end.
+/// Whether an expression is an integer literal above 0. An expansion uses the number as the end of
+/// a slice, which would read a negative number as a position from the end.
 fn is_count(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if matches!(&value.value, Value::Number(number, _)
         if number.parse::<i64>().is_ok_and(|count| count > 0)))
@@ -404,7 +406,8 @@ fn is_aggregate(expansion: &str) -> bool {
     })
 }
 
-/// Returns the arguments of a call, or `None` if one is named or `*`, or if the call has clauses.
+/// Returns the arguments of a call. Returns `None` if an argument has a name or is `*`, or if the
+/// parentheses also contain DISTINCT or a clause such as ORDER BY.
 fn find_plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(list) = &call.args else { return None };
     if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {

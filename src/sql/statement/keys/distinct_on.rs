@@ -116,8 +116,9 @@ fn find_only_table(select: &Select) -> Option<Ident> {
     }
 }
 
-/// Replaces the aliases in an expression, or a position, with the expressions of SELECT to which
-/// they refer. Returns `None` if the position is unknown.
+/// Replaces the aliases in an expression with the expressions of SELECT. A position such as 2
+/// becomes the second expression of SELECT. Returns `None` if SELECT has no expression at the
+/// position, or a star before it.
 fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
     match expr {
         Expr::Value(value) => match &value.value {
@@ -155,7 +156,7 @@ fn name_columns(mut expr: Expr, columns: &[SelectItem], table: Option<&Ident>) -
         has_hidden |= matches!(part, Expr::Identifier(name) if hidden(name));
         ControlFlow::<()>::Continue(())
     });
-    // A name in a lambda may be its parameter.
+    // A name in a lambda may be a parameter of the lambda, so it cannot be qualified.
     if may_differ(&expr) || has_hidden && (has_parameters || table.is_none()) {
         return None;
     }

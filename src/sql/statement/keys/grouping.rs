@@ -75,16 +75,19 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Whether each part of ROLLUP or CUBE is one expression, and no two are the same.
+/// Whether each part of ROLLUP or CUBE is one expression, not a tuple such as `(a, b)`, and no two
+/// parts are the same.
 fn are_distinct_columns(parts: &[Vec<Expr>]) -> bool {
     parts.iter().all(|part| part.len() == 1) && concat_parts(parts.iter()).len() == parts.len()
 }
 
-/// Moves the columns of `GROUP BY a, ROLLUP (b)` into the sets: `GROUP BY GROUPING SETS ((a, b), (a))`.
+/// Moves the columns of `GROUP BY a, ROLLUP (b)` into the sets: `GROUP BY GROUPING SETS ((a, b),
+/// (a))`.
 ///
-/// DataFusion 55 adds the columns that `a` determines as keys of every set, so if `a` is unique, the sets
-/// without `b` have `b` as well. DataFusion adds no such columns for keys within grouping sets.
-/// Obsolete once the test `stock_keys_beside_rollup_still_add_columns` fails.
+/// If `a` is unique, it determines the other columns of its table, and DataFusion 55 adds these
+/// columns as keys to every set. So the sets without `b` have `b` as well. DataFusion adds no such
+/// columns for keys within grouping sets. Obsolete once the test
+/// `stock_keys_beside_rollup_still_add_columns` fails.
 fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec<Expr>> {
     let is_set = |e: &Expr| matches!(e, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
     if !groups.iter().any(is_set) {
@@ -197,7 +200,7 @@ pub(in crate::sql) fn group_constants_together(select: &mut Select) {
     }
 }
 
-/// Replaces column positions in grouping sets with the expressions of SELECT.
+/// In grouping sets, replaces a column position such as 2 with the second expression of SELECT.
 fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
     for part in sets.iter_mut().flatten() {
         let Expr::Value(value) = &*part else { continue };
@@ -212,7 +215,8 @@ fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
     }
 }
 
-/// Expands one element of GROUPING SETS to the equivalent list of grouping sets.
+/// Expands one element of GROUPING SETS to a list of grouping sets: `ROLLUP (a, b)` to `(a, b)`,
+/// `(a)` and `()`.
 fn list_grouping_sets(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
     match only {
@@ -249,7 +253,8 @@ fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     (0..=parts.len()).rev().map(|count| concat_parts(parts.iter().take(count))).collect()
 }
 
-/// Returns the grouping sets of `CUBE (parts)`: for every subset of the parts, the expressions of its parts.
+/// Returns the grouping sets of `CUBE (parts)`: those of `CUBE (a, b)` are `(a, b)`, `(a)`, `(b)`
+/// and `()`.
 fn list_cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     let sets = u32::try_from(parts.len()).ok().and_then(|count| 1usize.checked_shl(count));
     let Some(sets) = sets.filter(|sets| *sets <= MOST_SETS) else {
@@ -266,8 +271,8 @@ fn list_cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     Ok((0..sets).rev().map(chosen).collect())
 }
 
-/// Returns the expressions of several parts. Of expressions that differ only in the case of their
-/// names, returns the first.
+/// Returns the expressions of several parts in order, each only once: `a` and `A` are the same
+/// name.
 fn concat_parts<'a>(parts: impl Iterator<Item = &'a Vec<Expr>>) -> Vec<Expr> {
     let mut merged: Vec<Expr> = Vec::new();
     let mut seen = HashSet::new();

@@ -33,7 +33,8 @@ pub(in crate::sql) fn number_columns(query: &mut Query) {
         SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => true,
         _ => false,
     };
-    // An expression without a name would get another heading as a column of a subquery.
+    // An expression without a name would get another heading as a column of a subquery, so a SELECT
+    // list with such an expression stays unchanged.
     let has_heading =
         |item: &SelectItem| is_named(item) || !matches!(item, SelectItem::UnnamedExpr(_));
     if select.projection.iter().all(is_named) || !select.projection.iter().all(has_heading) {

@@ -15,8 +15,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::expressions::predicates::call_function;
 
-/// Rewrites `string_agg(x, ',' ORDER BY k)` to `array_to_string(array_agg(x ORDER BY k), ',')` over
-/// values other than NULL, if a SELECT has several orders. Result columns keep their names.
+/// If a SELECT has several orders, rewrites `string_agg(x, ',' ORDER BY k)` to
+/// `array_to_string(array_agg(x ORDER BY k), ',')`, which then reads only values other than NULL.
+/// Result columns keep their names.
 pub(in crate::sql) fn sort_texts_apart(select: &mut Select) {
     let mut orders = Orders::default();
     for item in &select.projection {

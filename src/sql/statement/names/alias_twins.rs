@@ -20,7 +20,7 @@ use datafusion::sql::parser::Statement;
 use crate::sql::statement::columns::set_names::add_identifiers;
 use crate::sql::statement::folding::fold_name;
 
-/// The name of the alias in the plan.
+/// The name that replaces the alias in the plan.
 const TWIN: &str = "__serrate_twin";
 
 /// Whether a statement is a SELECT in which an alias may be the name of another column.
@@ -49,8 +49,9 @@ fn find_query(statement: &Statement) -> Option<&Query> {
     }
 }
 
-/// Renames the alias that is also the name of a column according to DataFusion's error. Returns the
-/// alias, or `None` if the error is another one, or if another clause may refer to either column.
+/// If DataFusion's error says that an alias is also the name of a column, renames the alias, and
+/// returns its former name. Returns `None` for any other error, and if another clause may refer to
+/// the alias or to the column.
 pub(in crate::sql::statement) fn rename_twin(
     statement: &mut Statement,
     e: &DataFusionError,
@@ -96,7 +97,7 @@ pub(in crate::sql::statement) fn rename_twin(
     Some(name)
 }
 
-/// Names the renamed column of a plan after its alias.
+/// Restores the alias `name` of the column that [`rename_twin`] has renamed.
 pub(in crate::sql::statement) fn restore_twin(
     plan: LogicalPlan,
     name: &str,

@@ -79,7 +79,8 @@ pub(in crate::sql) fn tell_expansions_apart(query: &mut Query) {
 }
 
 fn wrap_aggregates(select: &mut Select, order: Option<&mut OrderBy>) {
-    // Maps each call, written without casts and in lower case, to the different calls with casts.
+    // For each name that DataFusion would give a call, such as `sum(x)`, the different calls of
+    // this name in the SELECT, such as `sum(x)` and `sum(x::int)`, in lower case.
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     let items = select.projection.iter_mut();
     for item in items {
@@ -125,7 +126,8 @@ fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
     }
 }
 
-/// Whether an expression of limited length is a cast of an expression other than a column.
+/// Whether an expression is a cast of an expression other than a column, also in parentheses.
+/// Returns false if the cast is longer than [`LONGEST_CALL`].
 fn has_cast(e: &Expr) -> bool {
     let mut e = e;
     while let Expr::Nested(inner) = e {
@@ -201,8 +203,8 @@ fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
     }
 }
 
-/// Approximates the name that DataFusion gives an expression, which omits casts, parentheses and,
-/// in lists of constants, quotes.
+/// Approximates the name that DataFusion gives an expression. This name omits casts, parentheses
+/// and, in lists of constants, quotes.
 fn find_planned_name(e: &Expr) -> String {
     remove_casts(e).to_string().to_lowercase().replace(['\'', '(', ')'], "")
 }

@@ -54,7 +54,8 @@ impl Visitor for FindComputed {
 }
 
 struct NameComputed {
-    /// The identifiers of the statement in lower case. An alias that a clause mentions would hide a column of FROM.
+    /// Names that an alias must not get: the identifiers of the statement, in lower case. An alias
+    /// that a clause mentions would hide a column of FROM.
     avoided: HashSet<String>,
 }
 

@@ -84,7 +84,8 @@ fn find_shared(names: &[String]) -> Vec<usize> {
     shared.map(|(at, _)| at).collect()
 }
 
-/// Renames the columns of a plan from `old` to `new` in its own or an additional projection.
+/// Renames the columns of a plan from `old` to `new`. Changes the projection at the top of the plan
+/// or directly below a limit or a sort. Above any other plan, adds a projection.
 fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -191,7 +192,8 @@ fn find_column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> Str
 
 fn format_expr(expr: &Expr, input: &LogicalPlan, tables: Qualifiers) -> String {
     match expr {
-        // DataFusion plans `count(*) FILTER (..)` as `count(1) FILTER (..)` with an alias.
+        // DataFusion plans `count(*) FILTER (..)` as `count(1) FILTER (..)` with an alias. The
+        // heading has `count(*)`.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
             let plain = find_displayed_expr((*alias.expr).clone(), input, tables);
             let name = plain.map(|e| e.schema_name().to_string());
@@ -268,7 +270,7 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> O
                 let digits = format_decimal_text(&cast).unwrap_or_default();
                 Transformed::yes(Expr::Column(Column::new_unqualified(digits)))
             }
-            // DataFusion displays the literal 1 as `Int64(1)`.
+            // DataFusion would display the literal 1 as `Int64(1)`.
             Expr::Literal(value, _) => {
                 Transformed::yes(Expr::Column(Column::new_unqualified(write_literal(&value))))
             }
@@ -327,10 +329,11 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let own = find_operator_binding(*op);
             enclose(left, own);
-            // A right operand with the same operator comes from balancing a long `a AND b AND c`.
+            // A right operand with the same operator needs no parentheses: it comes from balancing
+            // a long `a AND b AND c`.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
             enclose(right, if chains { own } else { own.saturating_add(1) });
-            // DataFusion displays the operator as BIT_XOR.
+            // DataFusion would display the operator as BIT_XOR.
             if *op == Operator::BitwiseXor {
                 let name = format!("{} ^ {}", left.schema_name(), right.schema_name());
                 return Ok(Transformed::yes(make_text_column(name)));
@@ -479,7 +482,9 @@ fn format_alias(
     Some(format!("{name}({})", display_names(&args?).join(",")))
 }
 
-/// Returns the aggregate or window function that defines a column, and the input of its plan node.
+/// Returns the aggregate or window function that defines a column, and the input of the node that
+/// computes the function. The node may be below filters and windows. Returns `None` for any other
+/// column.
 fn find_defining_expr<'a>(
     column: &Column,
     plan: &'a LogicalPlan,

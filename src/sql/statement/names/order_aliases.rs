@@ -58,7 +58,7 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     };
     let names = SelectNames::from_select(select);
     let is_enclosed = match uses_other_aliases(select) {
-        // The inner SELECT cannot have a further column for a key if it has DISTINCT.
+        // If the inner SELECT has DISTINCT, it cannot have a further column for a key.
         true => !is_distinct || keys.iter().all(|key| names.is_column(&key.expr)),
         false => {
             has_kept_position || !is_distinct && keys.iter().any(|key| names.is_hidden(&key.expr))
@@ -103,7 +103,8 @@ fn is_grouped(select: &Select) -> bool {
     }
 }
 
-/// Returns the aliases of a SELECT, except those of a column that has the same name, and their positions from 0.
+/// Returns the aliases of a SELECT, each with the index of its column. Omits an alias that equals
+/// the name of its column, as in `a AS a`.
 fn find_aliases(select: &Select) -> Vec<(String, usize)> {
     let items = select.projection.iter().enumerate();
     let aliases = items.filter_map(|(at, item)| match item {
@@ -118,7 +119,8 @@ fn find_aliases(select: &Select) -> Vec<(String, usize)> {
     aliases.collect()
 }
 
-/// Whether the column of a SELECT at a position from 0 uses an unqualified name that is the alias of another column.
+/// Whether `expr`, the column of a SELECT at the index `at`, uses an unqualified name that is the
+/// alias of another column.
 fn uses_alias(expr: &Expr, at: usize, aliases: &[(String, usize)]) -> bool {
     let is_other = |part: &Expr| match part {
         Expr::Identifier(name) => {
@@ -219,7 +221,7 @@ fn replace_by_position(key: &mut Expr, select: &Select) {
                     return;
                 }
             }
-            // The positions after a wildcard are not known yet.
+            // The positions of the columns after a wildcard are unknown, so the key stays.
             _ => return,
         }
     }
@@ -252,9 +254,11 @@ pub(in crate::sql) fn fold_names(expr: &Expr) -> Expr {
 
 struct SelectNames {
     all_aliases: HashSet<String>,
-    /// The aliases in the SELECT list, except those of a column that has the same name.
+    /// The aliases in the SELECT list, except those that equal the name of their column, as in `a
+    /// AS a`.
     aliases: HashSet<String>,
-    /// The SQL of each expression that has casts and no alias, with and without its casts.
+    /// For each expression that has casts and no alias, its SQL with the casts and its SQL without
+    /// them.
     cast: Vec<(String, String)>,
 }
 

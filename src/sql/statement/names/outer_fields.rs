@@ -150,14 +150,14 @@ impl OwnFields {
         }
     }
 
-    /// Returns how many of the first parts of a name are the column and its qualifiers. Returns
-    /// `None` unless DataFusion would take more parts for qualifiers.
+    /// Returns how many parts of a name are the column and its qualifiers: 2 for `t.s.a`, the field
+    /// `a` of the column `t.s`. Returns `None` for a name that DataFusion reads correctly.
     fn find_column(&self, parts: &[Ident]) -> Option<usize> {
         let names: Vec<String> = parts.iter().map(fold_name).collect();
         if names.first().is_some_and(|name| name == OUTER) {
             return None;
         }
-        // The last part is never a table.
+        // The last part of a name is a column or a field, never a table.
         let is_table = |relations: &[Relation], at: usize| {
             at + 1 < names.len() && relations.iter().any(|table| table.name == names[at])
         };
@@ -175,7 +175,7 @@ impl OwnFields {
             {
                 4
             }
-            // In `catalog.table.column`, the schema is the default schema.
+            // In `catalog.table.column`, the table is in the default schema.
             [of, table, _, ..]
                 if has(table, &|[c, s]| s == of || (c == of && *s == self.default[1])) =>
             {
@@ -239,7 +239,8 @@ impl VisitorMut for OwnFields {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let mut relations = Vec::new();
         select.from.iter().for_each(|from| self.add_relations(from, &mut relations));
-        // ORDER BY of the query, which is visited after the SELECT, sees the same tables.
+        // The tables stay in the scope after the SELECT: ORDER BY of the query, which is visited
+        // later, sees them, too.
         if let Some(scope) = self.scopes.last_mut() {
             *scope = relations;
         }
@@ -268,8 +269,8 @@ pub(super) fn access_fields(column: Vec<Ident>, fields: &[Ident], rest: &[Access
     Expr::CompoundFieldAccess { root, access_chain }
 }
 
-/// Splits an expression into a name of at least `least` parts and the accesses to fields and
-/// elements after the name. Returns `None` for any other expression.
+/// Splits `t.s.a[1].b` into the name `t.s.a` and the accesses `[1].b`. Returns `None` if the name
+/// has fewer than `least` parts, and for any other expression.
 pub(super) fn split_name(expr: &Expr, least: usize) -> Option<(Vec<Ident>, &[AccessExpr])> {
     match expr {
         Expr::CompoundIdentifier(parts) if parts.len() >= least => Some((parts.clone(), &[])),

@@ -28,7 +28,8 @@ use crate::sql::statement::names::outer_fields::{
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};
 use crate::sql::statement::scopes::Scopes;
 
-/// The names of the columns of a FROM, each with whether it may have fields; `None` if unknown.
+/// The names of the columns of a FROM. The `bool` is whether the column may have fields. `None` if
+/// the columns are unknown.
 type Columns = Option<HashMap<String, bool>>;
 
 /// Whether a statement has a name whose first part is a table of an outer query only.
@@ -48,7 +49,8 @@ pub(in crate::sql::statement) async fn name_outer_tables<S: VisitMut>(
     statement: &mut S,
 ) -> bool {
     let mut is_changed = false;
-    // A FROM can be planned only after the names in its subqueries are changed.
+    // A FROM with subqueries can be planned only after the names in the subqueries are changed, so
+    // both passes run again until no name changes.
     loop {
         let mut names = OuterTables::new(state, true);
         let _ = statement.visit(&mut names);
@@ -57,7 +59,7 @@ pub(in crate::sql::statement) async fn name_outer_tables<S: VisitMut>(
             known.push(match found.query {
                 Some(query) if found.is_needed => find_columns(state, query).await,
                 Some(_) => None,
-                // A SELECT without FROM.
+                // A SELECT without FROM has no columns.
                 None => Some(HashMap::new()),
             });
         }
@@ -106,7 +108,8 @@ fn may_have_fields(data_type: &DataType) -> bool {
 
 /// The FROM of a SELECT.
 struct FoundFrom {
-    /// A query of all columns of the FROM, in the pass that collects them.
+    /// A query of all columns of the FROM. `None` if the SELECT has no FROM, and in the pass that
+    /// changes the names.
     query: Option<Query>,
     /// Whether a name in the SELECT may refer to an outer table, so that the columns of this FROM
     /// must be known.
@@ -117,10 +120,11 @@ struct FoundFrom {
 struct OuterTables {
     names: OwnFields,
     ctes: Scopes<Cte>,
-    /// For each scope of `names`, the index of its SELECT in `found`.
+    /// For each entry of `names.scopes`, the index in `found` of the SELECT with these tables.
     selects: Vec<Option<usize>>,
-    /// For each subquery in FROM around the current position, the scope and the SELECT of the
-    /// enclosing query, which the subquery does not see.
+    /// For each subquery in FROM around the current position, the last entries of `names.scopes`
+    /// and `selects`. They are removed while the subquery is visited, because it does not see the
+    /// tables next to it.
     hidden: Vec<(Vec<Relation>, Option<usize>)>,
     /// The parameters of the lambdas around the current position.
     parameters: Vec<String>,
@@ -157,7 +161,9 @@ impl OuterTables {
         Some(add_queries(query, &self.ctes))
     }
 
-    /// Returns the qualified form of a name that DataFusion would take for a field.
+    /// Returns a name such as `t.a` with a schema before it if DataFusion would take the name for a
+    /// field. Otherwise, returns `None`. In the pass that collects each FROM, only marks those
+    /// whose columns must be known.
     fn qualify_name(&mut self, expr: &Expr) -> Option<Expr> {
         let (mut column, rest) = split_name(expr, 2)?;
         let table = fold_name(column.first()?);
@@ -166,7 +172,8 @@ impl OuterTables {
         }
         let find = |scope: &[Relation], name: &str| scope.iter().position(|of| of.name == name);
         let scopes = &self.names.scopes;
-        // `s.t.a` may be the column `a` of a table `t` in the schema `s`.
+        // `s.t.a` may be the column `a` of a table `t` in the schema `s`, so the name stays
+        // unchanged.
         let second = column.get(1).filter(|_| column.len() > 2).map(fold_name);
         if second.is_some_and(|name| scopes.iter().any(|scope| find(scope, &name).is_some())) {
             return None;
@@ -233,7 +240,8 @@ impl VisitorMut for OuterTables {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // ORDER BY of the query, which is visited after the SELECT, sees the same tables.
+        // The index stays after the SELECT: ORDER BY of the query, which is visited later, sees the
+        // same tables.
         if let Some(last) = self.selects.last_mut() {
             *last = Some(self.found.len());
         }

@@ -93,8 +93,8 @@ pub(in crate::sql::statement) fn is_ungrouped(e: &DataFusionError) -> bool {
     e.to_string().contains("Column in HAVING must be in GROUP BY")
 }
 
-/// Replaces the aliases of aggregates in HAVING, except those that are also names in keys of GROUP BY. Returns whether
-/// an alias was replaced.
+/// Replaces the aliases of aggregates in HAVING. An alias stays if another column of the SELECT or
+/// a key of GROUP BY uses the same name. Returns whether an alias was replaced.
 pub(in crate::sql::statement) fn replace_in_having<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -176,7 +176,8 @@ impl Visitor for FindRandomAlias<'_> {
     }
 }
 
-/// Visitor that finds an alias in a condition. In an aggregate and in a subquery, the name may be that of a column.
+/// Visitor that finds an alias in a condition. It skips aggregates and subqueries, in which the
+/// name may be that of a column.
 struct FindUse {
     aliases: HashSet<String>,
     /// Number of aggregates and subqueries around the current position.
@@ -282,7 +283,8 @@ pub(in crate::sql::statement) struct SelectAliases<'a> {
     /// Number of expressions and LATERAL tables around the current position.
     enclosing: usize,
     pub(in crate::sql::statement) places: Vec<Place>,
-    /// The columns of each FROM, or `None` if they are unknown.
+    /// `None` in the first pass. In the second pass, the columns of each FROM in `places`, or
+    /// `None` if they are unknown.
     pub(in crate::sql::statement) columns: Option<std::vec::IntoIter<Option<HashSet<String>>>>,
     pub(in crate::sql::statement) is_replaced: bool,
 }
@@ -337,7 +339,7 @@ impl<'a> SelectAliases<'a> {
                     if found.replace_in(expr, false) {
                         self.is_replaced = true;
                         // The second column of `SELECT a + 1 AS b, b` would have the same name as
-                        // the first.
+                        // the first, so it gets another name.
                         let name = match found.known.contains_key(&written) {
                             true => find_unused_name(&written, &mut used, &HashSet::new()),
                             false => written,
@@ -381,7 +383,8 @@ impl VisitorMut for SelectAliases<'_> {
         ControlFlow::Continue(())
     }
 
-    // Both passes visit each SELECT before its FROM, in which the second pass replaces aliases.
+    // Runs before the visit of the FROM, in which the second pass replaces aliases, so that both
+    // passes find the same SELECTs.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         if self.enclosing > 0 || !reuses_alias(select) {
             return ControlFlow::Continue(());
@@ -455,7 +458,8 @@ impl KnownAliases {
     }
 }
 
-/// Returns `None` if an expression has a function such as `random()`, which would return another
+/// Returns the expression of an alias in parentheses, its size and the kind of its functions.
+/// Returns `None` if the expression has a function such as `random()`, which would return another
 /// value for each use of the alias.
 fn describe_alias(expr: &Expr, state: &SessionState) -> Option<KnownAlias> {
     let (mut size, mut functions, mut is_volatile) = (0usize, AliasFunctions::Rows, false);
@@ -494,7 +498,8 @@ struct AliasUses<'a> {
 
 impl AliasUses<'_> {
     /// Whether an alias whose expression has these functions can be used at the current position.
-    /// WHERE has no aggregates, and calls cannot be nested.
+    /// WHERE has neither aggregates nor window functions. An aggregate contains neither, and a
+    /// window function contains no window function.
     fn can_use(&self, functions: AliasFunctions) -> bool {
         match functions {
             AliasFunctions::Rows => true,

@@ -51,7 +51,7 @@ pub(in crate::sql::statement) fn normalize_names(select: &mut Select) -> Result<
 /// Returns the expression at a position of the SELECT list.
 ///
 /// # Errors
-/// If there is none, or if a star comes before the position.
+/// If the SELECT list has no expression at this position, or a star at or before it.
 pub(in crate::sql::statement) fn find_expression_at(
     columns: &[SelectItem],
     number: &str,

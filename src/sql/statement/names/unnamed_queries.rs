@@ -37,8 +37,9 @@ use crate::sql::statement::folding::fold_name;
 /// The first of the added aliases. DuckDB uses the same name. The others have a number appended.
 pub(super) const UNNAMED: &str = "unnamed_subquery";
 
-/// Adds an alias to each subquery in FROM that has a table of the same name as a table next to or around it, or a column
-/// that could be taken for an alias or an expression.
+/// Adds an alias to each subquery in FROM that reads a table with the name of another table, next
+/// to the subquery or in a query around it, or that has a column that could be taken for an alias
+/// or an expression.
 pub(in crate::sql::statement) fn name_ambiguous<S: VisitMut>(statement: &mut S) -> Result<()> {
     let mut tables = NamedTables::default();
     let _ = statement.visit(&mut tables);
@@ -79,13 +80,15 @@ struct NameQueries {
     /// For each statement and query around the visitor's position, the names in its FROM. A name occurs once for each
     /// table that has it.
     scopes: Vec<Vec<String>>,
-    /// The names that the expressions of each of these statements and queries use.
+    /// For each entry of `scopes`, the names in the expressions of the statement or query.
     used_names: Vec<UsedNames>,
     /// The WITH clause of each enclosing query. WITH clauses are visited separately, because they
     /// do not see the tables in FROM.
     withs: Vec<Option<With>>,
-    /// For each subquery in FROM around the position, the names in that FROM, and the number of
-    /// aliases added before. The names are empty for a LATERAL subquery, which sees the tables.
+    /// For each subquery in FROM around the position, the last entry of `scopes`, and the value of
+    /// `added` before the subquery. The entry is removed while the subquery is visited, because it
+    /// does not see the tables next to it. A LATERAL subquery does, so its entry stays in `scopes`
+    /// and is empty here.
     before: Vec<(Vec<String>, usize)>,
 }
 
@@ -106,8 +109,8 @@ impl NameQueries {
     }
 
     /// Whether a column of a subquery in FROM could be taken for an alias or an expression. Returns
-    /// false if columns are qualified by one of its `tables`, because an alias of the subquery
-    /// would hide these tables.
+    /// false if the query around it qualifies columns with one of `tables`, the tables in the
+    /// subquery: an alias of the subquery would hide their names.
     fn may_confuse_columns(&self, subquery: &Query, tables: &HashSet<String>) -> bool {
         let Some(used) = self.used_names.last() else { return false };
         if tables.iter().any(|name| used.tables.contains(&name.to_lowercase())) {
@@ -150,8 +153,8 @@ impl UsedNames {
         names
     }
 
-    /// Replaces the aliases by those of another SELECT of the same query, and adds the tables of
-    /// that SELECT.
+    /// Replaces the aliases by those of `select`, and adds the tables of `select`. Runs once for
+    /// each SELECT of a query, for example for each input of a UNION.
     fn set_select(&mut self, select: &Select) {
         let is_computed = |item: &SelectItem| match item {
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
@@ -330,7 +333,8 @@ impl VisitorMut for NameQueries {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        // ORDER BY of the query, which is visited after the SELECT, sees the same tables.
+        // The names stay in the scope after the SELECT: ORDER BY of the query, which is visited
+        // later, sees the same tables.
         if let Some(scope) = self.scopes.last_mut() {
             scope.clear();
             select.from.iter().for_each(|from| add_tables(from, scope));
@@ -365,7 +369,7 @@ impl VisitorMut for NameQueries {
             *scope = hidden;
         }
         if added < self.added {
-            // This rewrite was not possible before, because an inner table had no alias until now.
+            // An inner table has an alias only now, so this rewrite was not possible before.
             name_outer_columns(factor);
         }
         if let TableFactor::Derived { subquery, alias: alias @ None, .. } = factor

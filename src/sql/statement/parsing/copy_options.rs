@@ -53,7 +53,8 @@ pub(in crate::sql) fn list_known_options<'a>(
     Ok(Cow::Owned(out))
 }
 
-/// Returns the target of COPY, and the `(..)` or `WITH (..)` at the end of the statement, if any.
+/// Returns the target of COPY, and its options in `(..)` or `WITH (..)`. Returns `None` for any
+/// other statement, and if COPY does not end with such options.
 fn find_options<'a, 'b>(
     statement: &'a [&'b TokenWithSpan],
 ) -> Option<(&'b TokenWithSpan, &'a [&'b TokenWithSpan])> {
@@ -353,7 +354,7 @@ pub(in crate::sql::statement) fn suggest_options(
     )
 }
 
-/// Inserts OPTIONS between `STORED AS BATCHES` and its parenthesis.
+/// Rewrites `STORED AS BATCHES (..)` to `STORED AS BATCHES OPTIONS (..)`.
 pub(in crate::sql::statement) fn add_batches_options<'a>(
     text: &'a str,
     dialect: &dyn Dialect,

@@ -112,7 +112,8 @@ fn mark_by_name(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     }
 }
 
-/// Quotes keywords before `=>`.
+/// Quotes keywords before `=>`, so that the parser accepts them as names of arguments: `order =>
+/// 'desc'` becomes `"order" => 'desc'`.
 fn quote_argument_names(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     for pair in tokens.windows(2) {
         if let [name, arrow] = pair

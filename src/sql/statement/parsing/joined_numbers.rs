@@ -30,7 +30,8 @@ pub(in crate::sql) fn check_numbers(text: &str, dialect: &dyn Dialect) -> Result
     Ok(())
 }
 
-/// Whether a digit that does not belong to a name comes right before a letter or an underscore.
+/// Whether a text has a number directly before a letter or an underscore, as in `1_000` or `12abc`.
+/// The digits of a name such as `t1` are not a number.
 fn has_joined_number(text: &str) -> bool {
     let mut before = ' ';
     let mut in_number = false;

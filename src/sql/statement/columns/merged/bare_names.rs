@@ -66,8 +66,8 @@ impl VisitorMut for BareNames<'_> {
     }
 }
 
-/// Whether a query is a SELECT whose tables have no column named as one of `names`, and none of its
-/// clauses refers to a result column of such a name.
+/// Whether a query is a SELECT in which no column of FROM has one of `names`, and no clause refers
+/// to a result column with one of `names`. Returns false if the columns of FROM are unknown.
 fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let is_named = |item: &SelectItem| match item {
@@ -85,7 +85,7 @@ fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) ->
         || matches!(select.distinct, Some(Distinct::On(_)));
     let is_known = select.from.is_empty()
         || columns.get(&from_text(&select.from)).and_then(Option::as_ref).is_some_and(|columns| {
-            // A later item of SELECT may refer to the alias of an earlier one.
+            // The alias of an item counts, too, because a later item of SELECT may refer to it.
             query.with.is_none()
                 && !select.projection.iter().any(is_named)
                 && !names.iter().any(|(name, _)| columns.contains(&fold_name(name)))

@@ -21,9 +21,9 @@ use crate::sql::statement::scopes::Scopes;
 /// they are unknown.
 pub(super) type FromColumns = HashMap<String, Option<HashSet<String>>>;
 
-/// The columns of tables in FROM, by the text of the table, or the reason why they are unknown. The
-/// tables are those of a SELECT with USING, if it has a `*` with EXCLUDE or REPLACE or needs to
-/// know which table has a merged column.
+/// The columns of tables in FROM, by the text of the table, or the reason why they are unknown. Has
+/// the tables of each SELECT with USING that has a `*` with EXCLUDE or REPLACE, or whose rewrite
+/// depends on which table has a merged column.
 pub(super) type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
 /// Plans the FROM of each subquery in a statement with USING, to learn whether an unqualified name
@@ -49,7 +49,7 @@ pub(super) async fn find_columns<S: VisitMut>(
     let _ = statement.visit(&mut inner);
     for (text, query) in inner.relations {
         let found = plan_columns(state, query).await;
-        // Tables of equal SQL may differ if CTEs have the same name.
+        // Tables of equal SQL may differ if two WITH clauses define the same name.
         let known = match relations.remove(&text) {
             Some(other) if other != found => Err("several tables have this name".to_owned()),
             _ => found,
@@ -59,7 +59,7 @@ pub(super) async fn find_columns<S: VisitMut>(
     for (text, query) in inner.found {
         let found: Option<HashSet<String>> =
             plan_names(state, query).await.map(|names| names.into_iter().collect());
-        // Tables of equal SQL may differ if CTEs have the same name.
+        // Tables of equal SQL may differ if two WITH clauses define the same name.
         let known = match (columns.remove(&text), found) {
             (None, found) => found,
             (Some(Some(mut known)), Some(found)) => {
@@ -101,7 +101,7 @@ impl VisitorMut for AnyUsing {
 }
 
 /// Visitor that collects the FROM of each subquery in an expression, and each table of
-/// [`TableColumns`]. It builds a query of all columns for each of them.
+/// [`TableColumns`]. For each FROM and each table, it builds a query that returns all columns.
 struct InnerTables {
     scopes: Scopes<Cte>,
     /// The number of expressions around the current position; 0 outside expressions.
@@ -123,7 +123,8 @@ impl InnerTables {
         self.found.push((from_text(&select.from), add_queries(all, &self.scopes)));
     }
 
-    /// Adds the tables of a FROM. `all` are the items of the whole FROM.
+    /// Adds the tables in one item of FROM, also those of joins in parentheses. `all` are all items
+    /// of this FROM.
     fn add_relations(&mut self, from: &TableWithJoins, all: &[TableWithJoins]) {
         let joined = from.joins.iter().map(|join| &join.relation);
         for relation in std::iter::once(&from.relation).chain(joined) {

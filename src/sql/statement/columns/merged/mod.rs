@@ -159,10 +159,10 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the names of merged columns in a SELECT and its ORDER BY. Returns false if it is unknown
-/// which tables have these columns; the SELECT then stays unchanged.
-/// `has_outer` is whether the SELECT has an outer query.
-/// `columns` are the columns of the subqueries, and `relations` those of the tables.
+/// Replaces the names of merged columns in a SELECT and its ORDER BY. Returns false if it is
+/// unknown which tables have these columns; the SELECT then stays unchanged. `has_outer` is whether
+/// the SELECT has an outer query. `columns` has the columns in the FROM of each subquery, and
+/// `relations` the columns of each table.
 ///
 /// # Errors
 /// If a `*` has EXCLUDE or REPLACE, and it is unknown which tables have the columns that it names.
@@ -206,8 +206,9 @@ fn qualify_merged(
     Ok(true)
 }
 
-/// Returns the FROM of a SELECT with ON in place of the USING that DataFusion cannot plan, and its tables. Returns
-/// `None` if it is unknown which tables have the merged columns.
+/// Returns the FROM of a SELECT, and its tables with their merged columns. In the returned FROM, ON
+/// replaces each USING that DataFusion cannot plan. Returns `None` if it is unknown which tables
+/// have the merged columns.
 fn merge_from(
     select: &Select,
     relations: &TableColumns,
@@ -230,12 +231,13 @@ fn merge_from(
     Some((from, tables))
 }
 
-/// The merged columns of a SELECT, each with the expression that replaces its unqualified name: `k` in
-/// `SELECT k FROM a FULL JOIN b USING (k)` with `coalesce(a.k, b.k)`.
+/// The merged columns of a SELECT, each with the expression that replaces its unqualified name. In
+/// `SELECT k FROM a FULL JOIN b USING (k)`, `coalesce(a.k, b.k)` replaces `k`.
 struct MergedColumns {
     tables: Vec<MergedTable>,
-    /// Columns whose unqualified name DataFusion gives another value, as after a FULL JOIN, or rejects as ambiguous,
-    /// as after two joins with USING (k). Their expressions replace the names everywhere.
+    /// Columns whose unqualified name DataFusion reads wrongly, as after a FULL JOIN, or rejects as
+    /// ambiguous, as after two joins with USING (k). Their expressions replace the names
+    /// everywhere.
     computed: Vec<(Ident, Expr)>,
     /// Columns whose expression is a column of one table, such as `a.k` after an inner join.
     /// DataFusion resolves most of their unqualified names correctly.
@@ -306,7 +308,8 @@ impl MergedColumns {
         Ok(vec![SelectItem::Wildcard(options)])
     }
 
-    /// Returns the item of SELECT for an unqualified name. The result column keeps the name.
+    /// Returns the item of SELECT for an unqualified name: `coalesce(a.k, b.k) AS k` if `k` is one
+    /// of `computed`, and otherwise the name itself.
     fn write_named_item(&self, name: Ident) -> SelectItem {
         match self.computed.iter().find(|(other, _)| is_same_ident(other, &name)) {
             Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias: name },
@@ -314,9 +317,10 @@ impl MergedColumns {
         }
     }
 
-    /// Returns the names to replace in ORDER BY. A name of a result column is not replaced, because
-    /// it already refers to the merged column. Other names of plain columns are replaced: after ON,
-    /// the planner finds them ambiguous.
+    /// Returns the names to replace in ORDER BY. A name of `computed` stays if a result column has
+    /// it, because it then refers to the result column, which is already merged. A name of `plain`
+    /// stays only if it is an alias: after ON, two columns of FROM have the name, and the planner
+    /// would find the name ambiguous.
     fn list_names_in_order(&self, results: &ResultColumns) -> Vec<(Ident, Expr)> {
         let computed = self.computed.iter().filter(|(name, _)| {
             !results.has_star_with(name) && !results.names.contains(&fold_name(name))
@@ -328,8 +332,10 @@ impl MergedColumns {
 
     /// Returns the names to replace in SELECT, GROUP BY and DISTINCT ON.
     ///
-    /// The planner finds the names of `plain` ambiguous, and then looks them up in the outer query first. Without an
-    /// outer query, a name that a further table may also have stays, so that the planner can reject it.
+    /// All names of `computed` are replaced. The planner finds a name of `plain` ambiguous, and
+    /// then looks it up in the outer query first, so such a name is replaced, too. If there is no
+    /// outer query, a name that a table without this merged column may also have stays, so that the
+    /// planner can reject it.
     fn list_names_in_columns(&self, has_outer: bool) -> Vec<(Ident, Expr)> {
         let tables = &self.tables;
         let is_certain = |name: &Ident| {
@@ -343,12 +349,13 @@ impl MergedColumns {
     }
 }
 
-/// The names of result columns, to which ORDER BY and DISTINCT ON may refer. They are folded as SQL does.
+/// The names of result columns, to which ORDER BY and DISTINCT ON may refer; in lower case unless
+/// they are quoted.
 #[derive(Default)]
 struct ResultColumns {
-    /// The columns with an alias, and those that are an unqualified name.
+    /// Aliases, and unqualified names without an alias: `a` and `b` of `SELECT x AS a, b`.
     names: Vec<String>,
-    /// The columns with an alias, and those that REPLACE sets.
+    /// Aliases, and names that REPLACE sets: `a` of `* REPLACE (x + 1 AS a)`.
     aliases: Vec<String>,
     /// For each `*`, the names that it excludes.
     excluded: Vec<Vec<Ident>>,
@@ -416,7 +423,7 @@ fn name_next_to_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[M
         if let SelectItem::UnnamedExpr(expr) = item
             && let Expr::CompoundIdentifier(parts) = &*expr
             && let Some((column, table)) = parts.split_last()
-            // `s.k` may also be a field of a struct `s`.
+            // In `s.k`, `s` must be the name of a table: `s.k` may also be a field of a struct `s`.
             && tables.iter().any(|known| has_name(known, table))
             && merged.iter().any(|name| is_same_ident(name, column))
         {

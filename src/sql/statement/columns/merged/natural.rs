@@ -27,8 +27,8 @@ pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: 
             (Some(left), Some(right)) => {
                 Some(right.into_iter().filter(|name| left.contains(name)).collect())
             }
-            // The columns of an input that cannot be planned are unknown. Planning reports the
-            // error.
+            // The columns of an input that cannot be planned are unknown. Planning the whole
+            // statement reports the error.
             _ => None,
         });
     }
@@ -39,8 +39,9 @@ pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: 
     unknown
 }
 
-/// Plans a query and returns the names of its columns, or `None` if it cannot be planned. Names of
-/// merged columns may be ambiguous to the planner until [`Merge`](super::Merge) has rewritten them.
+/// Plans a query and returns the names of its columns, or `None` if it cannot be planned. After an
+/// error, [`Merge`](super::Merge) rewrites the query, and this function plans it again: names of
+/// merged columns may be ambiguous to the planner before.
 async fn plan_merged_names(state: &SessionState, mut query: Query) -> Option<Vec<String>> {
     if let Some(names) = plan_names(state, query.clone()).await {
         return Some(names);
@@ -81,7 +82,8 @@ struct Natural {
     scopes: Scopes<Cte>,
     /// For each NATURAL join, its two inputs as separate queries.
     found: Vec<[Query; 2]>,
-    /// For each NATURAL join, the names of the columns that both inputs have.
+    /// `None` in the first pass. In the second pass, for each NATURAL join, the names of the
+    /// columns that both inputs have, or `None` if they are unknown.
     known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
 }
 
@@ -152,7 +154,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     let mut any = AnyNatural(false);
     let _ = statement.visit(&mut any);
     if any.0 {
-        // An input of a NATURAL join may contain further ones, which must become USING first.
+        // An input of a NATURAL join may contain another NATURAL join. The columns of the outer
+        // join are known only after the inner join has become USING.
         let mut unknown = usize::MAX;
         loop {
             let still = write_natural(state, statement).await;

@@ -18,9 +18,9 @@ use crate::sql::statement::columns::merged::tables::{
 };
 use crate::sql::statement::folding::fold_name;
 
-/// Returns one star per table for a `*`, with the merged column in place of the left column.
-/// Returns `None` if the planner has to report an error: EXCLUDE names a column that no table has,
-/// or the options are those of another dialect.
+/// Returns one star per table for a `*`. For `a FULL JOIN b USING (k)`, these are `a.* REPLACE
+/// (coalesce(a.k, b.k) AS k)` and `b.* EXCLUDE (k)`. Returns `None` if the planner has to report an
+/// error: EXCLUDE names a column that no table has, or the options are those of another dialect.
 ///
 /// # Errors
 /// If it is unknown which tables have the columns that EXCLUDE and REPLACE name, or if EXCLUDE
@@ -51,7 +51,8 @@ pub(super) fn write_star(
             None => return refuse_star(table, "it depends on the tables next to it"),
         });
     }
-    // Whether the star of a table has this column.
+    // Whether the star of a table returns the column `name`. The star omits a column that USING
+    // merges into a column of an earlier table.
     let shows = |table: &MergedTable, columns: &HashSet<String>, name: &Ident| {
         owns_column(table, name)
             || (columns.contains(&fold_name(name)) && !is_merged_in(table, name))
@@ -115,7 +116,8 @@ fn refuse_star<T>(table: &MergedTable, reason: &str) -> Result<T> {
     )
 }
 
-/// Splits a name in EXCLUDE into the column and its table, which may be empty.
+/// Splits a name in EXCLUDE: `s.t.x` into the column `x` and the table `s.t`. For `x` alone, the
+/// table is empty.
 fn split_column(name: &ObjectName) -> Option<(Ident, Vec<Ident>)> {
     let mut parts: Vec<Ident> =
         name.0.iter().map(|part| part.as_ident().cloned()).collect::<Option<_>>()?;

@@ -24,11 +24,15 @@ pub(super) struct MergedTable {
     pub(super) name: ObjectName,
     /// The table as it is written in FROM.
     pub(super) text: String,
-    /// The columns of this table that USING merges, each with the expression of the merged column.
+    /// The columns of this table into which USING merges columns of other tables, each with the
+    /// expression of the merged column: `k` with `coalesce(a.k, b.k)` for `a` in `a FULL JOIN b
+    /// USING (k)`.
     pub(super) own: Vec<(Ident, Expr)>,
-    /// Columns of this table that USING merges into a column of an earlier table.
+    /// The columns of this table that USING merges into a column of an earlier table: `k` for `b`
+    /// in `a JOIN b USING (k)`.
     pub(super) merged: Vec<ObjectName>,
-    /// Columns of `own` that several joins merge. The planner rejects their unqualified names as ambiguous.
+    /// Columns of `own` that several joins merge, as in `a JOIN b USING (k) JOIN c USING (k)`. The
+    /// planner rejects their unqualified names as ambiguous.
     pub(super) repeated: Vec<Ident>,
 }
 
@@ -87,8 +91,9 @@ pub(super) fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // In the right input, the column belongs to the table that already merges it, or else
-            // to the only table that has it. If this is unknown, the SELECT stays unchanged.
+            // In the right input, the merged column is that of the table that already merges
+            // `name`, or else that of the only table with a column `name`. If there is no such
+            // table, the SELECT stays unchanged.
             let merges =
                 |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, &name));
             let right_at = match out[before..].iter().position(merges) {
@@ -98,7 +103,8 @@ pub(super) fn merge_tables(
             };
             let right_table = &mut out[right_at];
             let plain = qualify_column(&right_table.name, &name);
-            // Joins in parentheses may have merged the column; the join then compares the merged value.
+            // In `a JOIN (b FULL JOIN c USING (k)) USING (k)`, the join in parentheses has already
+            // merged `k`, so the outer join compares the merged value.
             let own = right_table.own.iter().position(|(own, _)| is_same_ident(own, &name));
             let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
             changed |= right != plain;
@@ -222,7 +228,8 @@ fn find_written_text(factor: &TableFactor) -> String {
     factor.to_string()
 }
 
-/// Replaces unqualified names of merged columns of earlier tables in `unnest(..)`, and in a LATERAL query without FROM.
+/// In `unnest(..)` and in a LATERAL query without FROM, replaces the unqualified names of merged
+/// columns of the tables before it.
 pub(super) fn replace_in_lateral(table: &mut TableFactor, earlier: &[MergedTable]) {
     if matches!(table, TableFactor::Derived { lateral: true, .. } | TableFactor::UNNEST { .. }) {
         let names: Vec<_> = earlier.iter().flat_map(|known| known.own.iter().cloned()).collect();
