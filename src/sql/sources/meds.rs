@@ -244,7 +244,8 @@ impl MedsSource {
         })
     }
 
-    /// Returns a scan of the partitions `range` and of further empty partitions, `count` in total.
+    /// Returns a scan with `count` partitions: first the partitions `range` of this scan, then
+    /// empty ones.
     pub(in crate::sql) fn take_partitions(&self, range: Range<usize>, count: usize) -> Self {
         let mut partitions = self.partitions.get(range).unwrap_or_default().to_vec();
         partitions.resize(count, 0..0);

@@ -244,8 +244,8 @@ impl SentParts {
         }
     }
 
-    /// Lets the store remove the parts that it has. If this fails, too, the error that ended the
-    /// upload says why.
+    /// Lets the store remove the parts that it has. Ignores errors, because the error that ended
+    /// the upload is reported.
     async fn abort_upload(mut self) {
         self.sending.shutdown().await;
         let _ = self.upload.abort().await;

@@ -243,7 +243,8 @@ pub(in crate::sql) fn collect_rows(
         charge.grow(what, count_own_bytes(&batch)?)?;
         all.push(batch);
     }
-    // The batches stay in memory until the copy is complete, so both count as used memory.
+    // The batches stay in memory until their copy is complete, so the batches and the copy count as
+    // used memory.
     let copy = Charge::take(what, charge.bytes())?;
     Ok(Charged::new(concat_batches(schema, &all)?, copy))
 }
