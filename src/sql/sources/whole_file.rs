@@ -99,7 +99,7 @@ pub(in crate::sql) fn find_local_folder(conf: &FileSinkConfig, format: &str) -> 
     }
     if !conf.table_partition_cols.is_empty() {
         return plan_err!(
-            "PARTITIONED BY is not supported for {format}, which identifies rows by position; remove it"
+            "{format} identifies rows by position, so a table cannot be split by the values of columns; remove PARTITIONED BY"
         );
     }
     match url.get_url().to_file_path() {
@@ -126,7 +126,7 @@ pub(in crate::sql) fn find_local_target(conf: &FileSinkConfig, format: &str) -> 
     };
     if !conf.table_partition_cols.is_empty() {
         return plan_err!(
-            "PARTITIONED BY is not supported for {format}, which identifies rows by position; remove it"
+            "{format} files identify rows by position, so a table cannot be split over several files; remove PARTITIONED BY"
         );
     }
     if url.scheme() != "file" {

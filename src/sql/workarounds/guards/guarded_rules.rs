@@ -119,7 +119,8 @@ pub(in crate::sql) fn guard_pushdowns(
     Ok(bare.data)
 }
 
-/// Whether a projection refers to the same columns above a node and, after a pushdown, below it.
+/// Whether a projection above a node still refers to the same columns after it is pushed below the
+/// node.
 fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
 }
@@ -154,7 +155,9 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     true
 }
 
-/// Whether a node evaluates fallible expressions for the same rows if a dynamic filter moves below the node.
+/// Whether a dynamic filter may move below a node. It must not move below expressions that can
+/// fail, because its rows would decide whether they fail, nor below a volatile condition. It must
+/// also still refer to the same columns.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();
@@ -269,7 +272,8 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // Returns the `Arc` of the input's properties, so that nodes above do not compute theirs again.
+    // Returns the `Arc` of the input's properties, so that the nodes above the barrier do not
+    // compute their own properties again.
     pass_through!("BarrierExec", input);
 
     fn execute(

@@ -162,8 +162,8 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
 }
 
 /// Returns the query of a LATERAL join, if DataFusion cannot plan the query or would plan it with
-/// the wrong columns. DataFusion plans it only if all nodes above conditions on outer columns are
-/// filters and projections.
+/// the wrong columns. DataFusion can plan the query only if all nodes above its conditions on outer
+/// columns are filters and projections. Returns `None` for any other join.
 pub(in crate::sql) fn find_lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
     let Some(query) = find_subquery_of_lateral(join)? else { return Ok(None) };
     if !has_outer(query)? {
@@ -198,15 +198,16 @@ pub(in crate::sql) fn find_clashing_column(join: &Join) -> Result<Option<String>
 /// Columns of a LATERAL query whose conditions on outer columns DataFusion moves into the join.
 #[derive(Default)]
 struct MovedColumns {
-    /// The columns of these conditions. DataFusion adds them to the output of the query.
+    /// The columns in the conditions that DataFusion moves. DataFusion adds them to the output of
+    /// the query.
     moved: Vec<Column>,
-    /// The columns of the projections above these conditions.
+    /// The columns of the projections above the conditions that DataFusion moves.
     shown: Vec<VisibleColumn>,
 }
 
 impl MovedColumns {
-    /// Returns `None` if DataFusion cannot move the conditions. DataFusion does not move conditions
-    /// out of a table alias.
+    /// Finds the columns in a query. Returns `None` if DataFusion cannot move the conditions on
+    /// outer columns into the join, for example because they are below a table alias.
     fn from_query(query: &LogicalPlan) -> Result<Option<Self>> {
         let mut columns = Self::default();
         let mut plan = query;
