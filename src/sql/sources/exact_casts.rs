@@ -336,7 +336,8 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
     Ok((Arc::new(map), unheld))
 }
 
-/// Casts values. Marks values that do not fit and, unless the cast may round, values that change.
+/// Casts values to the type `to`. Marks the rows whose value does not fit `to` and, unless
+/// [`is_rounding`] is true, the rows whose value the cast changes.
 fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     let from = array.data_type();
     let converted = cast_with_options(array, to, &new_lenient_options())?;
@@ -585,7 +586,8 @@ fn parse_date(text: &str, rules: TextRules) -> Option<i32> {
     let Some(days) = Date32Type::parse(text) else {
         return if rules.numeric_times { parse_integer(text) } else { None };
     };
-    // Strings of over ten characters have a time of day, unless they have a sign (long years).
+    // Only a string of over ten characters without a sign can have a time of day, which must be
+    // midnight. A sign begins a year of more than four digits.
     if text.len() <= 10 || text.starts_with(['+', '-']) {
         return Some(days);
     }

@@ -37,7 +37,7 @@ use url::{Position, Url};
 use crate::access;
 use crate::sql::sources::visible::missing_store;
 
-/// A request that fails is sent again at most this often, with growing pauses.
+/// Maximum number of times that a failed request is sent again, with growing pauses.
 const RETRIES: usize = 5;
 
 /// Time after which a failed request is not sent again.

@@ -147,8 +147,8 @@ impl Upload {
         let store = context.runtime_env().object_store(&self.target)?;
         self.check_new(&store).await?;
         let io = |e| crate::Error::io(&self.beside, e);
-        // On drop, also that of a cancelled query, the lease removes the temporary folder with its
-        // contents.
+        // The lease removes the temporary folder with its contents when it is dropped, also if the
+        // query is cancelled.
         let lease = Lease::acquire_named(&self.beside, &self.stem).map_err(io)?;
         access::create_dir_all(lease.data()).map_err(io)?;
         let rows = collect(input, context).await.map_err(|e| self.name_target(e))?;

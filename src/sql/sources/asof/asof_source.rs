@@ -218,7 +218,8 @@ impl DataSource for AsOfSource {
             let cell = Arc::clone(&source.rows);
             let read = async move {
                 let rows = run_blocking(move || source.read(&of).map(Arc::new)).await?;
-                // This line runs once, even if the query reads the rows again, so no label is counted twice.
+                // This line runs only when the rows are computed, not when the query reads them
+                // again, so no label is counted twice.
                 unknown.add(rows.unknown());
                 Ok::<_, DataFusionError>(rows)
             };

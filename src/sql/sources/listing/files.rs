@@ -193,7 +193,7 @@ fn is_part(location: &Path) -> bool {
     let has_digit = digits.starts_with(|first: char| first.is_ascii_digit());
     has_digit
         && match is_marked {
-            // Spark adds the identifier of a job: part-00000-1f0c..-c000.
+            // Spark appends the identifier of a job, which has letters: part-00000-1f0c..-c000.
             true => {
                 digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
             }

@@ -229,7 +229,8 @@ impl NrtScan {
         })
     }
 
-    /// Returns the rows `runs` as batches. The file must contain all of these rows.
+    /// Returns the rows `runs` as batches. `file` is a local file, or holds the fetched data of all
+    /// these rows.
     fn stream_batches(
         self: &Arc<Self>,
         file: NrtFile,
@@ -255,7 +256,8 @@ impl NrtScan {
         .boxed()
     }
 
-    /// Takes the ranges of the next batch from `queue`: one row, or more up to the maximum sizes.
+    /// Removes the row ranges of the next batch from `queue`: as many rows as the maximum numbers
+    /// of rows and leaves allow, but at least one.
     fn take_group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<RowRuns> {
         let depth = self.output.depth();
         let mut group = Vec::new();

@@ -189,9 +189,9 @@ fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
 ///
 /// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side.
 /// To find these keys, DataFusion orders NULL within a list differently than the filter does, so
-/// the filter drops matching rows. For two equal lists of lists, the query fails. The first bug is
-/// fixed once the test `stock_dynamic_filters_of_lists_still_drop_rows` in
-/// `tests/sql/dynamic_filters.rs` fails.
+/// the filter drops matching rows. For two equal lists of lists, the query fails. The test
+/// `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once
+/// the filter no longer drops matching rows.
 fn joins_nested_keys(join: &HashJoinExec) -> bool {
     let schema = join.left().schema();
     join.on().iter().any(|(key, _)| key.data_type(&schema).is_ok_and(|found| found.is_nested()))
@@ -199,10 +199,11 @@ fn joins_nested_keys(join: &HashJoinExec) -> bool {
 
 /// Whether an aggregate without keys needs rows that its dynamic filter drops.
 ///
-/// DataFusion 55 builds the filter of `min` and `max` from the calls whose argument is a column, and ignores
-/// other calls. It also ignores a call while a partition has only NULL for it, or no row that its FILTER
-/// accepts. Parquet statistics omit NaN, the greatest float, so pruning by them drops NaN. The test
-/// `stock_dynamic_filters_of_extremes_still_drop_rows` fails once the first bug is fixed upstream.
+/// DataFusion 55 builds the filter of `min` and `max` from the calls whose argument is a column,
+/// and ignores other calls. It also ignores a call while a partition has only NULL for it, or no
+/// row that its FILTER accepts. Parquet statistics omit NaN, the greatest float, so pruning by them
+/// drops NaN. The test `stock_dynamic_filters_of_extremes_still_drop_rows` fails once the filter no
+/// longer ignores other calls.
 fn aggregates_dropped_rows(aggregate: &AggregateExec) -> bool {
     let schema = aggregate.input().schema();
     let is_single = aggregate.aggr_expr().len() == 1;

@@ -68,7 +68,8 @@ pub(super) fn join_lateral_rows(
         .map(Some)
 }
 
-/// Rewrites a LATERAL join whose query reads no table to expressions and `unnest`, if supported.
+/// Rewrites a LATERAL join whose query reads no table to expressions and `unnest` over the rows of
+/// the left side. Returns `None` if the join or its query is not supported.
 fn expand_rows(
     join: &Join,
     query: &LogicalPlan,
@@ -109,7 +110,9 @@ fn is_true(e: &Expr) -> bool {
     matches!(e, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
 }
 
-/// For LEFT JOIN, makes `unnest` of an outer list return a row of NULL for empty and NULL lists.
+/// Changes the query of a LEFT JOIN so that `unnest` of an outer list returns a row of NULL for an
+/// empty or NULL list. Returns `None` unless the query is such an `unnest`, below projections that
+/// only select columns.
 fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
     Ok(match query {
         // The columns of the row for an empty list must be NULL. A computed column need not be NULL for NULL

@@ -280,7 +280,8 @@ pub(in crate::sql) fn rewrite_filter(
             let mut with_value = rows.clone();
             let mut value = with_value.join_tests(condition.clone(), names)?;
             with_value.join_queries(std::slice::from_mut(&mut value), names)?;
-            // The rewritten condition is used only if all its subqueries are joined.
+            // Uses the rewritten condition only if it has no subquery left that DataFusion cannot
+            // plan.
             if !needs_values(&value, &schema)? {
                 (condition, rows, joined) = (value, with_value, true);
             }
