@@ -128,9 +128,9 @@ pub(in crate::sql) fn make_window_scan(
     }
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
-    // With several partitions, each returns at most `config.limit` rows and may omit its later
-    // rows. Only the first `limit` rows of the scan are sure to be complete, so the window must end
-    // within them.
+    // If there are several partitions, each returns at most `config.limit` rows and may omit its
+    // later rows. Only the first `limit` rows of the scan are complete, so the window must end
+    // within these.
     let fetch = match (config.limit, config.file_groups.len()) {
         (None, _) => fetch,
         (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),

@@ -352,7 +352,7 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
                 let number = i128::from(t) * per / nanoseconds;
                 i32::try_from(number).map(Some).map_err(|_| {
                     exec_datafusion_err!(
-                        "date_part: a duration has {number} {}s, more than fit a 32-bit integer; use extract(epoch FROM ..), which returns its seconds in 64 bits",
+                        "date_part: a duration has {number} {}s, which do not fit a 32-bit integer; use extract(epoch FROM ..), which returns its seconds in 64 bits",
                         part.unwrap_or("unit").trim_end_matches('s')
                     )
                 })
