@@ -32,8 +32,9 @@ pub(in crate::sql) struct Records {
     comment: Option<u8>,
     terminator: Option<u8>,
     state: RecordState,
-    /// Number of bytes of [`MARK`] found so far at the start of the file. The first byte that
-    /// differs from the mark sets it to the length of the mark, so that no later byte is compared.
+    /// Number of bytes of [`MARK`] found so far at the start of the file. After the first byte that
+    /// differs from the mark, the number is the length of the mark, so that no later byte is
+    /// compared.
     marked: usize,
     /// Number of complete records read so far.
     pub(in crate::sql) ended: usize,

@@ -197,8 +197,8 @@ impl FileOpener for CsvOpener {
 }
 
 impl CsvOpener {
-    /// Moves the start and the end of a file's byte range to the first position at or after them at
-    /// which a record begins. Returns whether a record begins in the range.
+    /// Moves the start of a file's byte range to the first record that begins at or after the
+    /// start, and the end in the same way. Returns whether a record begins in the range.
     async fn align_range(&self, file: &mut PartitionedFile) -> Result<bool> {
         let (Some(range), Some(starts)) = (&file.range, &self.reader.starts) else {
             return Ok(true);

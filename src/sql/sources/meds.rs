@@ -124,8 +124,8 @@ pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }
 
-/// Returns the names of the columns in the files, except those that are always read, from which the
-/// table columns `wanted` are made: `numeric_value` for `static_numeric_value`.
+/// Returns the names of the columns in the files that the table columns `wanted` require, such as
+/// `unit` for `static_unit`. Omits the columns that are always read ([`ALWAYS`]).
 pub(in crate::sql) fn find_further_columns<'a>(
     all: &SchemaRef,
     wanted: impl IntoIterator<Item = &'a str>,

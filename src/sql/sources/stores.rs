@@ -127,8 +127,8 @@ struct OpenStore {
 }
 
 /// The object stores that a session has opened by URL. The keys of the map are scheme, host and
-/// port. They belong to the session, so that no session uses the credentials of another session's
-/// statement.
+/// port. Each session has its own stores, so that no session uses the credentials in a statement of
+/// another session.
 #[derive(Default)]
 pub(in crate::sql) struct SessionStores {
     open: Mutex<HashMap<String, OpenStore>>,

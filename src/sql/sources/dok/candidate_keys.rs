@@ -10,9 +10,9 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// A scan looks up keys only if the conditions allow at most as many keys as the file has entries;
-/// otherwise it checks all entries. For this limit, fewer entries count as `FEW`, and more entries
-/// than [`MOST`] count as [`MOST`].
+/// The limit on the number of keys to look up is the number of entries in the file, but not less
+/// than `FEW` and not more than [`MOST`]. If the conditions allow more keys, the scan checks all
+/// entries.
 const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;

@@ -6,9 +6,9 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 
-/// Returns doubles in place of `types` if some of these are decimals and some floats: `[DECIMAL,
-/// FLOAT]` becomes `[DOUBLE, DOUBLE]`. Does the same for the elements of lists and the fields of
-/// structs. Returns `None` if no type changes.
+/// Returns doubles in place of `types` if some are decimals and some floats: `[DECIMAL, FLOAT]`
+/// becomes `[DOUBLE, DOUBLE]`. Does the same for the elements of lists and the fields of structs.
+/// Returns `None` if no type changes.
 pub(super) fn convert_types_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     let known: Vec<&DataType> = types.iter().filter(|t| !t.is_null()).collect();
     let replaced: Vec<DataType> = if known.iter().all(|t| t.is_numeric()) {

@@ -116,7 +116,7 @@ fn select_rows(chosen: Range<usize>, rows: usize) -> RowSelection {
 
 /// Returns a scan of Parquet files without its first `skip` rows and with at most `fetch`, in one
 /// partition. Returns `None` if the scan has conditions or reads another format, if a file has an
-/// unknown number of rows, or if files or their ranges are read only in part.
+/// unknown number of rows, or if the scan already omits a part of a file.
 pub(in crate::sql) fn make_window_scan(
     config: &FileScanConfig,
     skip: usize,

@@ -73,7 +73,7 @@ struct ColumnRead {
 /// How to read the row ranges of [`PieceSpans`] from one column.
 #[derive(Debug, PartialEq)]
 enum SpanReading {
-    /// The sequential reader that is open already reads the ranges.
+    /// The sequential reader of an earlier piece, which is still open, reads the ranges.
     Continue,
     /// A new sequential reader is opened for these rows. Later pieces may use it to read on.
     Sequential(Range<usize>),

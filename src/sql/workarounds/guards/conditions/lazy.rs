@@ -127,8 +127,8 @@ fn merge_sides(left: &DFSchema, right: &DFSchema) -> DFSchema {
     schema
 }
 
-/// Whether an expression has the form of the CASE that this rule creates: `CASE condition WHEN true
-/// THEN .. END`.
+/// Whether an expression has the form of the CASE that this rule makes:
+/// `CASE condition WHEN true THEN .. END`.
 fn is_guarded(e: &Expr) -> bool {
     let Expr::Case(Case { expr: Some(_), when_then_expr, .. }) = e else { return false };
     matches!(when_then_expr.as_slice(), [(when, _)] if **when == lit(true))

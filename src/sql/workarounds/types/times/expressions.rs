@@ -224,7 +224,7 @@ fn unify_time_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Exp
 }
 
 /// If one struct has a date where the other struct has an instant, casts the date to an instant in
-/// the zone of the other, as [`unify_time_lists`] does for lists.
+/// the same zone, as [`unify_time_lists`] does for lists.
 fn unify_dates_in_structs(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
     if !a.is_nested() || !b.is_nested() {

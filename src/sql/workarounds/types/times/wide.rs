@@ -247,9 +247,9 @@ impl ScalarUDFImpl for WideFunction {
     }
 }
 
-/// Returns the name and the number of years of the period in a call such as `date_trunc('century',
-/// t)` or `date_part('decade', t)`. Returns `None` for a period of at most one year, which
-/// DataFusion's functions support.
+/// Returns the name and the number of years of the period in a call such as
+/// `date_trunc('century', t)` or `date_part('decade', t)`: for example, 100 for a century. Returns
+/// `None` for a period of at most one year, which DataFusion's functions support.
 fn find_long_period(args: &ScalarFunctionArgs) -> Option<(&'static str, i32)> {
     let Some(ColumnarValue::Scalar(part)) = args.args.first() else { return None };
     let part = part.try_as_str().flatten()?;
