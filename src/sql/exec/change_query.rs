@@ -100,7 +100,7 @@ impl ChangedRows {
         let mut bits = BooleanBufferBuilder::new(range.len());
         bits.append_n(range.len(), false);
         for row in self.rows.values().get(found.clone()).unwrap_or_default() {
-            // A position within `range` fits a `usize`.
+            // A position within `range` fits a `usize`, so the fallback is never used.
             let row = usize::try_from(*row).unwrap_or(range.start);
             bits.set_bit(row.saturating_sub(range.start), true);
         }

@@ -38,8 +38,8 @@ pub(in crate::sql) fn elements_before(
     Ok(position)
 }
 
-/// Returns how many rows from `rows.start` on together have at most `limit` elements of `axis`; at
-/// least 1.
+/// Returns the largest number of rows, from the row `rows.start` on, that together have at most
+/// `limit` elements of `axis`. Returns 1 if the first row alone has more.
 pub(in crate::sql) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,

@@ -65,7 +65,8 @@ impl DistinctRows {
 pub(in crate::sql) struct NewRowsExec {
     input: Arc<dyn ExecutionPlan>,
     seen: Arc<SeenRows>,
-    /// If true, this node runs before the others, and first forgets the rows of an earlier run.
+    /// If true, this node runs before the other nodes with the same [`SeenRows`], and first forgets
+    /// the rows that these nodes returned in an earlier run.
     starts: bool,
 }
 

@@ -47,8 +47,8 @@ impl SharedResult {
         input: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
     ) -> Result<Vec<RecordBatch>> {
-        // Other nodes wait here. If this node fails or is cancelled, the next node computes the
-        // rows.
+        // The first node that runs holds this lock while it computes the rows, and the other nodes
+        // wait for it. If the first node fails or is cancelled, the next node computes the rows.
         let mut kept = self.0.lock().await;
         if let Some(kept) = kept.as_ref() {
             return Ok(kept.batches.clone());
@@ -66,8 +66,8 @@ impl SharedResult {
     }
 }
 
-/// Returns the rows of its input in one partition. Of all nodes with the same [`SharedResult`], the first
-/// that is executed reads its input, and the others return the same rows.
+/// Returns the rows of its input in one partition. Of all nodes with the same [`SharedResult`],
+/// only the node that is executed first reads its input. The other nodes return the same rows.
 #[derive(Debug)]
 pub(in crate::sql) struct SharedExec {
     input: Arc<dyn ExecutionPlan>,

@@ -47,7 +47,8 @@ impl QueryPlanner for DeepPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match &self.inner {
-            // A planner of another engine cannot plan the nodes of Serrate.
+            // The planner of another engine cannot plan the nodes of Serrate, so DataFusion's
+            // planner plans a query with such nodes.
             Some(inner) if !has_own_nodes(logical_plan)? => {
                 run_deep(inner.create_physical_plan(logical_plan, session)).await
             }

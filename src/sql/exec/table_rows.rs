@@ -194,7 +194,7 @@ impl ExecutionPlan for TableRowsExec {
             let batch = batch?;
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             let columns = batch.columns().iter().zip(named.fields());
-            // Only the nullability of elements can differ, so casts share the values.
+            // Types can differ only in the nullability of elements, so the cast copies no values.
             let columns = columns.map(|(column, field)| match column.data_type() {
                 same if same == field.data_type() => Ok(Arc::clone(column)),
                 _ => cast(column, field.data_type()),

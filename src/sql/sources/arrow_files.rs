@@ -49,7 +49,8 @@ impl ObjectStore for CheckedArrow {
         options: GetOptions,
     ) -> object_store::Result<GetResult> {
         let options = match options.range {
-            // DataFusion's reader requests the footer by its distance from the end, which Azure refuses.
+            // Replaces a request for the last `length` bytes, which Azure refuses, with a request
+            // for a range from the start. DataFusion's reader requests the footer in this way.
             Some(GetRange::Suffix(length)) => {
                 let size = self.inner.head(location).await?.size;
                 options.with_range(Some(size.saturating_sub(length)..size))

@@ -32,8 +32,9 @@ pub(in crate::sql) struct Records {
     comment: Option<u8>,
     terminator: Option<u8>,
     state: RecordState,
-    /// Number of bytes of [`MARK`] found so far at the start of the file. After a byte that
-    /// differs, it is the length of the mark, so that no further byte is compared.
+    /// Number of bytes of [`MARK`] found so far at the start of the file. After the first byte that
+    /// differs from the mark, the number is the length of the mark, so that no later byte is
+    /// compared.
     marked: usize,
     /// Number of complete records read so far.
     pub(in crate::sql) ended: usize,
@@ -68,7 +69,8 @@ impl Records {
         }
     }
 
-    /// Returns the state after a byte outside quotes that opens no quotes.
+    /// Returns the state after `byte`, which is outside quotes and is not a quote that begins a
+    /// quoted field.
     fn find_state_after(&self, byte: u8) -> RecordState {
         if byte == self.delimiter {
             RecordState::StartField
@@ -158,7 +160,8 @@ impl Records {
         }
     }
 
-    /// Returns the position after the first line break in `bytes` from `from` on that is not within quotes.
+    /// Searches `bytes` from the position `from` on for a line break that is not within quotes.
+    /// Returns the position after this line break, or `None` if there is none.
     fn find_line(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         let (before, after) = bytes.split_at_checked(from)?;
         self.skip_bytes(before);

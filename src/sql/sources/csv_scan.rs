@@ -59,8 +59,9 @@ impl ReadFormat for CsvReader {
         Arc::new(CsvOpener { reader: self.clone(), wanted })
     }
 
-    /// Whether a file is divided. If values may contain line breaks, this requires a local file,
-    /// because a divided file is then read twice.
+    /// Whether a file may be divided into byte ranges. If values may contain line breaks, only
+    /// local files are divided, because the search for the starts of the ranges reads the file a
+    /// second time.
     fn can_divide(&self, stock: bool, config: &FileScanConfig) -> bool {
         let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
         stock && (self.starts.is_none() || is_local)
@@ -196,8 +197,8 @@ impl FileOpener for CsvOpener {
 }
 
 impl CsvOpener {
-    /// Moves the start and the end of a byte range each to the start of the next record. Returns
-    /// whether a record begins in the range.
+    /// Moves the start of a file's byte range to the first record that begins at or after the
+    /// start, and the end in the same way. Returns whether a record begins in the range.
     async fn align_range(&self, file: &mut PartitionedFile) -> Result<bool> {
         let (Some(range), Some(starts)) = (&file.range, &self.reader.starts) else {
             return Ok(true);
@@ -252,8 +253,9 @@ fn choose_read_type(data_type: &DataType, is_declared: bool) -> DataType {
     }
 }
 
-/// Makes the strings that `pattern` matches NULL, and no others. DataFusion's reader ignores
-/// `null_regex` (`stock_csv_files_still_keep_null_texts`) and reads an empty string as NULL.
+/// Sets the strings that match `pattern` to NULL, and only these strings. DataFusion's reader
+/// ignores `null_regex` (`stock_csv_files_still_keep_null_texts`) and reads an empty string as
+/// NULL.
 fn set_nulls(batch: &RecordBatch, pattern: &Regex) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|column| -> ArrayRef {
         let texts = column.as_string::<i32>().iter().map(Option::unwrap_or_default);

@@ -20,8 +20,9 @@ use crate::sql::sources::file_adapter::describe_repeated_column;
 use crate::sql::sources::merged_schemas::merge_schemas;
 use crate::sql::sources::urls::format_location;
 
-/// Returns the options for reading a format, with the session's setting for headers. `null_value`, which
-/// DataFusion's reader ignores, becomes a `null_regex` of this text alone, unless there is a `null_regex`.
+/// Returns the options for reading a format. Takes `has_header` and `newlines_in_values` from the
+/// session if the statement does not set them. Converts `null_value`, which DataFusion's reader
+/// ignores, to a `null_regex` such as `^NA$`, unless the statement sets `null_regex`.
 pub(in crate::sql) fn resolve_options(csv: &CsvFormat, state: &dyn Session) -> CsvOptions {
     let catalog = &state.config_options().catalog;
     let mut options = csv.options().clone();
@@ -36,7 +37,8 @@ pub(in crate::sql) fn resolve_options(csv: &CsvFormat, state: &dyn Session) -> C
     options
 }
 
-/// Returns an error for options with which DataFusion would panic, or which it would ignore.
+/// Returns an error for an invalid `null_regex`, with which DataFusion would panic, and for a
+/// `compression_level` without compression, which DataFusion would ignore.
 pub(in crate::sql) fn check_options(options: &CsvOptions) -> Result<()> {
     if let Some(pattern) = &options.null_regex {
         parse_null_regex(pattern)?;
@@ -58,7 +60,8 @@ pub(in crate::sql) fn parse_null_regex(pattern: &str) -> Result<Regex> {
     })
 }
 
-/// Whether headers name all columns. With truncated rows, a header may lack the names of further columns.
+/// Whether each file has a header that names all of its columns. With the option `truncated_rows`,
+/// later records may have more columns than the header.
 pub(in crate::sql) fn has_names(options: &CsvOptions) -> bool {
     options.has_header == Some(true) && options.truncated_rows != Some(true)
 }
@@ -111,7 +114,8 @@ pub(in crate::sql) async fn infer_csv_schema(
     Ok(Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>())))
 }
 
-/// Returns an error if a file repeats a column, or has no column of the files before it.
+/// Returns an error if the header of a file repeats a name, or shares no name with the files before
+/// it.
 fn check_headers(objects: &[ObjectMeta], schemas: &[SchemaRef]) -> Result<()> {
     let mut seen: HashSet<&str> = HashSet::new();
     for (object, schema) in objects.iter().zip(schemas) {

@@ -52,8 +52,8 @@ pub(in crate::sql) struct TextRules {
     pub(in crate::sql) numeric_times: bool,
 }
 
-/// Converts an array. Parses text, matches struct fields by name, and ignores the contents of a
-/// NULL list or struct.
+/// Converts an array to the type `to`. Parses text, matches struct fields by name, and ignores the
+/// contents of a NULL list or struct. Returns an error for the first value that `to` cannot hold.
 pub(in crate::sql) fn convert_exact(
     array: &ArrayRef,
     to: &DataType,
@@ -68,7 +68,8 @@ pub(in crate::sql) fn convert_exact(
     }
 }
 
-/// Returns the message for a value that the type of a column cannot hold.
+/// Returns the message for a value that the type of a column cannot hold. `place` is the text that
+/// follows the value in the message, such as the number of the row.
 pub(in crate::sql) fn format_unheld_message(
     column: &str,
     data_type: &DataType,
@@ -251,7 +252,8 @@ fn convert_list<O: OffsetSizeTrait>(
     Ok((Arc::new(list), unheld))
 }
 
-/// Returns a mask of the valid lists that contain a marked element, or `None` if there are none.
+/// Returns a mask of the lists that are not NULL and contain an element marked in `elements`.
+/// Returns `None` if no list does.
 fn build_lists_with<O: OffsetSizeTrait>(
     elements: &BooleanBuffer,
     offsets: &OffsetBuffer<O>,
@@ -334,7 +336,8 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
     Ok((Arc::new(map), unheld))
 }
 
-/// Casts values. Marks values that do not fit and, unless the cast may round, values that change.
+/// Casts values to the type `to`. Marks the rows whose value does not fit `to` and, unless
+/// [`is_rounding`] is true, the rows whose value the cast changes.
 fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     let from = array.data_type();
     let converted = cast_with_options(array, to, &new_lenient_options())?;
@@ -370,7 +373,8 @@ fn is_rounding(from: &DataType, to: &DataType) -> bool {
     to.is_floating() && (from.is_floating() || from.is_decimal())
 }
 
-/// Whether a cast back to the old type reveals that a cast has changed a value.
+/// Whether a cast can be checked by a cast back to the old type: if the result differs from the old
+/// value, the cast has changed the value.
 fn is_reversible(from: &DataType, to: &DataType) -> bool {
     let plain = |t: &DataType| {
         matches!(t, DataType::Boolean)
@@ -582,7 +586,8 @@ fn parse_date(text: &str, rules: TextRules) -> Option<i32> {
     let Some(days) = Date32Type::parse(text) else {
         return if rules.numeric_times { parse_integer(text) } else { None };
     };
-    // Strings of over ten characters have a time of day, unless they have a sign (long years).
+    // Only a string of over ten characters without a sign can have a time of day, which must be
+    // midnight. A sign begins a year of more than four digits.
     if text.len() <= 10 || text.starts_with(['+', '-']) {
         return Some(days);
     }

@@ -59,7 +59,8 @@ impl PhysicalExprAdapterFactory for ExactCasts {
             let Some(found) = found else { continue };
             if !holds_all(found.data_type(), field.data_type()) {
                 exact.insert(field.name().clone(), Arc::clone(field));
-                // DataFusion's adapter does not convert a column with the type of the file.
+                // The field gets the type of the file, because DataFusion's adapter then does not
+                // convert the column. [`ExactAdapter`] converts it.
                 *field = Arc::clone(found);
             }
         }

@@ -41,8 +41,9 @@ impl FileAdapter {
         self.adapter.adapt_batch(batch).map_err(|e| self.name_column(batch, &e))
     }
 
-    /// Adds the names of file and column to `error`, which names only the value. Casts each column
-    /// alone to find the one that fails; if none does, adds only the name of the file.
+    /// Adds the names of the file and the column to `error`, which names only the value. Casts one
+    /// column at a time to find the column that fails. If no column fails, adds only the name of
+    /// the file.
     fn name_column(&self, batch: &RecordBatch, error: &DataFusionError) -> DataFusionError {
         if let Some(message) = find_unheld(&error.strip_backtrace()) {
             return exec_datafusion_err!("{}: {message}", format_location(&self.file));

@@ -96,7 +96,8 @@ pub(in crate::sql) async fn infer_guarded(
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],
 ) -> Result<SchemaRef> {
-    // DataFusion's error does not name the file, so after an error each file is read alone to find the file.
+    // DataFusion's error does not name the file. So after an error, the files are read one by one
+    // to find the file that fails.
     let all = AssertUnwindSafe(format.infer_schema(state, store, objects)).catch_unwind().await;
     if let Ok(Ok(schema)) = all {
         return Ok(schema);
@@ -109,7 +110,8 @@ pub(in crate::sql) async fn infer_guarded(
             text => exec_datafusion_err!("{}: {text}", format_location(&object.location)),
         })?;
     }
-    // Each file is readable alone, so the error is that the schemas of the files do not match.
+    // Each file can be read without the others, so the error is that the schemas of the files do
+    // not match.
     match all {
         Ok(schema) => schema,
         Err(panic) => {

@@ -142,8 +142,8 @@ fn omit_nulls(value: &mut Value) {
     }
 }
 
-/// Returns the fields of `a` and `b`, with one type for a field of both. If no type holds the
-/// values of both, the error names the field.
+/// Returns the fields of `a`, then the fields that only `b` has. A field that both have gets a type
+/// that holds the values of both. If there is no such type, the error names the field.
 fn unite_fields(a: &Fields, b: &Fields) -> std::result::Result<Fields, String> {
     let mut united: Vec<FieldRef> = a.iter().map(Arc::clone).collect();
     let places: HashMap<&str, usize> =
@@ -254,8 +254,8 @@ pub(in crate::sql) async fn adapt_scan(
         return Ok((conf, true));
     }
     let source: Arc<dyn FileSource> = Arc::new(source.clone().with_newline_delimited(false));
-    // A list of records cannot be read in ranges. DataFusion divides no scan that declares its
-    // partitioning.
+    // A list of records cannot be read in byte ranges. So the scan declares its partitioning:
+    // DataFusion then does not divide its files.
     let partitions = Partitioning::UnknownPartitioning(conf.file_groups.len());
     let list = FileScanConfigBuilder::from(conf)
         .with_source(source)

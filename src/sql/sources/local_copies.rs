@@ -22,8 +22,8 @@ const RECHECK: Duration = Duration::from_secs(1);
 /// Path, size, ETag and time of last change, in seconds since 1970, of each object of a copy.
 type CopyVersion = Vec<(String, u64, Option<String>, i64)>;
 
-/// The local copies that this process has made. A static is never dropped, so its lease does not
-/// remove them when the process ends; the next process that takes a lease in the same folder
+/// The local copies that this process has made. They stay on the disk when the process ends,
+/// because a static is never dropped. The next process that takes a [`Lease`] in the same folder
 /// removes them.
 static COPIES: Mutex<Option<Copies>> = Mutex::new(None);
 
@@ -74,7 +74,8 @@ pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf
     })?;
     let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
     let (folder, checked) = (target.clone(), Instant::now());
-    // The caller may be on a thread of the runtime of the query, which must not wait for itself.
+    // A new thread makes the copy: the caller may be on a thread of the query's runtime, which must
+    // not wait for a task of the same runtime.
     let run = move || -> io::Result<Option<(PathBuf, CopyVersion)>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(copy_objects(&parsed, &only, version.as_ref(), &folder))
@@ -109,7 +110,9 @@ fn use_copies<T>(with: impl FnOnce(&mut Copies) -> T) -> io::Result<T> {
     }))
 }
 
-/// Copies objects to the new folder `target`. Returns `None` if they are still those of `known`.
+/// Copies the objects at or below `url` to the new folder `target`; from a folder, only those named
+/// in `only`, unless it is empty. Copies nothing and returns `None` if their version equals
+/// `known`.
 async fn copy_objects(
     url: &Url,
     only: &[String],

@@ -124,7 +124,8 @@ pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }
 
-/// Returns the names of the file columns, beyond the standard ones, that the given table columns require.
+/// Returns the names of the columns in the files that the table columns `wanted` require, such as
+/// `unit` for `static_unit`. Omits the columns that are always read ([`ALWAYS`]).
 pub(in crate::sql) fn find_further_columns<'a>(
     all: &SchemaRef,
     wanted: impl IntoIterator<Item = &'a str>,
@@ -244,7 +245,8 @@ impl MedsSource {
         })
     }
 
-    /// Returns a scan of the partitions `range` and of further empty partitions, `count` in total.
+    /// Returns a scan with `count` partitions: first the partitions `range` of this scan, then
+    /// empty ones.
     pub(in crate::sql) fn take_partitions(&self, range: Range<usize>, count: usize) -> Self {
         let mut partitions = self.partitions.get(range).unwrap_or_default().to_vec();
         partitions.resize(count, 0..0);

@@ -18,10 +18,11 @@ struct MergedColumn {
     files: usize,
 }
 
-/// Merges the schemas of files. `merge` merges two columns of one name, if a type fits both.
+/// Merges the schemas of files. `merge` returns one field for two columns of the same name, or
+/// `None` if no type holds the values of both.
 ///
 /// # Errors
-/// If no type fits a column of two files.
+/// If `merge` returns `None` for a column of two files.
 pub(in crate::sql) fn merge_schemas(
     objects: &[ObjectMeta],
     schemas: &[SchemaRef],

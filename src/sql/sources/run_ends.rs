@@ -52,7 +52,8 @@ fn to_plain_field(field: &FieldRef) -> FieldRef {
     Arc::new(match field.data_type() {
         DataType::RunEndEncoded(_, values) => {
             let values = to_plain_field(values);
-            // The values of runs, not the column itself, are NULL.
+            // Only the array of values of a run-end encoded column records NULL, so its nullability
+            // counts, too.
             let nullable = field.is_nullable() || values.is_nullable();
             with_type(values.data_type().clone()).with_nullable(nullable)
         }

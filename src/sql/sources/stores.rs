@@ -37,7 +37,7 @@ use url::{Position, Url};
 use crate::access;
 use crate::sql::sources::visible::missing_store;
 
-/// A request that fails is sent again at most this often, with growing pauses.
+/// Maximum number of times that a failed request is sent again, with growing pauses.
 const RETRIES: usize = 5;
 
 /// Time after which a failed request is not sent again.
@@ -72,7 +72,7 @@ impl StoreKind {
         }
     }
 
-    /// Returns the prefix of the names of options.
+    /// Returns the prefix of the store's options in a statement, such as `aws` in `aws.region`.
     fn option_prefix(self) -> &'static str {
         match self {
             Self::S3 => "aws",
@@ -82,7 +82,7 @@ impl StoreKind {
         }
     }
 
-    /// Returns the name of the store in errors.
+    /// Returns the name by which errors call the store.
     fn name(self) -> &'static str {
         match self {
             Self::S3 => "S3",
@@ -105,7 +105,7 @@ impl StoreKind {
         }
     }
 
-    /// Returns the variable or option with the longest time of a request.
+    /// Returns the environment variable or the option that sets the maximum time of a request.
     fn name_timeout(self) -> &'static str {
         match self {
             Self::S3 => "AWS_TIMEOUT",
@@ -126,8 +126,9 @@ struct OpenStore {
     options: Option<StoreOptions>,
 }
 
-/// The object stores that a session has opened by URL, by scheme, host and port. They belong to the
-/// session, so that no session uses the credentials of another session's statement.
+/// The object stores that a session has opened by URL. The keys of the map are scheme, host and
+/// port. Each session has its own stores, so that no session uses the credentials in a statement of
+/// another session.
 #[derive(Default)]
 pub(in crate::sql) struct SessionStores {
     open: Mutex<HashMap<String, OpenStore>>,
@@ -141,13 +142,14 @@ impl fmt::Debug for SessionStores {
 }
 
 impl SessionStores {
-    /// Returns a copy with the same stores, to which later statements add separately.
+    /// Returns a copy with the same stores. The original and the copy do not share stores that are
+    /// opened later.
     pub(in crate::sql) fn copy_open(&self) -> Self {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Self { open: Mutex::new(open) }
     }
 
-    /// Returns the store that was opened, with OPTIONS of a statement, for the bucket of a URL.
+    /// Returns the store of the bucket of a URL if a statement has opened this store with OPTIONS.
     pub(in crate::sql) fn find_given(&self, url: &Url) -> Option<Arc<dyn ObjectStore>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let found = open.get(find_bucket_name(url)).filter(|found| found.options.is_some())?;
@@ -235,7 +237,8 @@ fn find_bucket_name(url: &Url) -> &str {
     &url[..Position::BeforePath]
 }
 
-/// Returns an error for parts of a URL that would be ignored or shown in plans.
+/// Returns an error for a URL without a host, for a user or password, which plans would show, and
+/// for a query (`?..`) or fragment (`#..`), which would be ignored.
 fn check_url(url: &Url) -> Result<()> {
     let host = url.host_str().unwrap_or_default();
     if !url.username().is_empty() || url.password().is_some() {
@@ -352,7 +355,7 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
         StoreKind::Google => {
             let mut builder = GoogleCloudStorageBuilder::from_env();
             for (name, value) in options {
-                // The name of this option in datafusion-cli.
+                // Accepts the name that datafusion-cli has for this option.
                 let name = match name.as_str() {
                     "application_credentials_path" => "application_credentials",
                     name => name,
@@ -593,7 +596,8 @@ fn is_answer_to_list(text: &str) -> bool {
     text.contains("status code") || text.to_ascii_lowercase().contains("propfind")
 }
 
-/// Returns the text between two others.
+/// Returns the part of `text` between `start` and `end`, or all after `start` if `end` does not
+/// follow. Returns `None` if `text` does not contain `start`.
 fn find_text_between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(start)?;
     Some(rest.split_once(end).map_or(rest, |(found, _)| found))

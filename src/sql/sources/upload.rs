@@ -147,8 +147,8 @@ impl Upload {
         let store = context.runtime_env().object_store(&self.target)?;
         self.check_new(&store).await?;
         let io = |e| crate::Error::io(&self.beside, e);
-        // On drop, also that of a cancelled query, the lease removes the temporary folder with its
-        // contents.
+        // The lease removes the temporary folder with its contents when it is dropped, also if the
+        // query is cancelled.
         let lease = Lease::acquire_named(&self.beside, &self.stem).map_err(io)?;
         access::create_dir_all(lease.data()).map_err(io)?;
         let rows = collect(input, context).await.map_err(|e| self.name_target(e))?;
@@ -244,8 +244,8 @@ impl SentParts {
         }
     }
 
-    /// Lets the store remove the parts that it has. If this fails, too, the error that ended the
-    /// upload says why.
+    /// Lets the store remove the parts that it has. Ignores errors, because the error that ended
+    /// the upload is reported.
     async fn abort_upload(mut self) {
         self.sending.shutdown().await;
         let _ = self.upload.abort().await;

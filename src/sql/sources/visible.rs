@@ -80,7 +80,7 @@ impl ObjectStoreRegistry for VisibleRegistry {
     fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
         let local = url.scheme() == "file";
         if !local {
-            // The part before the host may have a password.
+            // Messages omit the part of the URL before the host, because it may have a password.
             let shown = &url[Position::BeforeHost..];
             access::check_store().map_err(|e| plan_datafusion_err!("{shown}: {e}"))?;
         }

@@ -329,7 +329,8 @@ impl WholeFileFormat {
             Some(quotes) => quotes.quote_schema(&texts),
             None => self.convert_schema(&texts),
         };
-        // A JSON file without records has no columns.
+        // A folder gets no JSON file if there are no rows, because a JSON file without records has
+        // no columns.
         let has_columns = !self.inner.is::<JsonFormat>();
         let even_empty = has_columns && target.is_none() && is_copy_to_folder(&conf);
         conf.output_schema = Arc::clone(&written);
@@ -442,8 +443,8 @@ fn may_need_quotes(format: &str, options: &CsvOptions) -> bool {
         || ["%n", "%t"].iter().any(|space| format.contains(space))
 }
 
-/// Returns an error for an escape character other than the quote, which DataFusion's writer ignores
-/// or does not escape itself.
+/// Returns an error if the option `escape` is a character other than the quote. DataFusion's writer
+/// ignores this option, or does not escape the escape character itself.
 fn check_escape(options: &CsvOptions) -> Result<()> {
     match options.escape {
         Some(escape) if escape != options.quote => plan_err!(

@@ -99,7 +99,7 @@ pub(in crate::sql) fn find_local_folder(conf: &FileSinkConfig, format: &str) -> 
     }
     if !conf.table_partition_cols.is_empty() {
         return plan_err!(
-            "PARTITIONED BY is not supported for {format}, which identifies rows by position; remove it"
+            "{format} identifies rows by position, so a table cannot be split by the values of columns; remove PARTITIONED BY"
         );
     }
     match url.get_url().to_file_path() {
@@ -126,7 +126,7 @@ pub(in crate::sql) fn find_local_target(conf: &FileSinkConfig, format: &str) -> 
     };
     if !conf.table_partition_cols.is_empty() {
         return plan_err!(
-            "PARTITIONED BY is not supported for {format}, which identifies rows by position; remove it"
+            "{format} files identify rows by position, so a table cannot be split over several files; remove PARTITIONED BY"
         );
     }
     if url.scheme() != "file" {
@@ -243,7 +243,8 @@ pub(in crate::sql) fn collect_rows(
         charge.grow(what, count_own_bytes(&batch)?)?;
         all.push(batch);
     }
-    // The batches stay in memory until the copy is complete, so both count as used memory.
+    // The batches stay in memory until their copy is complete, so the batches and the copy count as
+    // used memory.
     let copy = Charge::take(what, charge.bytes())?;
     Ok(Charged::new(concat_batches(schema, &all)?, copy))
 }

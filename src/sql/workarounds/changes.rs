@@ -143,7 +143,8 @@ impl Captured {
     fn assignments(&self) -> Vec<(String, Expr)> {
         let LogicalPlan::Projection(projection) = self.input.as_ref() else { return Vec::new() };
         let set = projection.expr.iter().filter_map(|value| match value {
-            // In the plan, a column that does not change is assigned its own value.
+            // Skips the columns that UPDATE does not set: the plan assigns to each of them its own
+            // value.
             Expr::Alias(alias) => match alias.expr.as_ref() {
                 Expr::Column(column) if column.name == alias.name => None,
                 value => Some((alias.name.clone(), value.clone())),

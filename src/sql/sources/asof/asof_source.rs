@@ -122,8 +122,8 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(find_further_columns(&self.table, names)),
-            // Each read sees only one shard and must not check this. `AsOf::try_new` checks whether
-            // shards share subjects.
+            // Turns off the check that no subject is in two shards, because each read sees only one
+            // shard. `AsOf::try_new` makes this check.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
@@ -218,7 +218,8 @@ impl DataSource for AsOfSource {
             let cell = Arc::clone(&source.rows);
             let read = async move {
                 let rows = run_blocking(move || source.read(&of).map(Arc::new)).await?;
-                // This line runs once, even if the query reads the rows again, so no label is counted twice.
+                // This line runs only when the rows are computed, not when the query reads them
+                // again, so no label is counted twice.
                 unknown.add(rows.unknown());
                 Ok::<_, DataFusionError>(rows)
             };
@@ -281,7 +282,8 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // Only columns are merged, because other expressions would be evaluated once per use.
+        // Merges `projection` only into a projection of plain columns. If `projection` used another
+        // expression twice, the scan would evaluate it twice.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }

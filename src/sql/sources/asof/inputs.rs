@@ -73,7 +73,9 @@ impl AsofInputs {
         Arc::new(Column::new(self.fields[index].name(), index))
     }
 
-    /// Slices the list of a call such as `ragged_at(x, 2)`, so that the scan copies few elements.
+    /// Replaces the list `x` of a call such as `ragged_at(x, 2)` with its first three elements, so
+    /// that the scan copies few elements. For a negative index such as -2, takes the last two
+    /// elements.
     fn slice_to_element(
         &mut self,
         node: Arc<dyn PhysicalExpr>,
@@ -118,7 +120,8 @@ impl AsofInputs {
         self.inputs.iter().any(|i| i.view().is_some())
     }
 
-    /// Returns, for each needed list column, whether its values are static, and its name.
+    /// Returns, for each needed list column, whether it is a column of static facts (facts without
+    /// a time), and its name.
     pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
@@ -229,7 +232,8 @@ fn match_view(
     Ok(Some((view.then(step), node.return_field(table)?)))
 }
 
-/// Returns how a function changes list ranges, or `None` if it reads values or its arguments vary by row.
+/// Returns how a function such as `ragged_head(x, 3)` changes the range of a list, or `None` if the
+/// function reads values or its arguments vary by row.
 fn make_range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<AsOfViewStep> {
     let outermost = |axis: &Arc<dyn PhysicalExpr>| find_literal_integer(axis) == Some(Some(1));
     match (name, rest) {

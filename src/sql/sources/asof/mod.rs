@@ -105,7 +105,8 @@ impl MedsAsOfTable {
 impl TableProvider for MedsAsOfTable {
     describe_table!(Base);
 
-    /// Accepts conditions on the row alone: the scan evaluates them before it copies values.
+    /// Accepts conditions that depend only on the values of the row, not on subqueries, parameters
+    /// or random numbers. The scan evaluates these conditions before it copies values.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],

@@ -36,7 +36,8 @@ pub(crate) fn push_asof_projections(
     Ok(plan.data)
 }
 
-/// Pushes a projection into `input` if it is a scan of `meds_asof`, possibly below limits.
+/// Pushes a projection into the scan if `input` is a scan of `meds_asof`, or limits above such a
+/// scan. Returns `None` for any other input, or if the scan refuses the projection.
 fn into_scan(
     projection: &ProjectionExec,
     input: &Arc<dyn ExecutionPlan>,

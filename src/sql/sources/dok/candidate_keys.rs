@@ -10,8 +10,9 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// Lower bound of the limit on keys to look up. The limit is the number of entries, but at least
-/// this and at most [`MOST`]. If a condition allows more keys, the scan checks all entries.
+/// The limit on the number of keys to look up is the number of entries in the file, but not less
+/// than `FEW` and not more than [`MOST`]. If the conditions allow more keys, the scan checks all
+/// entries.
 const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
@@ -97,7 +98,8 @@ fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<Ke
                 (None, None) => None,
             });
             let each: KeyValues = each.collect();
-            // At most `room` further values may follow. A value in two alternatives counts twice.
+            // `room` is how many values the alternatives after this one may list. A value in two
+            // alternatives counts twice.
             match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
                 Some(rest) => room = rest,
                 None => return left,

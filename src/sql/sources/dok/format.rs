@@ -93,7 +93,8 @@ impl WrittenFormat for DokFormat {
 }
 
 /// Returns the indices of the columns to write, keys first and value last, and the shape in OPTIONS
-/// (`None` for a dictionary or without `shape`). Checks number and, for a tensor, types of columns.
+/// (`None` for a dictionary or without `shape`). Returns an error if the number of columns is
+/// wrong, or if an axis of a tensor is not an integer.
 fn order_columns(
     schema: &SchemaRef,
     options: &DokOptions,

@@ -23,7 +23,7 @@ use crate::sql::sources::listing::{
 use crate::sql::sources::urls::parse_path;
 use crate::sql::sources::whole::declare_columns;
 
-/// Creates tables of files. Another factory creates unbounded tables.
+/// Creates tables over files. Passes CREATE UNBOUNDED EXTERNAL TABLE on to another factory.
 #[derive(Debug)]
 pub(in crate::sql) struct FilesTableFactory {
     unbounded: Arc<dyn TableProviderFactory>,
@@ -136,7 +136,8 @@ fn parse_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {
     Ok(Some(Arc::new(schema.project(&in_files)?)))
 }
 
-/// Returns the columns of PARTITIONED BY in a statement that declares the columns.
+/// Returns the names and types of the columns in PARTITIONED BY. Returns an error if the statement
+/// does not declare one of these columns.
 fn parse_folders(command: &CreateExternalTable) -> Result<Vec<(String, DataType)>> {
     let column = |name: &String| {
         let field = command.schema.inner().field_with_name(name).map_err(|_| {

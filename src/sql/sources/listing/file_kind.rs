@@ -43,13 +43,15 @@ impl FileKind {
         FORMATS.contains(&self.extension.as_str())
     }
 
-    /// Whether two kinds have the same format, maybe with different extensions or compressions.
+    /// Whether two kinds have the same format. The extensions of JSON (`.json`, `.ndjson`, ..)
+    /// count as one format, and compressions are not compared.
     pub(super) fn is_same_format(&self, other: &Self) -> bool {
         let is_json = |kind: &Self| JSON.contains(&kind.extension.as_str());
         self.extension == other.extension || is_json(self) && is_json(other)
     }
 
-    /// Returns an error for compressed text: this build has no decompression of whole files.
+    /// Returns an error for compressed files such as `a.csv.gz`: this build cannot decompress whole
+    /// files.
     pub(in crate::sql) fn refuse_compressed(&self) -> Result<()> {
         match &self.compression {
             None => Ok(()),

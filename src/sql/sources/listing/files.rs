@@ -47,8 +47,9 @@ impl FileSet {
         Self { paths, kind }
     }
 
-    /// Returns the files of each path in turn, in the order of their names. Numbers in names are compared by
-    /// value, so `9.csv` comes before `10.csv`. A file that two paths name appears once.
+    /// Returns the files of the first path, then those of the second, and so on. Files of one path
+    /// are in the order of their names. Numbers in names are compared by value, so `9.csv` comes
+    /// before `10.csv`. A file that two paths name appears once.
     ///
     /// # Errors
     /// If a folder has files of the table's format that the table skips for their compression or extension.
@@ -66,9 +67,9 @@ impl FileSet {
         Ok(files)
     }
 
-    /// Returns an error if the table has files without an extension: after an insert adds a file with the
-    /// extension of the format, [`keep_kind`] would no longer return them. Also checks that each path can
-    /// be written.
+    /// Returns an error if the process must not write to a path, or if the table has files without
+    /// an extension. After an insert adds a file with the extension of the format, [`keep_kind`]
+    /// would no longer return the files without an extension.
     pub(super) async fn check_insert(&self, state: &dyn Session) -> Result<()> {
         for path in &self.paths {
             check_target(path)?;
@@ -149,8 +150,9 @@ fn find_below(
     is_named.then_some(ListedFile { meta, folders })
 }
 
-/// Keeps the files of a kind, and parts such as part-00000 of Spark and Hive, which have no extension. If there are
-/// none of these, keeps all files without an extension, except documents.
+/// Keeps the files of a kind, and parts such as part-00000 of Spark and Hive, which have no
+/// extension. If there is no such file, keeps all files without an extension, except documents.
+/// Returns an error if there are files of the same format with another extension or compression.
 fn keep_kind(
     files: Vec<ListedFile>,
     kind: &FileKind,
@@ -191,7 +193,7 @@ fn is_part(location: &Path) -> bool {
     let has_digit = digits.starts_with(|first: char| first.is_ascii_digit());
     has_digit
         && match is_marked {
-            // Spark adds the identifier of a job: part-00000-1f0c..-c000.
+            // Spark appends the identifier of a job, which has letters: part-00000-1f0c..-c000.
             true => {
                 digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
             }

@@ -59,7 +59,7 @@ pub(in crate::sql) async fn infer_schema(
     format: &Arc<dyn FileFormat>,
     files: &[ListedFile],
 ) -> Result<FilesSchema> {
-    // Files of 0 bytes have neither rows nor a schema.
+    // Skips files of 0 bytes, which have neither rows nor a schema.
     let objects: Vec<ObjectMeta> =
         files.iter().filter(|file| file.meta.size > 0).map(|file| file.meta.clone()).collect();
     // CSV and JSON types follow from the values of all files, so the format infers them together.

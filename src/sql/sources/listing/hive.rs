@@ -14,8 +14,8 @@ use crate::sql::sources::listing::files::ListedFile;
 use crate::sql::sources::partition_folders::NULL_NAME;
 use crate::sql::sources::urls::format_location;
 
-/// Returns the type of a partition column that the table and the files do not declare. A table may
-/// have more than 65,536 folders, so the UInt16 keys of DataFusion's type are too short.
+/// Returns the type of a partition column that the table and the files do not declare. DataFusion
+/// uses a dictionary with UInt16 keys, but a table may have more than 65,536 folders.
 fn make_folder_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }

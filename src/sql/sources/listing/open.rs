@@ -15,7 +15,8 @@ use crate::sql::sources::listing::{
     FileSet, FilesSchema, FilesTable, ListedFile, infer_names, infer_schema, split_folders,
 };
 
-/// Returns a table of `files` and its partition columns. `listed` has the files that exist now.
+/// Returns a table over `files`. Infers its columns and its partition columns from `listed`, the
+/// files that exist now.
 pub(in crate::sql) async fn list_table(
     state: &SessionState,
     paths: Vec<ListingTableUrl>,

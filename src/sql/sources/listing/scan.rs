@@ -64,7 +64,7 @@ pub(super) async fn plan_scan(
     let schema = find_table_schema(table);
     let listed = files.list_files(state).await?;
     files.check_named(&listed)?;
-    // A file may have become empty since the table was created.
+    // Refuses empty files again, because a file may have become empty since the table was created.
     refuse_empty(&listed, &options.format.get_ext())?;
     let filters = args.filters().unwrap_or_default();
     let files = prune_files(to_partitioned(&listed, columns)?, columns, filters, state)?;

@@ -147,12 +147,14 @@ pub(super) fn evaluate_all(conditions: &[Condition], batch: &RecordBatch) -> Res
     }
 }
 
-/// Returns the part of `rows` in which comparisons of `_row` with a literal can be true.
+/// Narrows `rows` to the rows for which all conditions that compare `_row` with a literal are true.
+/// Ignores other conditions.
 pub(super) fn narrow_rows(conditions: &[Condition], rows: Range<usize>) -> Range<usize> {
     let mut out = rows;
     for condition in conditions {
         let Some((op, value)) = find_row_comparison(condition) else { continue };
-        // A negative literal is before all rows, and a too large literal after all rows.
+        // `at` clamps the literal: a negative one to 0, and one that does not fit a `usize` to its
+        // maximum.
         let at = |v: i64| usize::try_from(v.max(0)).unwrap_or(usize::MAX);
         let after = at(value.saturating_add(1));
         let (from, to) = match op {

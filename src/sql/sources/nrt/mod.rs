@@ -117,8 +117,8 @@ impl FileFormat for NrtFormat {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         let mut objects = objects.to_vec();
-        // Listings are unordered, but the columns of the first file come first, so files are
-        // sorted.
+        // Sorts the files by name, because listings have no order, and the columns of the first
+        // file come first in the schema.
         objects.sort_by_cached_key(|o| natural(o.location.as_ref()));
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();

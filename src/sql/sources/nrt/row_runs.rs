@@ -17,7 +17,8 @@ pub(in crate::sql) fn intersect_runs(a: &[Range<usize>], b: &[Range<usize>]) -> 
     out
 }
 
-/// Returns the row ranges `runs` with all gaps of at most `gap` rows filled.
+/// Returns the row ranges `runs` with all gaps of at most `gap` rows filled: for a gap of 1,
+/// `[0..2, 3..5]` becomes `[0..5]`.
 pub(in crate::sql) fn fill_gaps(runs: &[Range<usize>], gap: usize) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(runs.len());
     for run in runs {

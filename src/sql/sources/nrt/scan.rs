@@ -30,10 +30,12 @@ use crate::io::nrt::NrtFile;
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// Maximum number of rows in a gap that are read and discarded to evaluate conditions.
+/// Two ranges of rows are read as one to evaluate conditions if at most this many rows are between
+/// them.
 const CHOICE_GAP: usize = 1 << 10;
 
-/// Maximum number of rows of one fetch. A fetch of flat columns alone has this number of rows.
+/// Maximum number of rows of one fetch. A fetch of only flat columns has this number of rows, if as
+/// many are left.
 const FLAT_ROWS: usize = 1 << 17;
 
 /// Number of parts of a remote file that are fetched in advance. The rows of a part are fetched together.
@@ -123,8 +125,8 @@ impl NrtScan {
             .boxed()
     }
 
-    /// Divides rows into ranges for which conditions are evaluated in turn. Without conditions,
-    /// returns one range.
+    /// Divides rows into ranges. The scan evaluates the conditions for one range after another.
+    /// Without conditions, returns one range.
     fn make_choice_steps(
         &self,
         rows: Range<usize>,
@@ -200,7 +202,8 @@ impl NrtScan {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
         let leaves = if depth == 0 { 0 } else { self.input.axis_len(depth).unwrap_or(0) };
-        // A part has on average 3/4 of the leaves of a batch, so few parts exceed one batch.
+        // A part has on average 3/4 of the leaves of a batch, so that most parts become only one
+        // batch.
         let size = match (leaves, self.leaves / 4 * 3) {
             (0, _) => FLAT_ROWS,
             (leaves, target) => {
@@ -226,7 +229,8 @@ impl NrtScan {
         })
     }
 
-    /// Returns the rows `runs` as batches. The file must contain all of these rows.
+    /// Returns the rows `runs` as batches. `file` is a local file, or holds the fetched data of all
+    /// these rows.
     fn stream_batches(
         self: &Arc<Self>,
         file: NrtFile,
@@ -252,7 +256,8 @@ impl NrtScan {
         .boxed()
     }
 
-    /// Takes the ranges of the next batch from `queue`: one row, or more up to the maximum sizes.
+    /// Removes the row ranges of the next batch from `queue`: as many rows as the maximum numbers
+    /// of rows and leaves allow, but at least one.
     fn take_group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<RowRuns> {
         let depth = self.output.depth();
         let mut group = Vec::new();

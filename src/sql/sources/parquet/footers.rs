@@ -133,7 +133,8 @@ fn correct_footer(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     }
     let mut builder = footer.as_ref().clone().into_builder();
     let groups = builder.take_row_groups();
-    // Stores, for each row group and column, whether the page index of the column must not be used.
+    // For each row group and column, whether the entry of the column in the page index is removed,
+    // too.
     let mut removed: Vec<Vec<bool>> = Vec::with_capacity(groups.len());
     let groups = groups.into_iter().map(|group| {
         let columns = || group.columns().iter().zip(&floats);

@@ -45,8 +45,9 @@ pub(in crate::sql) fn keep_in_lists(
     let shown = saved.restore_over(done.data, |e| {
         e.transform_down(|e| {
             Ok(match e {
-                // The simplifier gives a changed expression its former name as alias, and this name
-                // contains the prefix.
+                // Removes the aliases that [`set_lists_apart`] added, and those of the simplifier:
+                // it gives a changed expression its former name as alias, and this name contains
+                // the prefix.
                 Expr::Alias(alias) if alias.name.contains(APART) => Transformed::yes(*alias.expr),
                 e => Transformed::no(e),
             })
@@ -108,7 +109,8 @@ fn set_lists_apart(e: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Begins a pattern that [`find_lossy_pattern`] finds with an empty group, which matches everywhere.
+/// If [`find_lossy_pattern`] returns a pattern of `e`, returns `e` with an empty group in front of
+/// this pattern: `()a\\b` for `a\\b`. An empty group matches everywhere.
 fn keep_pattern(e: &Expr) -> Option<Expr> {
     let pattern = find_lossy_pattern(e)?;
     let grouped = Some(format!("{EMPTY_GROUP}{}", pattern.try_as_str().flatten()?));
@@ -133,8 +135,9 @@ fn keep_pattern(e: &Expr) -> Option<Expr> {
 
 const EMPTY_GROUP: &str = "()";
 
-/// Returns the pattern of `x ~ '.*'`, and a pattern that may find a backslash, unless it begins with an empty
-/// group. The simplifier replaces `regexp_like(x, pattern)` with `x ~ pattern`.
+/// Returns the pattern of `x ~ pattern` or `regexp_like(x, pattern)` if the pattern is `.*`, or if
+/// it may match a backslash and does not begin with an empty group. Returns `None` for any other
+/// pattern or expression. The simplifier replaces `regexp_like(x, pattern)` with `x ~ pattern`.
 fn find_lossy_pattern(e: &Expr) -> Option<&ScalarValue> {
     use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
     let pattern = match e {
@@ -153,9 +156,9 @@ fn find_lossy_pattern(e: &Expr) -> Option<&ScalarValue> {
     is_lossy.then_some(pattern)
 }
 
-/// The values that IN lists test, each with its number of lists. A merge of lists is wrong for
-/// NULL, except for IN lists within one OR and NOT IN lists within one AND: such lists count as
-/// one.
+/// The values that IN lists test, and for each value the number of its IN lists. IN lists that one
+/// OR combines, and NOT IN lists that one AND combines, count as one list, because the simplifier
+/// may merge these. A merge of other lists is wrong for NULL.
 #[derive(Default)]
 struct TestedValues {
     lists: HashMap<Expr, usize>,
@@ -200,9 +203,11 @@ impl TestedValues {
         *self.lists.entry(tested.clone()).or_default() += 1;
     }
 
-    /// Counts the IN lists in a chain of ANDs or ORs, and appends the other operands to `others`.
+    /// Counts the IN lists among the operands of a chain such as `a AND b AND c`. Appends the other
+    /// operands to `others`.
     fn count_chain<'a>(&mut self, chain: &'a Expr, op: Operator, others: &mut Vec<&'a Expr>) {
-        // For each tested value: whether a list tests it, and how many `=` or `<>` compare it.
+        // For each tested value: whether a list tests it, and how many times `=` (in an OR) or `<>`
+        // (in an AND) compares it with a literal.
         let mut unions: HashMap<&Expr, (bool, usize)> = HashMap::new();
         let comparison = if op == Operator::Or { Operator::Eq } else { Operator::NotEq };
         let mut left = vec![chain];

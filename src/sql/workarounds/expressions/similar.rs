@@ -40,7 +40,8 @@ fn as_regex(like: Like) -> Result<Expr> {
     Ok(Expr::BinaryExpr(BinaryExpr::new(like.expr, op, Box::new(pattern))))
 }
 
-/// Translates a pattern to a regular expression that is anchored at both ends.
+/// Translates a pattern to a regular expression for the whole string: `a%` becomes `^(?s:a.*)$`.
+/// Returns an error for a pattern that ends in the escape character or within brackets.
 fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
     let escape = escape.unwrap_or('\\');
     let mut out = String::from("^(?s:");

@@ -127,7 +127,8 @@ fn has_computed_partition(call: &Expr) -> bool {
     }
 }
 
-/// Whether DataFusion derives the order of a key from ranges that may have no type.
+/// Whether a key contains AND, OR or a comparison of computed values, as in `length(s) > 1`, so
+/// that DataFusion cannot derive the order of the key.
 fn is_underivable(key: &Expr) -> bool {
     use Operator::{And, Gt, GtEq, Lt, LtEq, Or};
     key.exists(|e| {

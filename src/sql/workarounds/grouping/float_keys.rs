@@ -115,7 +115,8 @@ fn compares_constant(expr: &Expr) -> bool {
     }
 }
 
-/// Canonicalizes constants that are compared with values of rows. Returns whether any changed.
+/// Replaces -0.0 with 0.0, and NaN with one NaN, in the constants among the operands of a
+/// comparison. Returns whether a constant changed.
 fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
@@ -206,7 +207,8 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // No key is needed: NaN equals no number, and a literal 0.0 also equals -0.0.
+            // The operands stay unchanged if one is a number: NaN equals no number, and an equality
+            // with a literal 0.0 is also true for -0.0.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -229,7 +231,8 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             call.args.iter_mut().collect()
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if searches_list(func.name()) => {
-            // No key is needed: all floats equal to a number other than 0 have the same bits.
+            // The list stays unchanged if the wanted number is not 0: all floats that are equal to
+            // such a number have the same bits.
             if args.get(1).is_some_and(|wanted| is_number(wanted) && !is_zero(wanted)) {
                 return Ok(false);
             }

@@ -71,7 +71,8 @@ fn joins_unique_rows(plan: &LogicalPlan) -> Result<bool> {
         },
         // The schemas of these two nodes do not say which columns of their inputs are unique.
         LogicalPlan::Union(_) | LogicalPlan::Unnest(_) => Ok(false),
-        // This rule has hidden which columns of their inputs are unique.
+        // For these two nodes, the rule has hidden already which columns of their inputs are
+        // unique.
         LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => Ok(false),
         plan if is_barrier(plan) => Ok(false),
         plan => {

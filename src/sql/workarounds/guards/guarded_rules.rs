@@ -119,7 +119,8 @@ pub(in crate::sql) fn guard_pushdowns(
     Ok(bare.data)
 }
 
-/// Whether a projection refers to the same columns above a node and, after a pushdown, below it.
+/// Whether a projection above a node still refers to the same columns after it is pushed below the
+/// node.
 fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
 }
@@ -154,7 +155,9 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     true
 }
 
-/// Whether a node evaluates fallible expressions for the same rows if a dynamic filter moves below the node.
+/// Whether a dynamic filter may move below a node. It must not move below expressions that can
+/// fail, because its rows would decide whether they fail, nor below a volatile condition. It must
+/// also still refer to the same columns.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();
@@ -186,9 +189,9 @@ fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
 ///
 /// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side.
 /// To find these keys, DataFusion orders NULL within a list differently than the filter does, so
-/// the filter drops matching rows. For two equal lists of lists, the query fails. The first bug is
-/// fixed once the test `stock_dynamic_filters_of_lists_still_drop_rows` in
-/// `tests/sql/dynamic_filters.rs` fails.
+/// the filter drops matching rows. For two equal lists of lists, the query fails. The test
+/// `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once
+/// the filter no longer drops matching rows.
 fn joins_nested_keys(join: &HashJoinExec) -> bool {
     let schema = join.left().schema();
     join.on().iter().any(|(key, _)| key.data_type(&schema).is_ok_and(|found| found.is_nested()))
@@ -196,10 +199,11 @@ fn joins_nested_keys(join: &HashJoinExec) -> bool {
 
 /// Whether an aggregate without keys needs rows that its dynamic filter drops.
 ///
-/// DataFusion 55 builds the filter of `min` and `max` from the calls whose argument is a column, and ignores
-/// other calls. It also ignores a call while a partition has only NULL for it, or no row that its FILTER
-/// accepts. Parquet statistics omit NaN, the greatest float, so pruning by them drops NaN. The test
-/// `stock_dynamic_filters_of_extremes_still_drop_rows` fails once the first bug is fixed upstream.
+/// DataFusion 55 builds the filter of `min` and `max` from the calls whose argument is a column,
+/// and ignores other calls. It also ignores a call while a partition has only NULL for it, or no
+/// row that its FILTER accepts. Parquet statistics omit NaN, the greatest float, so pruning by them
+/// drops NaN. The test `stock_dynamic_filters_of_extremes_still_drop_rows` fails once the filter no
+/// longer ignores other calls.
 fn aggregates_dropped_rows(aggregate: &AggregateExec) -> bool {
     let schema = aggregate.input().schema();
     let is_single = aggregate.aggr_expr().len() == 1;
@@ -269,7 +273,8 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // Returns the `Arc` of the input's properties, so that nodes above do not compute theirs again.
+    // Returns the `Arc` of the input's properties, so that the nodes above the barrier do not
+    // compute their own properties again.
     pass_through!("BarrierExec", input);
 
     fn execute(

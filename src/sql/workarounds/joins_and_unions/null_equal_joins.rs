@@ -36,7 +36,8 @@ pub(in crate::sql) fn keep_null_equal_joins(
     }
 }
 
-/// Applies `eliminate_cross_join` above all joins for which NULL equals NULL, and below each.
+/// Applies `eliminate_cross_join` to the inputs of each inner join for which NULL equals NULL, and
+/// then to the plan above these joins.
 fn rewrite_apart(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,

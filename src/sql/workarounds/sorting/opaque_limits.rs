@@ -96,8 +96,8 @@ fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     joined.unwrap_or(limit)
 }
 
-/// If the input of a sort is a sort by the same keys, with a limit of at most that of the outer
-/// sort, returns the input.
+/// If the input of a sort is another sort by the same keys, whose limit is not greater than the
+/// limit of the outer sort, returns this input. The outer sort is then redundant.
 fn find_repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = node.downcast_ref::<SortExec>()?;
     let first = sort.input().downcast_ref::<SortExec>()?;
@@ -155,7 +155,8 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// If this were `true`, the rule would pass an order that a parent requires on to the input.
+    /// Returns `false`. For `true`, the rule would pass an order that a parent of this node
+    /// requires on to the input of this node.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

@@ -178,8 +178,9 @@ pub(in crate::sql) fn hide_lost_constants(
     Ok(plan.data)
 }
 
-/// If an aggregation with grouping sets has constant keys, moves these to a projection below it,
-/// and hides the order and constant columns of this projection. Otherwise returns `None`.
+/// If an aggregation with grouping sets has constant keys, computes these keys in a projection
+/// below the aggregation, and hides the order and the constant columns of this projection.
+/// Otherwise returns `None`.
 fn move_literal_keys_below(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let group_by = aggregate.group_expr();
     let is_literal = |key: &Arc<dyn PhysicalExpr>| collect_columns(key).is_empty();

@@ -42,7 +42,8 @@ pub(in crate::sql) fn name_computed_keys(plan: LogicalPlan) -> Result<LogicalPla
 /// A key of a GROUP BY that is not a column.
 struct GroupKey {
     expr: Expr,
-    /// The column of the groups, as an outer column of a subquery above them.
+    /// The output column of the GROUP BY with the values of the key, in the form in which a
+    /// subquery uses an outer column.
     outer: Expr,
 }
 
@@ -53,7 +54,8 @@ impl GroupKey {
     }
 }
 
-/// Returns the computed keys of the groups that a node with subqueries reads.
+/// Returns the keys of the GROUP BY below a node that are computed from columns, such as `x + 1`.
+/// Returns no keys if the node has no subqueries.
 fn computed_keys(node: &LogicalPlan) -> Result<Vec<GroupKey>> {
     let Some(groups) = groups_below(node) else { return Ok(Vec::new()) };
     if !has_query(node)? {
@@ -95,7 +97,8 @@ fn groups_below(node: &LogicalPlan) -> Option<&Aggregate> {
 fn name_keys(query: LogicalPlan, keys: &[&GroupKey]) -> Result<Transformed<LogicalPlan>> {
     let mut keys = keys.to_vec();
     query.apply(|node| {
-        // In a LATERAL join, a column of the left side is an outer column of the right side.
+        // Skips the keys that use a column of the left side of a join: if the join is LATERAL, an
+        // outer column of the right side may be this column.
         if let LogicalPlan::Join(join) = node {
             keys.retain(|key| !key.names_column_of(join.left.schema()));
         }
@@ -112,7 +115,8 @@ fn name_keys(query: LogicalPlan, keys: &[&GroupKey]) -> Result<Transformed<Logic
             }
             node => node,
         };
-        // A table of this node hides an outer table of the same name from the subqueries of the node.
+        // Skips the keys that use a table whose name a table of this node also has, because the
+        // subqueries of the node see only the table of the node.
         let inputs = merge_schema(&node.inputs());
         let open: Vec<&GroupKey> =
             keys.iter().copied().filter(|key| !key.names_column_of(&inputs)).collect();

@@ -33,7 +33,8 @@ pub(in crate::sql) fn keep_only_rows(
     Ok((found, only))
 }
 
-/// Whether an expression calls `only_row`, which has equal results in all copies of a plan.
+/// Whether an expression is a call of `only_row`. The function is declared volatile, but its
+/// results are equal in all copies of a plan.
 pub(in crate::sql) fn is_only_row(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func.inner().is::<OnlyRow>())
 }

@@ -50,7 +50,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
     let schema = merge_schema(&node.inputs());
     if let LogicalPlan::Filter(filter) = node {
-        // A filter drops a row for FALSE and for NULL, so a conjunct needs no distinction between them.
+        // A filter drops a row for FALSE and for NULL, so a conjunct may be FALSE instead of NULL.
         let conjuncts = split_conjunction_owned(filter.predicate).into_iter().map(|e| {
             match find_row_test(&e) {
                 Some((values, test)) if !test.negated => {

@@ -75,7 +75,8 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
     Ok(plan.data)
 }
 
-/// Finds the copies of each alias, among them those of each CTE. Does not search the plans of further copies.
+/// Finds the copies of each table alias; a CTE is an alias, too. Searches only the first copy of an
+/// alias for further aliases.
 fn find_ctes(plan: &LogicalPlan) -> Result<HashMap<AliasId, CteCopies>> {
     let mut ctes: HashMap<AliasId, CteCopies> = HashMap::new();
     plan.apply_with_subqueries(|node| {
@@ -101,7 +102,8 @@ fn find_ctes(plan: &LogicalPlan) -> Result<HashMap<AliasId, CteCopies>> {
 /// Returns a copy of the plan of a view for one reference to the view. Nodes of the plan that share rows also share
 /// rows in the copy, but not with other copies.
 pub(in crate::sql) fn copy_shared_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // For each alias, its schema, which the map keeps alive, and the schema of its copy.
+    // For each alias, its schema and the schema of its copy. The map keeps the first schema in
+    // memory, so that its address stays unique.
     let mut schemas: HashMap<AliasId, (DFSchemaRef, DFSchemaRef)> = HashMap::new();
     let mut ids: HashMap<u64, u64> = HashMap::new();
     let plan = plan.transform_down_with_subqueries(|node| {
@@ -141,7 +143,8 @@ fn is_same_cte(a: &SubqueryAlias, b: &SubqueryAlias) -> bool {
     if Arc::ptr_eq(&a.schema, &b.schema) {
         return Arc::ptr_eq(&a.input, &b.input) || a.input == b.input;
     }
-    // Rewriting keeps the rows of a plan, but it inserts casts, for example.
+    // A rewrite does not change the rows, but may insert casts, so only the names and types of the
+    // columns are compared.
     columns_of(a).eq(columns_of(b))
 }
 
@@ -294,7 +297,8 @@ fn refuse_repeated_steps(plan: &LogicalPlan) -> Result<()> {
         query.recursive_term.apply(|node| {
             places += usize::from(reads_step(node).as_ref() == Some(name));
             Ok(match node {
-                // An inner query of the same name hides the outer one.
+                // Skips an inner recursive query of the same name: scans in it read the rows of the
+                // inner query.
                 LogicalPlan::RecursiveQuery(inner) if inner.name == *name => {
                     TreeNodeRecursion::Jump
                 }

@@ -150,7 +150,8 @@ fn remove_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 /// Tells which of TRUE, FALSE and NULL have the same effect in the place where a condition is used.
 #[derive(Clone, Copy, PartialEq)]
 enum NeededResults {
-    /// A whole conjunct of WHERE, which may become a join. FALSE and NULL have the same effect.
+    /// The condition is a whole conjunct of WHERE, which may become a join. FALSE and NULL have the
+    /// same effect.
     TrueAlone,
     /// A part of a condition, such as an operand of OR, in which FALSE and NULL have the same effect.
     True,
@@ -205,7 +206,8 @@ fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Res
         }
         other => {
             let rewritten = other.transform_down(|expr| match expr {
-                // The traversal skips the rewritten expression, which contains no other IN.
+                // The traversal does not enter the rewritten expression, because no IN is left in
+                // it to rewrite.
                 Expr::InSubquery(test) => Ok(Transformed::new(
                     rewrite_in(test, NeededResults::Value, schema)?,
                     true,
@@ -317,7 +319,8 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
         (NeededResults::False, true) if as_exists => {
             Ok(!InOperands::new(*expr, &subquery, schema)?.is_found()?)
         }
-        // FALSE and NULL have the same effect here, so DataFusion's semi join is correct.
+        // In these cases, FALSE and NULL have the same effect, so DataFusion's semi join, which
+        // does not distinguish them, is correct.
         (NeededResults::TrueAlone | NeededResults::True, false) => Ok(is_in(false)),
         (NeededResults::False, true) => Ok(!is_in(false)),
         (NeededResults::TrueAlone, true) if plain => Ok(is_in(true)),
@@ -334,7 +337,8 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
                 let null = lit(ScalarValue::Boolean(None));
                 return found.when(tested.is_never()?, lit(negated)).otherwise(null);
             }
-            // No row equals the value here, because the first WHEN is for an equal row.
+            // The second WHEN is reached only if no row equals the value, because the first WHEN is
+            // true for an equal row.
             match conjunction(tested.has_no_null()?) {
                 Some(known) => {
                     found.when(known, lit(negated)).otherwise(lit(ScalarValue::Boolean(None)))

@@ -72,7 +72,8 @@ fn is_column_cast(e: &Expr) -> bool {
     match e {
         Expr::Cast(cast) => is_cast_column(&cast.expr),
         Expr::TryCast(cast) => is_cast_column(&cast.expr),
-        // The simplifier replaces `arrow_cast` and `arrow_try_cast` with casts.
+        // These calls count as casts, because the simplifier replaces `arrow_cast` and
+        // `arrow_try_cast` with casts.
         Expr::ScalarFunction(call) => {
             is_named_cast(e) && call.args.first().is_some_and(is_cast_column)
         }
@@ -80,7 +81,8 @@ fn is_column_cast(e: &Expr) -> bool {
     }
 }
 
-/// Whether an expression is a column, or a cast or the negative of one, so that DataFusion knows its statistics.
+/// Whether an expression is a column, or a cast or the negative of a column, so that DataFusion
+/// derives its statistics from those of the column.
 fn is_cast_column(e: &Expr) -> bool {
     match e {
         Expr::Column(_) => true,

@@ -55,7 +55,8 @@ pub(in crate::sql) fn keep_compared_casts(
     Ok(Transformed::new(shown.data, changed, TreeNodeRecursion::Continue))
 }
 
-/// Whether an expression is a cast that the simplifier may move.
+/// Whether an expression is a cast to a timestamp, integer or decimal, which the simplifier may
+/// move to the other side of a comparison.
 fn is_movable(e: &Expr) -> bool {
     match e {
         Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
@@ -101,7 +102,8 @@ fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
         }
         _ => false,
     };
-    // The simplifier first removes an outer cast to another unit or zone, so the cast below it is checked, too.
+    // The operand of the cast is checked, too: if it is a cast, the simplifier moves it after it
+    // has moved the outer cast.
     moves || is_moved(expr, schema)
 }
 
@@ -166,7 +168,8 @@ fn hold_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Rewrites comparisons of a timestamp, cast to a finer unit, with a literal that has finer digits.
+/// Rewrites comparisons of a cast timestamp with a literal if the cast is to a finer unit, and the
+/// literal has digits that the unit of the timestamp lacks.
 fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match e {
         Expr::BinaryExpr(pair) => {
@@ -244,7 +247,8 @@ fn compare_time(cast: &Expr, op: Operator, value: &ScalarValue, schema: &DFSchem
     })
 }
 
-/// Returns the result of `time = t`, or of `time <> t` if `negated`, for a `t` that no time can equal.
+/// Returns the result of `time = t`, which is FALSE, or of `time <> t` if `negated`, which is TRUE,
+/// for a `t` that no time in the unit of `time` can equal. The result is NULL where `time` is NULL.
 fn make_equal_to_none(time: Expr, negated: bool) -> Expr {
     let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
     match negated {

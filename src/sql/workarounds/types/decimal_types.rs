@@ -1,4 +1,4 @@
-//! Finds the common type of decimals and floats, also if they are values of lists or fields of structs.
+//! Finds the common type of decimals and floats, also of lists and structs that contain these.
 
 use std::sync::Arc;
 
@@ -6,7 +6,9 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 
-/// Replaces types by doubles if some are decimals and some floats, also in lists and structs.
+/// Returns doubles in place of `types` if some are decimals and some floats: `[DECIMAL, FLOAT]`
+/// becomes `[DOUBLE, DOUBLE]`. Does the same for the elements of lists and the fields of structs.
+/// Returns `None` if no type changes.
 pub(super) fn convert_types_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     let known: Vec<&DataType> = types.iter().filter(|t| !t.is_null()).collect();
     let replaced: Vec<DataType> = if known.iter().all(|t| t.is_numeric()) {
@@ -45,7 +47,8 @@ fn find_element_field(list: &DataType) -> Option<&FieldRef> {
     }
 }
 
-/// Does the same as [`convert_types_to_doubles`] for structs, which must have the same field names.
+/// Does the same as [`convert_types_to_doubles`] for structs. Returns `None` if the structs differ
+/// in the names of their fields.
 fn convert_structs_to_doubles(types: &[&DataType]) -> Option<Vec<DataType>> {
     let fields = types.iter().map(|t| match t {
         DataType::Struct(fields) => Some(fields.to_vec()),

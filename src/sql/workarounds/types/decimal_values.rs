@@ -14,7 +14,8 @@ use super::decimal_types::to_written_decimal;
 /// of at most 15 digits.
 ///
 /// The planner casts all values of such a column to DECIMAL(30, 15). This function removes one cast
-/// of each value. A cast in the statement remains, because `sql::statement::keys::constants` doubled it.
+/// of each value. A cast that the statement contains remains, because
+/// `sql::statement::keys::constants` writes such a cast twice before the planner runs.
 pub(super) fn convert_values_to_doubles(mut values: Values) -> Result<Transformed<LogicalPlan>> {
     let none = DFSchema::empty();
     let mut fields = Vec::with_capacity(values.schema.fields().len());

@@ -345,8 +345,8 @@ fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
     true
 }
 
-/// Returns a number in the statement as a decimal literal, and how many digits it has before and
-/// after the point.
+/// Returns a double literal of the statement as a decimal literal with the same digits, and the
+/// number of its digits before and after the point. Returns `None` for any other expression.
 fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     if let Some((_, digits)) = long_number(e) {
         return make_decimal_of_digits(digits);
@@ -360,7 +360,8 @@ fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     Some((decimal, before, after))
 }
 
-/// Replaces the call that keeps a literal's digits (`sql::statement::expressions::long_numbers`) with a double.
+/// Replaces the call that holds the digits of a long literal
+/// (`sql::statement::expressions::long_numbers`) with the literal as a double.
 fn drop_digits(e: Expr) -> Transformed<Expr> {
     match long_number(&e).map(|(double, _)| double.clone()) {
         Some(double) => Transformed::yes(double),

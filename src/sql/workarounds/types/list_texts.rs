@@ -43,7 +43,8 @@ pub(in crate::sql) fn rewrite_list_texts(plan: LogicalPlan) -> Result<LogicalPla
     })
 }
 
-/// Returns the operand and type of a cast of a list, duration, interval or struct to a string.
+/// If an expression casts a list, duration, interval or struct to a string, returns the operand of
+/// the cast, and the string type.
 fn find_text_of_list<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, DataType)> {
     let (list, text) = match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {

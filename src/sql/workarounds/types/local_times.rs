@@ -88,7 +88,8 @@ fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
                 (DataType::Interval(_), time) if is_zoned(&time) && sum.op == Operator::Plus => {
                     Some(function.call(vec![right.clone(), left.clone()]))
                 }
-                // DataFusion subtracts a local time as if it were in UTC.
+                // Converts the local time to an instant in the zone of the other operand, because
+                // DataFusion would subtract the local time as if it were in UTC.
                 (DataType::Timestamp(_, Some(zone)), DataType::Timestamp(unit, None)) => {
                     let right = read_in_zone(right, unit, zone)?;
                     Some(Expr::BinaryExpr(BinaryExpr::new(sum.left.clone(), sum.op, right)))
@@ -104,7 +105,7 @@ fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// Returns the call that converts a local time to an instant in `zone`.
+/// Returns the call that converts a local time of the zone `zone` to an instant.
 fn read_in_zone(local: &Expr, unit: TimeUnit, zone: Arc<str>) -> Option<Box<Expr>> {
     let to = ScalarValue::try_from(&DataType::Timestamp(unit, Some(zone))).ok()?;
     let [cast, ..] = &*FUNCTIONS;

@@ -119,8 +119,8 @@ fn complete_cast(e: Expr, to: &DataType, columns: &DFSchema) -> Result<Transform
     }
 }
 
-/// Rewrites an expression whose value is read as a time or an interval: completes a string literal here, and wraps any
-/// other string in a call of [`CompleteText`].
+/// Rewrites an expression that a cast reads as a time or an interval. Completes a string literal
+/// (`2024/1/5` becomes `2024-01-05`), and wraps any other string in a call of [`CompleteText`].
 fn complete_text(e: Expr, form: TextForm, columns: &DFSchema) -> Result<Transformed<Expr>> {
     match &e {
         Expr::Literal(value, metadata) if has_texts(&value.data_type()) => {

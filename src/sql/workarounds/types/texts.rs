@@ -6,7 +6,8 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 
 use crate::sql::base::expression_parts::rewrite_parts;
 
-/// Analyzer rule, before type coercion: casts the pattern of LIKE to the value type of a dictionary operand.
+/// Analyzer rule, before type coercion: if the tested value of LIKE is a dictionary of strings,
+/// casts the pattern to the type of the dictionary's values.
 ///
 /// Type coercion keeps the dictionary and casts the pattern to another string type, so `code LIKE pattern`
 /// fails if the pattern is a column of a Parquet file.

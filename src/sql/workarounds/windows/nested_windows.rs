@@ -39,7 +39,8 @@ fn is_over_following(node: &Arc<dyn ExecutionPlan>) -> bool {
             [input] => below = input,
             _ => return false,
         }
-        // The rule gives the limit to the first sort.
+        // The rule gives the limit to the first sort below the node, so windows below this sort are
+        // not affected.
         if below.is::<SortExec>() || below.is::<SortPreservingMergeExec>() {
             return false;
         }

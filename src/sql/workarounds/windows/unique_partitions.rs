@@ -30,7 +30,8 @@ pub(in crate::sql) fn hide_unique_columns(
     Ok(plan.data)
 }
 
-/// Returns the input of a window with several PARTITION BY keys if one of its columns is unique.
+/// If a node is a window with several PARTITION BY keys, and its input has a unique column, returns
+/// this input.
 fn find_unique_input(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let (windows, input): (&[Arc<dyn WindowExpr>], _) =
         if let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() {

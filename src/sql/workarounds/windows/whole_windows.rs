@@ -19,7 +19,7 @@ pub(in crate::sql) fn keep_whole_windows(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    // The plan is not cloned below unless it has windows.
+    // A plan without windows is passed to the rule at once, because the code below clones the plan.
     if !has_window(&plan, |_| true)? {
         return stock.rewrite(plan, config);
     }

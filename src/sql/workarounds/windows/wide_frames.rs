@@ -78,15 +78,17 @@ fn check_bound(bound: &WindowFrameBound) -> Result<()> {
     }
 }
 
-/// Returns the key of a frame whose bounds may exceed the key's type, and a wider type for it.
+/// If the bounds of a RANGE frame may exceed the type of its sort key, returns the key and a wider
+/// type for it.
 fn widen_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     let Expr::WindowFunction(call) = e else { return None };
     let [by] = call.params.order_by.as_slice() else { return None };
     let farthest = find_farthest_bound(&call.params.window_frame)?;
     let given = by.expr.get_type(schema).ok()?;
-    // If a bound overflows the type of the key, DataFusion extends the frame to the boundary of the partition.
-    // That is correct if the key is never NULL, because the frame then gains no NULL rows.
+    // If a bound overflows the type of the key, DataFusion extends the frame to the boundary of the
+    // partition. The result is still correct if the key is never NULL, because the frame then gains
+    // no rows whose key is NULL.
     let is_right = || !by.expr.nullable(schema).unwrap_or(true);
     let wide = match given {
         Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 if farthest <= 1 << 62 => Int64,

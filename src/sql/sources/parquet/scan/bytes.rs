@@ -16,8 +16,8 @@ impl FetchedBytes {
         Self { size, blocks: Vec::new() }
     }
 
-    /// Returns the `ranges` that are not in memory, sorted. Merges two of them if the gap between
-    /// them takes less time to read than a further request.
+    /// Returns the `ranges` that are not in memory, sorted. Merges two ranges if the gap between
+    /// them is at most [`GAP`], because reading the gap takes less time than a further request.
     pub(super) fn find_missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find_bytes(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));

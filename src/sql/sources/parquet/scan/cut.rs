@@ -15,7 +15,8 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-/// Replaces a file's byte range with an access plan of rows, as if rows had equal sizes in bytes.
+/// Replaces a file's byte range with the rows to read (a [`ParquetAccessPlan`]). Assigns rows to
+/// byte ranges as if all rows of a row group had the same size.
 ///
 /// DataFusion assigns a row group to the byte range in which it starts. Here, the rows of a row
 /// group are divided if its list columns have an offset index, so that reads can begin in the
@@ -60,7 +61,8 @@ pub(super) fn cut_by_rows(
     file.with_extension(ParquetAccessPlan::new(access))
 }
 
-/// Returns the part of a row group that belongs to a byte range, or `None` if its position is invalid.
+/// Returns the rows of a row group that belong to the byte range `bytes`, or `None` if the position
+/// of the row group in the file is invalid.
 fn make_row_access(
     group: &RowGroupMetaData,
     bytes: Range<u64>,
@@ -112,8 +114,9 @@ fn select_rows(chosen: Range<usize>, rows: usize) -> RowSelection {
     ])
 }
 
-/// Returns a scan of Parquet files without its first `skip` rows and with at most `fetch`, in one partition.
-/// Returns `None` if the scan has conditions or a file has an unknown number of rows.
+/// Returns a scan of Parquet files without its first `skip` rows and with at most `fetch`, in one
+/// partition. Returns `None` if the scan has conditions or reads another format, if a file has an
+/// unknown number of rows, or if the scan already omits a part of a file.
 pub(in crate::sql) fn make_window_scan(
     config: &FileScanConfig,
     skip: usize,
@@ -125,8 +128,9 @@ pub(in crate::sql) fn make_window_scan(
     }
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
-    // Each of several partitions returns at most `limit` rows, so later rows of a partition may be
-    // missing. The first `limit` rows of the scan are complete, so the window must end within them.
+    // If there are several partitions, each returns at most `config.limit` rows and may omit its
+    // later rows. Only the first `limit` rows of the scan are complete, so the window must end
+    // within these.
     let fetch = match (config.limit, config.file_groups.len()) {
         (None, _) => fetch,
         (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),

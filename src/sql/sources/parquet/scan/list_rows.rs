@@ -31,7 +31,8 @@ const MOST: usize = 8;
 /// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
 const GAP: usize = 4;
 
-/// Maximum number of rows that a sequential reader reads beyond its first range, in multiples of that range.
+/// Maximum number of rows that a sequential reader reads after its first range of rows, as a
+/// multiple of the number of rows in this range.
 const AHEAD: usize = 8;
 
 /// Rows of one row group for which lists must be decoded, with their columns from DataFusion's scan.
@@ -50,16 +51,17 @@ struct SequentialReader {
     group: usize,
 }
 
-/// The state of reading one column from piece to piece.
+/// How far one column has been read. It is kept from one [`RowGroupPiece`] to the next.
 #[derive(Debug, Default)]
 struct ColumnProgress {
     /// The reader that can continue the last read.
     open: Option<SequentialReader>,
-    /// The row group and the row in it at which the last read ended.
+    /// The index of the row group that was read last, and the row of this row group at which the
+    /// read ended.
     end: Option<(usize, usize)>,
 }
 
-/// Rows of the column with index `column` in the split, whose bytes must be fetched.
+/// Rows whose bytes must be fetched, and the index `column` of their column in the [`Split`].
 #[derive(Debug)]
 struct ColumnRead {
     column: usize,
@@ -68,14 +70,14 @@ struct ColumnRead {
     is_sequential: bool,
 }
 
-/// The way to read the spans of a piece from one column.
+/// How to read the row ranges of [`PieceSpans`] from one column.
 #[derive(Debug, PartialEq)]
 enum SpanReading {
-    /// The open sequential reader reads on.
+    /// The sequential reader of an earlier piece, which is still open, reads the ranges.
     Continue,
-    /// A new sequential reader reads these rows, which later pieces may continue.
+    /// A new sequential reader is opened for these rows. Later pieces may use it to read on.
     Sequential(Range<usize>),
-    /// Each span is read by itself.
+    /// Each range is read by a reader of its own.
     Separate,
 }
 
@@ -266,7 +268,8 @@ impl ListRows {
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // A piece ends with its row group, or where row numbers do not increase.
+                    // A piece ends at the end of its row group, or before a row number that is not
+                    // greater than the last.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
@@ -331,7 +334,7 @@ impl ListRows {
         Ok(())
     }
 
-    /// Decodes the rows `runs` of the columns of `split` with these indices.
+    /// Decodes the rows `runs` of a row group, for the entries `columns` of `split.columns`.
     async fn decode_lists(
         &mut self,
         group: usize,
@@ -485,7 +488,8 @@ impl ListRows {
     }
 }
 
-/// Decodes the rows `span` of a column, with its open reader or with one for these rows only.
+/// Decodes the rows `span` of a column with the reader `open`, or, if it is `None`, with a new
+/// reader for only these rows.
 fn read_span(
     source: &ListsFile<'_, FetchedBytes>,
     group: usize,
@@ -613,7 +617,7 @@ mod tests {
         assert_eq!(choose(&[(900, 950)], None, true, false), SpanReading::Sequential(900..1_000));
         assert_eq!(choose(&two, None, true, true), SpanReading::Separate);
         assert_eq!(choose(&two, None, false, false), SpanReading::Sequential(100..1_000));
-        // An open reader skips at most 20 rows, whose leaves are those of four gaps.
+        // An open reader may skip at most 20 rows: these have 200 leaves, four times `gap_leaves`.
         assert_eq!(choose(&one, Some(80..110), true, false), SpanReading::Continue);
         assert_eq!(choose(&one, Some(79..110), true, false), SpanReading::Separate);
         assert_eq!(choose(&two, Some(0..210), false, false), SpanReading::Continue);

@@ -75,7 +75,8 @@ impl ListsOpener {
         Ok(stream::iter(streams).flatten().boxed())
     }
 
-    /// Returns the rows of a file, with decoded lists, or `None` for a file that DataFusion must read alone.
+    /// Returns the rows of a file, with decoded lists. Returns `None` for a file that the list
+    /// decoder does not support, which DataFusion reads without it.
     async fn list_rows(
         &self,
         file: &PartitionedFile,
@@ -91,7 +92,8 @@ impl ListsOpener {
             stock.metrics(),
         )?;
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-        // If the footer is invalid, DataFusion reads the file alone and reports the error.
+        // If the footer is invalid, DataFusion reads the file without the list decoder, and reports
+        // the error.
         let Ok(metadata) = reader.get_metadata(Some(&options)).await else { return Ok(None) };
         let columns = self.columns(&metadata);
         if columns.is_empty() || !has_ordered_groups(&metadata) {

@@ -33,9 +33,9 @@ pub(super) struct ListColumn {
 
 #[derive(Debug)]
 enum OutputColumn {
-    /// An output column that is the column of DataFusion's scan with this index.
+    /// The output column is this column of DataFusion's scan, by index.
     Given(usize),
-    /// An output column that is an expression over columns of DataFusion's scan and decoded lists.
+    /// The output column is an expression over columns of DataFusion's scan and decoded lists.
     Of(Arc<dyn PhysicalExpr>),
 }
 
@@ -58,6 +58,8 @@ pub(super) struct Split {
 
 impl Split {
     /// Splits a scan between DataFusion and the list decoder, which reads the columns `ours`.
+    /// Returns `None` if DataFusion must read the whole scan, for example because of
+    /// `input_file_name()`.
     pub(super) fn new(
         stock: &ParquetSource,
         mut ours: Vec<ListColumn>,
@@ -180,7 +182,8 @@ impl Split {
 }
 
 /// Returns the number of rows to request from DataFusion's scan at once: `batch_size` if the scan
-/// has nested columns, else more for small values, so that fewer pages of lists are decoded twice.
+/// has nested columns, otherwise a larger number. A page of lists on the boundary of two requests
+/// is decoded twice, so larger requests decode fewer pages twice.
 fn find_given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {
@@ -201,7 +204,8 @@ struct ScanExpressions {
 
 impl ScanExpressions {
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
-        // A repeated column is requested once, but a repeated call each time: random() has a value per call.
+        // A column that is used twice is requested once. A call that is used twice is requested
+        // twice, because two calls of `random()` have different values.
         let column = expr.downcast_ref::<Column>();
         let same = |e: &ProjectionExpr| column.is_some() && e.expr.downcast_ref() == column;
         let known = self.exprs.iter().position(same);
@@ -244,7 +248,8 @@ fn add_row_numbers(table: &TableSchema) -> TableSchema {
         .build()
 }
 
-/// Returns a scan like `stock` with the columns `asked` and `condition`, if DataFusion can do so.
+/// Returns a scan like `stock` that returns the columns `asked` and evaluates `condition`, or
+/// `None` if DataFusion refuses this projection.
 fn read_columns(
     stock: &ParquetSource,
     table: TableSchema,

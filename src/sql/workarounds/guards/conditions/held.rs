@@ -88,7 +88,8 @@ pub(super) struct HeldConditions {
 impl HeldConditions {
     pub(super) fn add_predicate(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            // Conditions on outer columns are free: they move into the join of their subquery.
+            // Conditions on outer columns are free: they become conditions of the join that
+            // replaces their subquery.
             if condition.contains_outer() {
                 self.free.push(condition);
             } else if is_held(&condition) {

@@ -127,7 +127,8 @@ fn merge_sides(left: &DFSchema, right: &DFSchema) -> DFSchema {
     schema
 }
 
-/// Whether an expression is a CASE that this rule creates, with an operand and one WHEN true.
+/// Whether an expression has the form of the CASE that this rule makes:
+/// `CASE condition WHEN true THEN .. END`.
 fn is_guarded(e: &Expr) -> bool {
     let Expr::Case(Case { expr: Some(_), when_then_expr, .. }) = e else { return false };
     matches!(when_then_expr.as_slice(), [(when, _)] if **when == lit(true))
@@ -202,7 +203,8 @@ fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         conditions.held.into_iter().partition(|e| is_key(e, &filter.input));
     conditions.free.extend(keys);
     let is_done = is_held(&filter.predicate)
-        // A lone condition above a scan stays there: the scan evaluates it for every row anyway.
+        // If the only condition is directly above a scan, the filter stays unchanged: the scan
+        // evaluates the condition for every row anyway.
         || held.len() == 1 && matches!(*filter.input, LogicalPlan::TableScan(_));
     if held.is_empty() || (conditions.free.is_empty() && is_done) {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));

@@ -236,9 +236,9 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Removes the filter of a join, and combines its conditions and `held`, in this order: equalities
-/// that can become join keys, others that cannot fail, those that can fail. Returns `None` if there
-/// are no conditions.
+/// Removes the filter of a join, and combines its conditions and `held` in this order: equalities
+/// that can become join keys, other conditions that cannot fail, conditions that can fail. Returns
+/// `None` if there are no conditions.
 fn combine_held(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = HeldConditions::default();

@@ -377,8 +377,10 @@ impl BoundOuter<'_> {
         self.project_with_keys(LogicalPlan::Join(joined), columns).map(Some)
     }
 
-    /// Binds the inputs of a join. The result of the join takes the columns `keys` from an input whose columns the join
-    /// never fills with NULL. If both inputs are bound, the join also requires equal `keys` in both.
+    /// Returns the inputs of a join, with the columns `keys` added to one or both
+    /// ([`Self::bind_outer`]). The result of the join takes `keys` from an input whose columns the
+    /// join never fills with NULL. If both inputs have `keys`, the join also requires that these
+    /// are equal. Returns `None` if no input is suitable.
     fn bind_join_inputs(&mut self, node: &Join) -> Result<Option<JoinInputs>> {
         let (binds_left, binds_right) = (has_outer(&node.left)?, has_outer(&node.right)?);
         let keeps_left = matches!(
@@ -386,7 +388,8 @@ impl BoundOuter<'_> {
             JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti
         );
         let keeps_right = matches!(node.join_type, JoinType::Inner | JoinType::Right);
-        // If only the condition of the join has outer columns, the left input is bound.
+        // The left input gets the columns `keys`, also if only the condition of the join has outer
+        // columns.
         if keeps_left && !binds_right {
             let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
             let right = node.right.as_ref().clone();

@@ -163,7 +163,8 @@ pub(super) fn list_shown_columns(node: &Projection) -> impl Iterator<Item = Visi
     })
 }
 
-/// Returns a column of `moved` whose name another column of `moved` or `shown` has.
+/// Returns the first column of `moved` that has the same name as a different column of `moved` or
+/// `shown`, or `None` if there is no such column.
 pub(super) fn find_clash<'a>(
     moved: &'a [Column],
     shown: &'a [VisibleColumn],
@@ -175,7 +176,8 @@ pub(super) fn find_clash<'a>(
     })
 }
 
-/// Whether each condition on outer columns in a filter equates an inner with an outer column.
+/// Whether each condition of a filter that uses outer columns is `inner = outer`, an equation of a
+/// column of the query with an outer column.
 ///
 /// DataFusion groups the rows of the query by the inner column. For `b.ts::DATE = a.day`, the
 /// result would have several rows per day, one for each `b.ts`
@@ -199,7 +201,8 @@ fn are_equations(filter: &Filter) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether an expression is a column, or a cast of one that keeps distinct values distinct.
+/// Whether an expression is a column, or a cast of a column that never makes different values
+/// equal, such as a cast of INT to BIGINT.
 fn is_column(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let Expr::Cast(cast) = e else { return Ok(matches!(e, Expr::Column(_))) };
     let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());

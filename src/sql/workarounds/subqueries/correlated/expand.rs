@@ -1,4 +1,4 @@
-//! Joins the rows of the outer query to those of a correlated subquery.
+//! Joins the rows of the outer query with the rows of a correlated subquery.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::sql::workarounds::subqueries::correlated::new_names::NewNames;
 use crate::sql::workarounds::subqueries::only_row::keep_only_rows;
 use crate::sql::workarounds::subqueries::shared_rows::is_volatile;
 
-/// Joins `joined` with the value of a scalar subquery for each outer row. Returns the join and the column of
-/// the value, or `None` if the query cannot be handled.
+/// Joins `joined` with the value of a scalar subquery for each outer row. Returns the join and the
+/// column of the value, or `None` if the query is not supported.
 ///
 /// `joined` is `outer` or a join of `outer` with other subqueries. The query is computed for the rows of `outer`, so
 /// that the size of the plan is linear in the number of subqueries.
@@ -49,8 +49,9 @@ pub(in crate::sql) fn join_values(
     Ok(Some((joined, Expr::Column(Column::new(Some(result), value_name)))))
 }
 
-/// Removes the rows of `joined` for which a correlated query has no row, or, if `negated`, has one. `outer` and
-/// `joined` are as for [`join_values`]. Returns `None` if the query cannot be handled.
+/// Keeps the rows of `joined` for which a correlated query returns at least one row or, if
+/// `negated` is true, returns no row. `outer` and `joined` have the same meaning as for
+/// [`join_values`]. Returns `None` if the query is not supported.
 pub(in crate::sql) fn join_matches(
     outer: &Arc<LogicalPlan>,
     joined: &Arc<LogicalPlan>,

@@ -68,7 +68,8 @@ pub(super) fn join_lateral_rows(
         .map(Some)
 }
 
-/// Rewrites a LATERAL join whose query reads no table to expressions and `unnest`, if supported.
+/// Rewrites a LATERAL join whose query reads no table to expressions and `unnest` over the rows of
+/// the left side. Returns `None` if the join or its query is not supported.
 fn expand_rows(
     join: &Join,
     query: &LogicalPlan,
@@ -109,7 +110,9 @@ fn is_true(e: &Expr) -> bool {
     matches!(e, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
 }
 
-/// For LEFT JOIN, makes `unnest` of an outer list return a row of NULL for empty and NULL lists.
+/// Changes the query of a LEFT JOIN so that `unnest` of an outer list returns a row of NULL for an
+/// empty or NULL list. Returns `None` unless the query is such an `unnest`, below projections that
+/// only select columns.
 fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
     Ok(match query {
         // The columns of the row for an empty list must be NULL. A computed column need not be NULL for NULL
@@ -162,8 +165,8 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
 }
 
 /// Returns the query of a LATERAL join, if DataFusion cannot plan the query or would plan it with
-/// the wrong columns. DataFusion plans it only if all nodes above conditions on outer columns are
-/// filters and projections.
+/// the wrong columns. DataFusion can plan the query only if all nodes above its conditions on outer
+/// columns are filters and projections. Returns `None` for any other join.
 pub(in crate::sql) fn find_lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
     let Some(query) = find_subquery_of_lateral(join)? else { return Ok(None) };
     if !has_outer(query)? {
@@ -198,15 +201,16 @@ pub(in crate::sql) fn find_clashing_column(join: &Join) -> Result<Option<String>
 /// Columns of a LATERAL query whose conditions on outer columns DataFusion moves into the join.
 #[derive(Default)]
 struct MovedColumns {
-    /// The columns of these conditions. DataFusion adds them to the output of the query.
+    /// The columns in the conditions that DataFusion moves. DataFusion adds them to the output of
+    /// the query.
     moved: Vec<Column>,
-    /// The columns of the projections above these conditions.
+    /// The columns of the projections above the conditions that DataFusion moves.
     shown: Vec<VisibleColumn>,
 }
 
 impl MovedColumns {
-    /// Returns `None` if DataFusion cannot move the conditions. DataFusion does not move conditions
-    /// out of a table alias.
+    /// Finds the columns in a query. Returns `None` if DataFusion cannot move the conditions on
+    /// outer columns into the join, for example because they are below a table alias.
     fn from_query(query: &LogicalPlan) -> Result<Option<Self>> {
         let mut columns = Self::default();
         let mut plan = query;

@@ -280,7 +280,8 @@ pub(in crate::sql) fn rewrite_filter(
             let mut with_value = rows.clone();
             let mut value = with_value.join_tests(condition.clone(), names)?;
             with_value.join_queries(std::slice::from_mut(&mut value), names)?;
-            // The rewritten condition is used only if all its subqueries are joined.
+            // Uses the rewritten condition only if it has no subquery left that DataFusion cannot
+            // plan.
             if !needs_values(&value, &schema)? {
                 (condition, rows, joined) = (value, with_value, true);
             }
@@ -677,7 +678,8 @@ fn guard_branch(
     }))
 }
 
-/// Whether a condition can be computed from the given columns, each time with the same result.
+/// Whether a condition uses only columns of `schema`, no outer columns, no subqueries and no
+/// volatile functions, so that each evaluation for a row has the same result.
 fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
     let is_of_rows = !guard.contains_outer()
         && guard.column_refs().into_iter().all(|column| schema.has_column(column));
@@ -686,11 +688,13 @@ fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
 
 /// The projection below a node in which expressions of the node are computed, each as a column with a new name.
 struct ColumnsBelow<'a> {
-    /// The columns that the node itself needs, and then the hoisted expressions.
+    /// The columns that the node itself needs, and then the expressions that are moved below the
+    /// node.
     exprs: Vec<Expr>,
     /// The number of columns that the node itself needs.
     given: usize,
-    /// Hoisted expressions with the names of their columns.
+    /// The expressions that `share_column` has moved below the node, with the names of their
+    /// columns.
     shared: Vec<(Expr, String)>,
     names: &'a mut NewNames,
 }
@@ -704,14 +708,16 @@ impl<'a> ColumnsBelow<'a> {
         self.exprs.len() > self.given
     }
 
-    /// Computes an expression in a column of its own, and returns the column.
+    /// Adds a column with the values of `e`, even if another column has the same expression.
+    /// Returns the new column.
     fn add_column(&mut self, e: Expr) -> Expr {
         let name = self.names.next("value");
         self.exprs.push(e.alias(name.clone()));
         Expr::Column(Column::new_unqualified(name))
     }
 
-    /// Computes an expression in the same column as equal expressions, and returns the column.
+    /// Returns the column with the values of `e`, and adds it unless an equal expression already
+    /// has one.
     ///
     /// Expressions that are equal in a node must stay equal: the sort keys of the calls of a window node, and the
     /// expressions of DISTINCT ON with which ORDER BY begins.
@@ -725,7 +731,8 @@ impl<'a> ColumnsBelow<'a> {
         Expr::Column(Column::new_unqualified(name))
     }
 
-    /// Computes an expression in the same column as equal expressions, unless it is volatile.
+    /// Returns the column with the values of `e`. Equal expressions share a column, but each
+    /// volatile expression gets a column of its own.
     fn hoist_expr(&mut self, e: Expr) -> Result<Expr> {
         Ok(match is_stable(&e)? {
             true => self.share_column(e),
@@ -798,8 +805,8 @@ fn hoist_parts(
     })
 }
 
-/// Hoists the keys of a window function that contain constants without an order. Returns whether
-/// there are such keys.
+/// Moves the keys of a window function that contain constants without an order, such as lists of
+/// lists, into the projection `below`. Returns whether there are such keys.
 fn hoist_window_keys(
     call: &mut WindowFunction,
     schema: &DFSchema,
@@ -817,11 +824,11 @@ fn hoist_window_keys(
     Ok(is_changed)
 }
 
-/// Whether a node cannot compute the subexpression `e`.
+/// Whether the subexpression `e` must be computed in a projection below its node.
 fn needs_hoisting(e: &Expr, is_window: bool) -> bool {
     match e {
-        // An uncorrelated scalar subquery stays, because DataFusion computes it only once in any
-        // node.
+        // An uncorrelated scalar subquery stays in its node: DataFusion computes it only once,
+        // whichever node contains it.
         Expr::ScalarSubquery(query) => is_correlated(query),
         Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => true,
         // A window key with a lambda would differ from the key of the sort below it (see `may_rewrite_node`).

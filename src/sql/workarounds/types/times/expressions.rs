@@ -157,8 +157,9 @@ fn refuse_nested(what: &str, values: &[(&Expr, &DFSchema)]) -> Result<()> {
     }
 }
 
-/// Casts two lists or structs to ones of durations if one has intervals and the other durations. A cast of an interval
-/// with months or days fails. Type coercion would cast the durations to intervals, which compare field by field.
+/// If one of two lists or structs contains intervals and the other durations, casts both so that
+/// they contain only durations. The cast of an interval with months or days fails. Type coercion
+/// would cast the durations to intervals, which compare field by field.
 fn unify_nested(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let (of_left, of_right) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
     let is_mixed = (holds_interval(&of_left) && holds_duration(&of_right))
@@ -222,7 +223,8 @@ fn unify_time_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Exp
     Some((seconds(left, &a, &b), seconds(right, &b, &a)))
 }
 
-/// Casts the dates in a struct to the zone of the instants in the other one, as [`unify_time_lists`] does for lists.
+/// If one struct has a date where the other struct has an instant, casts the date to an instant in
+/// the same zone, as [`unify_time_lists`] does for lists.
 fn unify_dates_in_structs(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
     if !a.is_nested() || !b.is_nested() {
@@ -236,7 +238,8 @@ fn unify_dates_in_structs(left: &Expr, right: &Expr, schema: &DFSchema) -> Optio
     Some((cast(left, to_left), cast(right, to_right)))
 }
 
-/// Returns a type in which timestamps replace the dates at the places where `other` has timestamps with a zone.
+/// Returns the type `t` with a timestamp with a zone in place of each date for which the type
+/// `other` has a timestamp with a zone.
 fn move_dates_to_zone(t: &DataType, other: &DataType) -> DataType {
     use DataType::{Date32, Date64, List, Struct, Timestamp};
     let within = |field: &FieldRef, other: &FieldRef| {
@@ -390,8 +393,9 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
 }
 
-/// Casts dates to the zone of the instants among the arguments of a function of lists; `None` if the call does not
-/// combine them. Type coercion would cast both to timestamps without a zone, and the instants to their time in UTC.
+/// If a function of lists, such as `array_append`, has both dates and instants as arguments, casts
+/// the dates to instants in the same zone. Returns `None` for any other call. Type coercion would
+/// cast both to timestamps without a zone, and the instants to their time in UTC.
 fn cast_dates_to_instants(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
     use DataType::{Date32, Date64, Timestamp};
     let builds_list =

@@ -75,7 +75,8 @@ impl ScalarUDFImpl for InForm {
     }
 }
 
-/// Returns the type of exact seconds, within the list types of `t`.
+/// Returns the type of [`ComparableForm::ExactSeconds`]: a decimal, or, if `t` is a list type, the
+/// same lists of decimals.
 fn find_seconds_type(t: &DataType) -> DataType {
     let within = |field: &FieldRef| {
         let seconds = find_seconds_type(field.data_type());

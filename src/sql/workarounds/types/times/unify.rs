@@ -172,7 +172,8 @@ fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<Changed>>> {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
     };
-    // Columns determine the common unit; without columns, it is the finest unit of the literals.
+    // The common unit is that of the columns. If there are no columns, it is the finest unit of the
+    // literals.
     let units = |literals: bool| {
         let of = move |v: &TypedValue| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
@@ -214,7 +215,7 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         let Some(literal) = parse_constant(constant, to) else {
             return Ok(Some(cast(&value.expr)));
         };
-        // A literal without a zone is interpreted in the zone of the target.
+        // A literal without a zone is a local time in the zone of `to`.
         let naive = zone && !matches!(literal.data_type(), DataType::Timestamp(_, Some(_)));
         let literal = match (naive, literal.data_type(), to) {
             (true, DataType::Timestamp(u, _), DataType::Timestamp(_, zone)) => {
@@ -241,15 +242,15 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         DataType::Timestamp(u, _) if *u == unit => Some(None),
         // Microseconds can represent every calendar date, unlike nanoseconds.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
-        // Strings without a zone compare as exact seconds, because a cast would drop digits that are
-        // finer than the unit.
+        // A string is cast only to a type with a zone. For other types, `None` makes the values
+        // compare as exact seconds, because a cast would drop digits that are finer than the unit.
         t if is_text(t) && zone => Some(cast(&value.expr)),
         _ => None,
     })
 }
 
 /// Whether a text is a constant date without a time of day. Also true for a constant that is no
-/// time: type coercion adds a cast, which reports it.
+/// time: type coercion then adds a cast, which fails with an error for the constant.
 fn is_plain_date(text: &TypedValue) -> bool {
     const DAY: i128 = 86_400_000_000_000;
     let Some(constant) = &text.constant else { return false };

@@ -110,8 +110,8 @@ impl WideFunction {
 
 impl WideFunction {
     /// Truncates times to periods of several years, which DataFusion does not support. It truncates
-    /// first to years, and then to periods. As in DuckDB, the periods begin in the years that
-    /// `years` divides, and years before 0 are truncated towards 0.
+    /// first to years, and then to periods. As in DuckDB, the periods begin in multiples of
+    /// `years`, such as 1990 and 2000 for decades, and years before 0 are truncated towards 0.
     fn truncate_to_years(
         &self,
         mut args: ScalarFunctionArgs,
@@ -247,8 +247,9 @@ impl ScalarUDFImpl for WideFunction {
     }
 }
 
-/// Returns the period of several years to which `date_trunc` truncates or that `date_part` numbers, and the number of its
-/// years; `None` for a part that DataFusion's functions support.
+/// Returns the name and the number of years of the period in a call such as
+/// `date_trunc('century', t)` or `date_part('decade', t)`: for example, 100 for a century. Returns
+/// `None` for a period of at most one year, which DataFusion's functions support.
 fn find_long_period(args: &ScalarFunctionArgs) -> Option<(&'static str, i32)> {
     let Some(ColumnarValue::Scalar(part)) = args.args.first() else { return None };
     let part = part.try_as_str().flatten()?;
@@ -351,7 +352,7 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
                 let number = i128::from(t) * per / nanoseconds;
                 i32::try_from(number).map(Some).map_err(|_| {
                     exec_datafusion_err!(
-                        "date_part: a duration has {number} {}s, more than fit a 32-bit integer; use extract(epoch FROM ..), which returns its seconds in 64 bits",
+                        "date_part: a duration has {number} {}s, which do not fit a 32-bit integer; use extract(epoch FROM ..), which returns its seconds in 64 bits",
                         part.unwrap_or("unit").trim_end_matches('s')
                     )
                 })
@@ -362,8 +363,9 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
     to_columnar(parts, one)
 }
 
-/// Returns the number of the decade, century or millennium of times, which DataFusion does not support. As in DuckDB, the
-/// first century begins in the year 1, and no century has the number 0.
+/// Computes `date_part` of decades, centuries and millennia, which DataFusion does not support: the
+/// century of 1970 is 20. As in DuckDB, the first century begins in the year 1, and no century has
+/// the number 0.
 fn number_periods(
     function: &ScalarUDF,
     mut args: ScalarFunctionArgs,
@@ -385,8 +387,8 @@ fn number_periods(
     to_columnar(Arc::new(numbers), one)
 }
 
-/// Returns the [`TimePart`] of a name, if a kernel computes this part, for times without a zone,
-/// faster than Arrow.
+/// Returns the [`TimePart`] that a name such as `year` means. Returns `None` if no kernel computes
+/// this part faster than Arrow. The kernels are only for times without a zone.
 fn find_calendar_part(name: &str) -> Option<TimePart> {
     Some(match name {
         "year" => TimePart::Year,
@@ -612,8 +614,9 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };
             let args = ScalarFunctionArgs { return_field: Arc::new(field), ..args };
-            // DataFusion 55 returns columns with a format without their zone, which its own check of types
-            // in debug builds refuses. Obsolete once the test `stock_parsed_columns_still_lack_their_zone` fails.
+            // DataFusion 55 returns columns that are parsed with a format without their time zone.
+            // In debug builds, DataFusion's own check of types refuses such columns. Obsolete once
+            // the test `stock_parsed_columns_still_lack_their_zone` fails.
             let found = function.inner().invoke_with_args(args)?.to_array(rows)?;
             cast_with_options(&found, &to, &strict)?
         }
