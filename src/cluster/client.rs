@@ -42,8 +42,8 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Settings that a session with workers must have, each with its value. With any other value, a
 /// divided plan could return wrong rows.
 pub(super) const FIXED: [(&str, &str); 9] = [
-    // With dynamic filters, an operator tells a scan which rows it no longer needs. Such a message
-    // does not reach a scan in another task.
+    // A dynamic filter tells a scan, while the query runs, which rows are no longer needed. The
+    // update of a filter in one task never reaches the scans of other tasks.
     ("datafusion.optimizer.enable_dynamic_filter_pushdown", "false"),
     ("datafusion.optimizer.enable_topk_dynamic_filter_pushdown", "false"),
     ("datafusion.optimizer.enable_join_dynamic_filter_pushdown", "false"),
@@ -60,7 +60,8 @@ pub(super) const FIXED: [(&str, &str); 9] = [
     ("distributed.partial_reduce", "false"),
 ];
 
-/// What a session needs to use workers: their addresses, the token, the encryption and the timeout.
+/// The addresses of the workers, and the token, the encryption and the timeout with which a session
+/// reaches them.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// Addresses of the workers, as `HOST:PORT`.

@@ -23,8 +23,8 @@ fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Whether a node must run in a single task, because it needs all rows of an input with one
-/// partition. datafusion-distributed gives such an input to every task, so each task would return
-/// the result of, for example, a LIMIT, a window or an aggregation.
+/// partition. datafusion-distributed gives a leaf with one partition to every task, so each task
+/// would return the result of a LIMIT, window or aggregation over this leaf.
 fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let collects = plan.is::<CoalescePartitionsExec>()
         || plan.is::<SortPreservingMergeExec>()
@@ -37,8 +37,8 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
         return true;
     }
     // datafusion-distributed sends the build side of these joins to every task: of hash joins with
-    // one build partition, nested-loop joins and cross joins. If the probe side also has only one
-    // partition, every task would return all rows, so the join needs a single task.
+    // one build partition, nested-loop joins and cross joins. They need a single task if their
+    // other input, the probe side, has only one partition.
     let hash = plan.downcast_ref::<HashJoinExec>();
     if hash.is_some_and(|join| join.mode == PartitionMode::CollectLeft)
         || plan.is::<NestedLoopJoinExec>()

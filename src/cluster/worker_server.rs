@@ -182,8 +182,8 @@ fn build_state(
     options.extensions.insert(SerrateOptions::default());
     let settings = options.extensions.get::<SentSettings>().map(|o| o.settings.clone());
     apply_settings(&settings.unwrap_or_default(), options)?;
-    // With work stealing, a partition could read files of another partition. Without it, each
-    // partition reads its own files, in order.
+    // Without work stealing, each partition reads only its own files, in order. Otherwise, it could
+    // read files of another partition.
     options.execution.enable_file_stream_work_stealing = false;
     let mut state = builder.build();
     copy_functions(functions, &mut state)?;
@@ -193,8 +193,8 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies all functions to another session. If a name of one function is an alias of another, the
-/// name stands for the first.
+/// Copies all functions to another session. A name that one function has as its name and another as
+/// an alias stands for the former.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {
