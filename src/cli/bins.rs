@@ -46,8 +46,8 @@ pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     bins
 }
 
-/// Whether bins of equal width would be useless, because half of the values would fall into the
-/// first sixth of the range 0 to `max`. The median of the values tells this.
+/// Whether at least half of the values are below a sixth of `max`. Bins of equal width would then
+/// put most values into the first few bins.
 fn is_skewed(counts: &[(u64, u64)], max: u64) -> bool {
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
     let mut seen = 0;

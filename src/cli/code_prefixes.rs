@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Label of the entry with the count of all prefixes that have no entry.
+/// Label of the last entry, which has the count of all prefixes that are not listed.
 pub(super) const OTHERS: &str = "others";
 
 /// Returns the part of a code before its first `//` or, without `//`, before its first `/`. Returns
@@ -26,8 +26,8 @@ pub(super) fn count_prefixes<'a>(
     let mut counts: Vec<(String, u64)> =
         counts.into_iter().map(|(prefix, count)| (prefix.to_owned(), count)).collect();
     counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
-    // If the entry [`OTHERS`] would stand for only one prefix, this prefix is returned instead,
-    // which takes no more lines.
+    // If only one prefix remains, returns this prefix instead of [`OTHERS`], which would take a
+    // line as well.
     if counts.len() > most + 1 {
         let rest = counts.split_off(most);
         counts.push((OTHERS.into(), rest.iter().map(|(_, n)| n).sum()));

@@ -145,8 +145,9 @@ fn hide_credentials(text: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// Shortens a line to `width` terminal columns. `before` is its text before the caret, and `after`
-/// the text from the caret on. `…` replaces the start of `before` and the end of `after`.
+/// Shortens a line that is wider than `width` terminal columns. `before` is its text before the
+/// caret, and `after` the text from the caret on. `…` replaces the start of `before`, the end of
+/// `after`, or both.
 fn cut_around(before: &str, after: &str, width: usize) -> (String, String) {
     let most = width.saturating_sub(after.width().min(width / 2));
     let before = match before.width() > most {

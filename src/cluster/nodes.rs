@@ -124,10 +124,10 @@ impl ExecutionPlan for TaskMergeExec {
     run_inner!("TaskMergeExec");
 }
 
-/// Returns the rows of all tasks, in the order of the tasks. Its child is a
-/// [`CoalescePartitionsExec`], because datafusion-distributed divides a plan at this node. A
-/// CoalescePartitionsExec returns rows in any order, so it does not run: this node itself reads the
-/// partitions of its input one after another.
+/// Returns the rows of all tasks, in the order of the tasks. The child of this node is a
+/// [`CoalescePartitionsExec`], because datafusion-distributed divides a plan there. That child
+/// would return rows in any order, so it does not run: this node reads the partitions of its input
+/// one after another.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
     input: Arc<dyn ExecutionPlan>,

@@ -205,8 +205,8 @@ fn check_node(
         Some(leaf) => leaf.original(),
         None => node,
     };
-    // A scan must be portable ([`to_portable`]), except a scan of tables in memory, which
-    // DataFusion itself encodes.
+    // A scan must be portable (`to_portable`), except a scan of tables in memory, which DataFusion
+    // itself encodes.
     let scan = leaf.downcast_ref::<DataSourceExec>();
     if scan.is_some_and(|scan| !scan.data_source().is::<MemorySourceConfig>())
         && let Err(reason) = to_portable(leaf)

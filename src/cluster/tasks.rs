@@ -36,8 +36,8 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if has_one_partition(plan) {
         return true;
     }
-    // datafusion-distributed sends the build side of these joins to every task: of hash joins with
-    // one build partition, nested-loop joins and cross joins. They need a single task if their
+    // datafusion-distributed sends the build side of some joins to every task: hash joins with one
+    // build partition, nested-loop joins and cross joins. These joins need a single task if their
     // other input, the probe side, has only one partition.
     let hash = plan.downcast_ref::<HashJoinExec>();
     if hash.is_some_and(|join| join.mode == PartitionMode::CollectLeft)

@@ -193,8 +193,8 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies all functions to another session. A name that one function has as its name and another as
-/// an alias stands for the former.
+/// Copies all functions to another session. If the name of a function is also an alias of another
+/// function, the name stands for the function with this name.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {

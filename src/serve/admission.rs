@@ -72,8 +72,8 @@ impl Admission {
         }
     }
 
-    /// Waits until a query may continue that had given its permit back, to wait for its client.
-    /// There is no time limit.
+    /// Waits for the permit of a query that has already run, and gave its permit back to wait for
+    /// its client. There is no time limit.
     pub(super) async fn enter_again(&self) -> Result<QueryPermit, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),

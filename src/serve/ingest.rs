@@ -141,9 +141,10 @@ impl Drop for NewTable {
     }
 }
 
-/// The table to which a client writes, and what to do if the table exists or does not exist.
+/// The table to which a client writes, and whether this table may be created, appended to, or
+/// replaced.
 struct IngestTarget {
-    /// Qualified and quoted name, for SQL.
+    /// Name of the table as SQL must contain it: qualified, and in quotes.
     name: String,
     reference: TableReference,
     creates: bool,

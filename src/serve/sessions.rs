@@ -263,8 +263,8 @@ struct SessionTable {
 /// The session of a connection, for requests that have neither a cookie nor a session key.
 enum BoundSession {
     Session(String),
-    /// The session has expired. The next request on the connection fails with an error that says
-    /// so.
+    /// The session has expired. The next request on the connection returns an error that tells the
+    /// client.
     Expired,
 }
 

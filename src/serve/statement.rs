@@ -42,7 +42,7 @@ pub(super) struct PreparedStatement {
 #[derive(Debug)]
 pub(super) struct PreparedTypes {
     pub(super) parameters: Schema,
-    /// `None` if the types depend on the values of parameters.
+    /// Schema of the result. `None` if the types of its columns depend on the values of parameters.
     pub(super) result: Option<SchemaRef>,
 }
 

@@ -40,7 +40,7 @@ fn shorten_text(text: &str) -> String {
 
 fn find_code(e: &DataFusionError, text: &str) -> Code {
     // Planners and object stores wrap the error for a refused path in an error of their own. Only
-    // its text remains to recognize it.
+    // the text of this error shows that a path was refused.
     if text.contains("--root restricts") || text.contains("--read-only refuses") {
         return Code::PermissionDenied;
     }

@@ -311,9 +311,9 @@ impl TensorGroup {
             builder = builder.column(&member.tensor, member.axis, values);
         }
         let mut table = builder.build()?;
-        // Filters the deepest axis first. Each `keep` has one flag per padded position, but
-        // filtering an axis also removes positions of the deeper axes, to which their flags would
-        // then no longer belong.
+        // Filters the deepest axis first. `keep` has one flag for each padded position of its axis.
+        // If an outer axis were filtered first, positions of the deeper axes would be removed, and
+        // there would be too many flags for them.
         for (i, list) in self.lists.iter().enumerate().rev() {
             let axis = i + 1;
             let keep = match list {
@@ -325,8 +325,8 @@ impl TensorGroup {
         Ok(table)
     }
 
-    /// Returns the size of each axis with padding. Returns an error if they make more than
-    /// [`POSITIONS`] positions.
+    /// Returns the size of each axis with padding. Returns an error if the deepest axis has more
+    /// than [`POSITIONS`] positions.
     fn find_sizes(&self, file: &SafetensorsFile) -> Result<Vec<usize>> {
         let Some(deepest) = self.members.iter().max_by_key(|m| m.axis) else {
             return Ok(Vec::new());

@@ -24,8 +24,8 @@ impl TimeScale {
         }
     }
 
-    /// Formats the time `at` for the labels of an axis. `span` is the duration that the axis shows:
-    /// the minute is in the label if it is below 3 days, and only the year if it is above 8 years.
+    /// Formats the time `at` for the labels of an axis of the duration `span`. The label has the
+    /// minute if `span` is below 3 days, and only the year if `span` is above 8 years.
     pub(super) fn format_at(self, at: f64, span: f64) -> String {
         match self {
             Self::Microseconds if span < 3.0 * DAY => format_time(at, "%Y-%m-%d %H:%M"),

@@ -207,9 +207,9 @@ pub(super) async fn count_trend(
     Ok(())
 }
 
-/// Divides the time from `first` to `last` into at most [`PERIODS`] periods, and returns their
-/// length. It is a whole number, unless the times are floats of an unknown unit. Returns `None` if
-/// all times are equal, or if a time is too large for an exact float.
+/// Divides the time from `first` to `last` into at most [`PERIODS`] periods, and returns the length
+/// of a period. The length is a whole number, unless the times are floats of an unknown unit.
+/// Returns `None` if all times are equal, or if a time is too large for an exact float.
 fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Option<f64> {
     let period = (last - first) / PERIODS as f64;
     let period = match (clock, kind) {

@@ -411,7 +411,7 @@ impl Validator for ShellHelper {
     }
 }
 
-/// Whether Enter runs the text. It runs commands that begin with `.` or `\`, empty lines, and
+/// Whether Enter runs the text. Enter runs commands that begin with `.` or `\`, empty lines, and
 /// statements whose last one ends with `;`.
 pub(super) fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();

@@ -159,8 +159,8 @@ fn write_literals(name: &str) -> String {
             text.replace_range(start..=(inside + length), &value);
             from = start;
             // The search continues within the replaced literal, which may contain literals of the
-            // same kind. It continues after a string, because the text of the string may look like
-            // a literal.
+            // same kind. After a string, the search continues behind it, because the text of the
+            // string may look like a literal.
             if kind == "Utf8" {
                 from += value.len();
             }
