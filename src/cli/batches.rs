@@ -186,8 +186,8 @@ fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     }
 }
 
-/// Returns an error that names the flag if the value of an argument is invalid whatever the input
-/// is.
+/// Checks everything about the arguments that does not depend on the input, such as `--batch 0`.
+/// Returns an error that names the wrong flag.
 fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
     let wrong = |message: String| Err(Failure::from_usage(message));
     let step = matches!(window, Some("step" | "step_through"));

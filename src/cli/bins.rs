@@ -10,7 +10,8 @@ pub(super) struct Bin {
 }
 
 impl Bin {
-    /// Returns `low–high`, or the integer if the range has only one.
+    /// Returns `low`, `dash` and `high`, such as `10–19`. If the bin has only one integer, returns
+    /// this integer.
     pub(super) fn to_label(&self, format: impl Fn(u64) -> String, dash: &str) -> String {
         match self.low == self.high {
             true => format(self.low),
@@ -45,7 +46,8 @@ pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     bins
 }
 
-/// Whether most values would fall into the first few bins if all bins had the same width.
+/// Whether at least half of the values are below a sixth of `max`. Bins of equal width would then
+/// put most values into the first few bins.
 fn is_skewed(counts: &[(u64, u64)], max: u64) -> bool {
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
     let mut seen = 0;

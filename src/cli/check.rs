@@ -83,8 +83,9 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
     }
 }
 
-/// Prints a finding in one line. On a terminal, the severity and the kind come first: a long path
-/// is wrapped there, and would separate the severity from the kind.
+/// Prints a finding in one line: severity, path, kind and description. On a terminal, the path
+/// comes after the kind: the line is wrapped there, and a long path would move the kind away from
+/// the severity.
 fn print_finding(finding: &Finding) -> Outcome {
     let severity = name_severity(finding.severity);
     let text = finding.to_string();
@@ -122,8 +123,9 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))
 }
 
-/// Formats a count and its percentage of `whole`. A count is shown as 0.000 % only if it is 0, and
-/// as 100.000 % only if it equals `whole`.
+/// Formats `part` and its percentage of `whole`, such as `1,234 (0.123 %)`. A percentage that would
+/// be rounded to 0.000 is `<0.001`, unless `part` is 0. One that would be rounded to 100.000 is
+/// `>99.999`, unless `part` equals `whole`.
 fn format_share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Label of the prefixes that are not listed.
+/// Label of the last entry, which has the count of all prefixes that are not listed.
 pub(super) const OTHERS: &str = "others";
 
 /// Returns the part of a code before its first `//` or, without `//`, before its first `/`. Returns
@@ -12,8 +12,9 @@ pub(super) fn find_code_prefix(code: &str) -> &str {
     end.map_or(code, |end| &code[..end])
 }
 
-/// Counts codes by prefix. Returns the `most` most frequent prefixes (equally frequent ones in byte
-/// order), then [`OTHERS`] with the sum of the counts of all further prefixes.
+/// Counts codes by prefix. Returns the `most` most frequent prefixes with their counts, by
+/// descending count and, for equal counts, in byte order. If prefixes remain, an entry [`OTHERS`]
+/// with the sum of their counts follows.
 pub(super) fn count_prefixes<'a>(
     codes: impl Iterator<Item = (&'a str, u64)>,
     most: usize,
@@ -25,7 +26,8 @@ pub(super) fn count_prefixes<'a>(
     let mut counts: Vec<(String, u64)> =
         counts.into_iter().map(|(prefix, count)| (prefix.to_owned(), count)).collect();
     counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
-    // If only one prefix is left over, list it instead of [`OTHERS`], which would take one line as well.
+    // If only one prefix remains, returns this prefix instead of [`OTHERS`], which would take a
+    // line as well.
     if counts.len() > most + 1 {
         let rest = counts.split_off(most);
         counts.push((OTHERS.into(), rest.iter().map(|(_, n)| n).sum()));

@@ -123,7 +123,8 @@ fn label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
     columns
 }
 
-/// Searches all shards. The rows have the columns of labels if `wanted` is true, else no columns.
+/// Searches all shards. The returned rows have the columns of labels if `wanted` is true.
+/// Otherwise, they have no columns, because only the counts of the [`Attrition`] are needed.
 fn search_shards(
     cohort: &Cohort,
     wanted: bool,

@@ -43,7 +43,8 @@ impl Failure {
         }
     }
 
-    /// Replaces the path of a temporary file in the message with the path of the output file.
+    /// Replaces the path of the temporary file by the path of the output file in the message of a
+    /// [`Self::Failed`]: the user knows only the output file. Other failures stay unchanged.
     pub(super) fn with_target_name(self, temporary: &Path, target: &Path) -> Self {
         match self {
             Self::Failed(message) => {
@@ -54,7 +55,8 @@ impl Failure {
         }
     }
 
-    /// Prefixes the message with the name of the file, unless it already contains the name.
+    /// Prefixes the message of a [`Self::Failed`] with the name of the file, unless the message
+    /// already contains this name. Other failures stay unchanged.
     pub(super) fn with_file_name(self, path: &Path) -> Self {
         let name = path.display().to_string();
         match self {
@@ -132,8 +134,8 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Wraps the lines of a message between words if stderr is a terminal. The terminal itself would
-/// break them within words.
+/// If stderr is a terminal, wraps the lines of a message between words, because a terminal breaks
+/// long lines within words.
 fn wrap_for_terminal(message: &str) -> String {
     match find_terminal_width().filter(|_| io::stderr().is_terminal()) {
         Some(width) => wrap_lines(message, width),

@@ -83,7 +83,8 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     if args.to.is_none() && names_csv(&args.output) {
         return Err(suggest_sql(&source, &args.output));
     }
-    // An input folder is written as a folder, unless OUT has the extension of a file format.
+    // If the input is a folder, the output is a folder, too, unless OUT has the extension of a file
+    // format: then one file receives all rows.
     let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
     let format = match args.to.or(by_name.filter(|_| !to_folder)) {
         Some(format) => format,
@@ -181,9 +182,9 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     print_written_rows(rows, &args.output, to_folder.then_some(targets.len()))
 }
 
-/// Returns the path at which the file `target` is first written. If `staged` is set, this is a path
-/// in `staged`, a temporary folder that holds the files of `folder` until all of them are complete.
-/// Otherwise, it is `target` itself.
+/// Returns the path at which the output file `target` is written first. Files of the output folder
+/// `folder` are written to the temporary folder `staged` until all of them are complete. If
+/// `staged` is `None`, or if `target` is not below `folder`, returns `target` itself.
 pub(super) fn find_staged_path(
     staged: Option<&AtomicFiles>,
     folder: &Path,
@@ -195,7 +196,8 @@ pub(super) fn find_staged_path(
     }
 }
 
-/// Returns a parser for all file formats except `unwritable`, which the command cannot write.
+/// Returns a parser for the names of file formats. It does not accept `unwritable`, a format that
+/// the command cannot write.
 pub(super) fn list_formats(unwritable: FileFormat) -> impl TypedValueParser<Value = FileFormat> {
     let formats = FileFormat::value_variants().iter().filter(|f| **f != unwritable);
     PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))
@@ -207,7 +209,8 @@ fn names_csv(output: &Path) -> bool {
     extension.is_some_and(|e| e.eq_ignore_ascii_case("csv")) && !names_folder(output)
 }
 
-/// Returns the error for CSV, which only SQL writes.
+/// Returns the error for an output file `x.csv`: `convert` does not write CSV. The message shows
+/// the command that writes the file with SQL.
 fn suggest_sql(source: &InputSource, output: &Path) -> Failure {
     let input = source.path.display();
     let from = match (&source.meds, source.is_folder()) {
@@ -228,8 +231,8 @@ pub(super) fn names_folder(output: &Path) -> bool {
     access::is_dir(output) || slash || (output.extension().is_none() && !access::is_file(output))
 }
 
-/// Refuses JSON with strings, which `.nrt` cannot hold. The error tells how to read times, which are
-/// strings in JSON.
+/// Returns an error if a JSON file has strings, which `.nrt` cannot hold. The error says how to
+/// convert strings that are times.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {
@@ -265,8 +268,9 @@ fn find_vocabulary_path(
     })
 }
 
-/// Returns an error if the vocabulary file `path` exists, differs from `vocabulary`, and is still
-/// needed: `folder` has another data file of the same format that is not in `targets`.
+/// Returns an error if the vocabulary file `path` would be replaced although a data file needs it.
+/// That is the case if `path` differs from `vocabulary`, and `folder` has a data file in the format
+/// of `targets` that is not one of `targets`.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,
@@ -292,8 +296,8 @@ fn check_vocabulary(
     }
 }
 
-/// Prints how many rows were written to the file `output`. If `files` is given, `output` is a
-/// folder, and `files` is the number of files in it.
+/// Prints `wrote 12 rows to OUTPUT` or, if `files` is the number of files in the folder `output`,
+/// `wrote 12 rows to 3 files in OUTPUT`.
 pub(super) fn print_written_rows(rows: u64, output: &Path, files: Option<usize>) -> Outcome {
     let noun = if rows == 1 { "row" } else { "rows" };
     let (rows, output) = (group_digits(rows), output.display());

@@ -93,7 +93,8 @@ pub(super) struct FeaturesArgs {
     overwrite: bool,
 }
 
-/// Kind of output, by the extension of its path: a table, one sparse matrix, or a folder of files.
+/// Kind of output. The extension of the output path determines the kind: a table, one sparse matrix
+/// (`.safetensors`), or a folder with three files.
 enum FeatureOutput {
     Table(FileFormat),
     Matrix,
@@ -114,7 +115,8 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     let tasks = Labels::tasks(&args.labels)?;
     let features = Features::new(folder, labels, spec.closed(args.closed));
     if matches!(target, FeatureOutput::Table(_)) {
-        // Fails here if there are too many columns, before the data is read.
+        // Fails if there would be too many columns. The call is here to report this before the data
+        // is read.
         features.schema(args.form)?;
     }
     let _folders = NewFolders::from_targets(&written);
@@ -177,7 +179,8 @@ fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
     Ok(target)
 }
 
-/// Returns the files to write: first the values, then the descriptions of features and of labels.
+/// Returns the paths of the files to write. For a table, this is one file. For a matrix and for a
+/// folder, these are the values, the description of the features and the description of the labels.
 fn list_outputs(args: &FeaturesArgs, target: &FeatureOutput) -> Vec<PathBuf> {
     match target {
         FeatureOutput::Table(_) => vec![args.output.clone()],
@@ -226,8 +229,8 @@ fn fill_store(
     Ok(store)
 }
 
-/// Returns a note that names the codes and prefixes without a measurement for any label, because
-/// the user may have misspelled them.
+/// Returns a note that names the options `--code` and `--prefix` that matched no measurement of any
+/// label, because the user may have misspelled them. Returns `None` if all of them matched.
 fn describe_unused(args: &FeaturesArgs, features: &Features, used: &[bool]) -> Option<String> {
     const MOST: usize = 5;
     let names = features.spec().keys().iter().zip(used).filter(|(_, used)| !**used);
@@ -287,7 +290,8 @@ fn write_target(
     }
 }
 
-/// Returns one table with a row per feature and one with a row per label.
+/// Returns the descriptions of a sparse matrix: a table with one row per feature (column of the
+/// matrix), and a table with one row per label (row of the matrix).
 fn describe_axes(features: &Features) -> Outcome<(RecordBatch, RecordBatch)> {
     Ok((features.spec().names()?, features.label_rows()?))
 }

@@ -21,7 +21,8 @@ use super::command_failure::{Failure, Outcome};
 static PRESSED: AtomicBool = AtomicBool::new(false);
 /// Set by SIGTERM. Unlike Ctrl-C in the shell, SIGTERM also ends the process, with exit code 143.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
-/// Set during a read of standard input, which cannot be cancelled: SIGTERM then exits the process at once.
+/// True while standard input is read. The read cannot be cancelled, so SIGTERM then exits the
+/// process at once.
 static READING: AtomicBool = AtomicBool::new(false);
 static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 
@@ -30,9 +31,9 @@ static SHELL: AtomicBool = AtomicBool::new(false);
 
 static SESSION: OnceLock<SessionContext> = OnceLock::new();
 
-/// Maximum time in milliseconds between an interrupt and the exit of the process, in which running
-/// work removes its temporary files. The command `serve` raises it with [`set_grace`]. Ctrl-C in the
-/// shell does not exit the process, so it ignores this time.
+/// Milliseconds from an interrupt to the forced exit of the process. In this time, running work
+/// removes its temporary files and ends. The command `serve` sets a longer time with [`set_grace`].
+/// Ctrl-C in the shell does not exit the process.
 static GRACE: AtomicU64 = AtomicU64::new(800);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most tasks end at once.
@@ -79,9 +80,9 @@ async fn handle_signals() {
     interrupts.await;
 }
 
-/// Requests the running work to stop. A second signal ends the process at once. The process also
-/// ends if work continues after [`GRACE`], except after a Ctrl-C in the shell, whose tables in
-/// memory would be lost.
+/// Tells the running work to stop. If this is the second signal, ends the process at once instead.
+/// If the work continues after [`GRACE`], ends the process, too, except after a Ctrl-C in the
+/// shell: the tables in memory would be lost.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         exit_now();
@@ -95,9 +96,10 @@ fn request_stop() {
     }
 }
 
-/// Remembers the session whose temporary files are removed if the process ends during a query.
+/// Remembers the session of the command. If the process ends during a query, [`remove_leftovers`]
+/// removes the temporary files of this session.
 pub(super) fn watch_session(context: &SessionContext) {
-    // A command sets only one session, so the cell is empty.
+    // The result is an error if a session is set already. A command sets only one session.
     let _ = SESSION.set(context.clone());
 }
 
@@ -138,13 +140,13 @@ pub(super) fn is_terminated() -> bool {
     TERMINATED.load(Ordering::SeqCst)
 }
 
-/// Clears an earlier Ctrl-C, so that the shell continues after a cancelled query. Does not clear a
-/// SIGTERM.
+/// Clears an earlier Ctrl-C, so that the shell accepts the next statement after a cancelled query.
+/// An earlier SIGTERM stays set, because it ends the shell.
 pub(super) fn clear_interrupt() {
     PRESSED.store(is_terminated(), Ordering::SeqCst);
 }
 
-/// Reads standard input. During the read, SIGTERM ends the process at once.
+/// Calls `read`, which reads standard input. SIGTERM ends the process at once during the call.
 pub(super) fn read_stdin<T>(read: impl FnOnce() -> T) -> T {
     READING.store(true, Ordering::SeqCst);
     let result = read();
@@ -152,7 +154,8 @@ pub(super) fn read_stdin<T>(read: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns an error after an interrupt. Loops over blocking work call this function.
+/// Returns an error if there was an interrupt. Loops over blocking work call this function in each
+/// pass, because an interrupt cannot cancel such work.
 pub(super) fn check_interrupt() -> Outcome {
     match PRESSED.load(Ordering::SeqCst) {
         true => Err(Failure::Interrupted),
@@ -205,13 +208,15 @@ impl<T: Send + 'static> WorkerTask<T> {
         Self { abort: handle.abort_handle(), handle }
     }
 
-    /// Returns the result of the task. A panic of the task continues in the caller.
+    /// Waits for the task, and returns its result. If the task panicked, the caller panics with the
+    /// same payload.
     async fn join(&mut self) -> T {
         match (&mut self.handle).await {
             Ok(result) => result,
             Err(e) => match e.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime has aborted the task because it shuts down, so there is no result to return.
+                // The task was aborted, because the runtime shuts down. There is no result to
+                // return, so the caller waits until it is dropped as well.
                 Err(_) => std::future::pending().await,
             },
         }
@@ -224,14 +229,16 @@ impl<T> Drop for WorkerTask<T> {
     }
 }
 
-/// Runs work on another thread, so that an interrupt does not wait until the work yields.
+/// Runs work on another thread. Work that computes for long without a pause would otherwise keep
+/// this thread from noticing an interrupt.
 pub(super) async fn run_on_worker<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
     WorkerTask::spawn(work).join().await
 }
 
-/// Returns a stream of the same batches. Another thread polls the input, as in [`run_on_worker`].
+/// Returns a stream of the batches of `input`. `input` is polled on another thread, for the same
+/// reason as in [`run_on_worker`].
 pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = input.schema();
     let (sender, receiver) = mpsc::channel(1);
@@ -254,8 +261,8 @@ pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> Sendable
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// Waits for the tasks of an interrupted statement to remove their files, and for its uploads to be
-/// aborted, for a limited time.
+/// Waits until the tasks of an interrupted statement have removed their files and its uploads are
+/// aborted, but at most for [`SOON`].
 pub(super) async fn wait_for_tasks() {
     let start = Instant::now();
     while (TASKS.load(Ordering::SeqCst) > 0 || has_aborts()) && start.elapsed() < SOON {

@@ -29,27 +29,31 @@ pub(super) struct ScriptErrors<'a> {
     pub(super) width: usize,
 }
 
-/// Returns the maximum width of a shown line on a terminal of `columns`.
+/// Returns the maximum width of a line of a script that a message shows. `columns` is the width of
+/// the terminal; `None` if it is unknown.
 pub(super) fn choose_width(columns: Option<usize>) -> usize {
     columns.map_or(WIDTH, |columns| columns.saturating_sub(MARGIN).max(LEAST_WIDTH))
 }
 
 impl ScriptErrors<'_> {
-    /// Returns the message of a tokenizer error with its position, followed by the line with a caret.
+    /// Returns the message of a tokenizer error: its position, its text, and below them the line of
+    /// the script with a caret.
     pub(super) fn format_token_error(&self, e: &TokenError) -> String {
         let at = Location { line: e.line, column: e.column };
         format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
     }
 
-    /// Returns the message of a failed statement, like [`Self::format_token_error`]. If the
-    /// position is not found, the message shows a summary of the statement instead of the line.
+    /// Returns the message of a failed statement: the position of the error, its text, and below
+    /// them the line of the script with a caret. If the position is not found, the message ends
+    /// with the statement, on one line and cut to 100 characters.
     pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
         let hint = hint_folder(message).or_else(|| self.hint_shell(statement)).unwrap_or_default();
-        // Removes the default schema from names of tables, as users write them without it.
+        // Users write the names of tables without the default schema, so it is removed from the
+        // message.
         let message = &message.replace("table 'datafusion.public.", "table '");
         let place = self.find_place(statement, message);
-        // The message quotes the token that the parser found, which may be a credential in an
-        // option.
+        // If the statement has credentials in its options, the token that the message quotes may be
+        // one of them, so dots replace this token.
         let message = match hide_credentials(&statement.text) {
             Cow::Owned(_) => Cow::Owned(hide_found_token(message)),
             Cow::Borrowed(_) => Cow::Borrowed(message.as_str()),
@@ -68,15 +72,16 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Suggests the shell if a script has one of its commands.
+    /// If a script contains a command of the shell, such as `.tables`, returns a hint on how to
+    /// open the shell.
     fn hint_shell(&self, statement: &Statement) -> Option<String> {
         let command = statement.text.split_whitespace().next()?;
         let is_command = command.len() > 1 && command.starts_with('.') && !self.name.is_empty();
         is_command.then(|| format!("; {command} is a command of the shell, which serrate -i opens"))
     }
 
-    /// Returns the start of a message: script, line and, if `with_column` is true, column. In the
-    /// shell, returns the line if the input has several lines, otherwise nothing.
+    /// Returns the start of a message: `x.sql:3:7: ` or, if `with_column` is false, `x.sql:3: `. In
+    /// the shell, returns `line 3: ` if the input has several lines, otherwise nothing.
     fn format_prefix(&self, at: Location, with_column: bool) -> String {
         match (self.name, with_column) {
             ("", _) if self.text.trim_end().contains('\n') => format!("line {}: ", at.line),
@@ -90,8 +95,8 @@ impl ScriptErrors<'_> {
         let Some(index) = at.line.checked_sub(1) else { return String::new() };
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let Some(line) = self.text.lines().nth(index) else { return String::new() };
-        // Does not show the line if an earlier line of the statement names an option with a
-        // credential, because the value of that option may be on this line.
+        // If an earlier line of the statement names an option with a credential, the value of this
+        // option may be on line `at`. Then the line is not shown.
         let earlier: Vec<&str> = self.text.lines().take(index).collect();
         let mut same = earlier.iter().rev().take_while(|line| !line.trim_end().ends_with(';'));
         if same.any(|line| matches!(hide_credentials(line), Cow::Owned(_))) {
@@ -133,13 +138,16 @@ impl ScriptErrors<'_> {
     }
 }
 
-/// Returns a statement or line as it is: without the feature `cloud`, no option has credentials.
+/// Returns `text`, a statement or a line, unchanged: without the feature `cloud`, no option has
+/// credentials.
 #[cfg(not(feature = "cloud"))]
 fn hide_credentials(text: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// Cuts the parts of a line before and after the caret, if together they are wider than `width`.
+/// Shortens a line that is wider than `width` terminal columns. `before` is its text before the
+/// caret, and `after` the text from the caret on. `…` replaces the start of `before`, the end of
+/// `after`, or both.
 fn cut_around(before: &str, after: &str, width: usize) -> (String, String) {
     let most = width.saturating_sub(after.width().min(width / 2));
     let before = match before.width() > most {
@@ -173,11 +181,13 @@ fn take_last_columns(text: &str, width: usize) -> String {
     kept.into_iter().rev().collect()
 }
 
-/// Words before the line and the column of a location in messages of the parser and of Serrate.
+/// Words before the line and before the column of a position in a message. The parser writes `at
+/// Line: 3, Column: 4`, and Serrate `at line 3, column 4`.
 const LOCATIONS: [(&str, &str); 2] = [(" at Line: ", ", Column: "), (" at line ", ", column ")];
 
-/// Splits a message at its location, as in `.. at Line: 3, Column: 4`, into the text before it, the
-/// location, and the text after it.
+/// Splits a message at the position that it reports, as in `.. at Line: 3, Column: 4`: returns the
+/// text before the position, the position, and the text after it. Returns `None` if the message
+/// reports no position.
 fn split_location(message: &str) -> Option<(&str, Location, &str)> {
     LOCATIONS.into_iter().find_map(|(line, column)| {
         let (before, location) = message.rsplit_once(line)?;
@@ -188,7 +198,7 @@ fn split_location(message: &str) -> Option<(&str, Location, &str)> {
     })
 }
 
-/// Replaces the token that the parser found by dots.
+/// Replaces the token in `found: TOKEN at Line: ..`, a message of the parser, by dots.
 fn hide_found_token(message: &str) -> String {
     let Some((before, found)) = message.split_once("found: ") else { return message.to_owned() };
     let ends = LOCATIONS.iter().filter_map(|(line, _)| found.find(line));
@@ -196,12 +206,14 @@ fn hide_found_token(message: &str) -> String {
     format!("{before}found: ..{after}")
 }
 
-/// Returns the location that a message reports.
+/// Returns the position that a message of the parser or of Serrate reports, as in `.. at Line: 3,
+/// Column: 4`.
 fn find_reported_location(message: &str) -> Option<Location> {
     split_location(message).map(|(_, location, _)| location)
 }
 
-/// Removes the location from a message, because the caret below the message shows it.
+/// Removes the position from a message that reports one, because the caret below the message shows
+/// it.
 fn remove_location(message: &str) -> String {
     match split_location(message) {
         Some((before, _, after)) => format!("{before}{after}"),
@@ -209,9 +221,9 @@ fn remove_location(message: &str) -> String {
     }
 }
 
-/// Returns the position of the token `found`. The parser reports the position `at`, which is too
-/// far right if words were inserted into the same line, before the token, when the statement was
-/// parsed.
+/// Returns the position of the token `found`: the last such token on the line of `at` that does not
+/// begin after `at`. The parser reports `at`. It is too far right if Serrate inserted words into
+/// the line before it parsed the statement: `FROM t` becomes `FROM t SELECT *`.
 fn find_token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
@@ -219,8 +231,8 @@ fn find_token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Opti
         .max_by_key(|p| p.column)
 }
 
-/// The name of a column, table or function that an error message mentions. The statement is
-/// searched for this name.
+/// The name of a column, table or function that an error message mentions. The caret points to this
+/// name in the statement.
 #[derive(Debug, PartialEq, Eq)]
 struct NamedPlace {
     qualifier: Option<String>,
@@ -252,7 +264,8 @@ fn find_named_places(message: &str) -> Vec<NamedPlace> {
         }
     }
     if let Some(path) = quoted("table '", '\'').filter(|_| message.contains("' not found")) {
-        // The text may be a file name with dots, or a qualified name that ends in the table's name.
+        // `path` may be a file name with dots, `x.nrt`, or a qualified name, `s.t`. Therefore, the
+        // statement is searched for `path`, and then for the part after its last dot.
         let last = path.rsplit('.').next().unwrap_or(&path).to_owned();
         for name in [path, last] {
             found.push(NamedPlace { qualifier: None, name, kind: NameKind::Table });
@@ -264,17 +277,19 @@ fn find_named_places(message: &str) -> Vec<NamedPlace> {
     let said = message.strip_prefix("Error during planning: ").unwrap_or(message);
     let said = said.strip_prefix("Execution error: ").unwrap_or(said);
     let word = said.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(said.len());
-    // A message that begins with the name of a function is about its call: `ragged_sum: ..`.
+    // If a message begins with the name of a function, as in `ragged_sum: ..`, the statement is
+    // searched for a call of this function.
     let is_name = word > 2 && !said.starts_with("USING ");
     found.extend(is_name.then(|| function(said[..word].to_owned())));
-    // The statement may have an alias: `datediff` where the message has `date_diff`.
+    // The statement may call the function by an alias: `datediff`, although the message has
+    // `date_diff`.
     let has_alias = is_name && said[..word].contains('_');
     found.extend(has_alias.then(|| function(said[..word].replace('_', ""))));
     found
 }
 
-/// An operator, keyword or literal that an error message mentions. The statement is searched for
-/// it.
+/// An operator, keyword, literal or function that an error message mentions. The caret points to it
+/// if the statement contains it only once.
 #[derive(Debug, PartialEq, Eq)]
 enum NamedSymbol {
     /// An operator, a keyword or a number, as written in the statement.
@@ -289,7 +304,8 @@ enum NamedSymbol {
     Call(String),
 }
 
-/// Words before literals in messages of DataFusion and Arrow, with the quote that ends the literal.
+/// Words of DataFusion and Arrow before a quoted literal of the statement, and the quote after the
+/// literal: `Cannot cast string 'x' ..`.
 const QUOTED_TEXTS: [(&str, char); 6] = [
     ("cannot read '", '\''),
     ("Error parsing timestamp from '", '\''),
@@ -299,10 +315,12 @@ const QUOTED_TEXTS: [(&str, char); 6] = [
     ("error parsing date: '", '\''),
 ];
 
-/// Words in messages of DataFusion and Arrow after which `<type> <operator> <type>` follows.
+/// Words of DataFusion and Arrow before an operator with the types of its arguments: `comparison
+/// operation Int64 == Utf8`. The statement is searched for the operator.
 const OPERATIONS: [&str; 2] = ["arithmetic expression ", "comparison operation "];
 
-/// Operators, functions and keywords that may cause a message about bitwise operators.
+/// If a message begins with `bitwise operators`, the statement is searched for these operators,
+/// functions and keywords, which may be the cause.
 const BITWISE: [&str; 12] = [
     "|",
     "&",
@@ -326,7 +344,8 @@ fn find_named_symbols(message: &str) -> Vec<NamedSymbol> {
         let text = after(start).and_then(|rest| rest.split_once(quote));
         found.extend(text.map(|(text, _)| NamedSymbol::Text(text.to_owned())));
     }
-    // A space outside parentheses ends the name of a type, such as `Timestamp(µs, "UTC")`.
+    // The operator follows the first space outside parentheses: the type before the operator may
+    // have spaces in parentheses, as in `Timestamp(µs, "UTC")`.
     let operators = OPERATIONS.into_iter().filter_map(after).filter_map(|rest| {
         let mut depth = 0_usize;
         let end = rest.find(|c: char| {
@@ -379,8 +398,8 @@ fn find_named_symbols(message: &str) -> Vec<NamedSymbol> {
     found
 }
 
-/// Returns the names of functions in a message before its first `;`, after which the advice begins.
-/// Words with `_` or before `(`, outside quotes, count as names of functions.
+/// Returns the words in a message that may be names of functions: outside quotes, words with `_`
+/// and words before `(`. Reads only up to the first `;`, because the rest is advice.
 fn named_calls(message: &str) -> impl Iterator<Item = String> {
     let problem = message.split(';').next().unwrap_or(message);
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -400,8 +419,9 @@ fn named_calls(message: &str) -> impl Iterator<Item = String> {
 }
 
 impl NamedSymbol {
-    /// Returns the position of the symbol; `None` if the statement has it more than once, because the message
-    /// does not say which is meant.
+    /// Returns the position of the symbol in the statement. Returns `None` if the statement does
+    /// not contain it, or contains it more than once, because the message does not say which one it
+    /// means.
     fn find_only_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
         let is = |token: Option<&&TokenWithSpan>, word: &str| match token.map(|t| &t.token) {
             None | Some(Token::SingleQuotedString(_)) => false,
@@ -424,7 +444,8 @@ impl NamedSymbol {
     }
 }
 
-/// Splits a qualified name at its dots outside quotes, and removes the quotes around its parts.
+/// Splits a qualified name at its dots outside quotes, and removes the quotes: `a."b.c"` becomes
+/// `a` and `b.c`.
 fn split_qualified(name: &str) -> Vec<String> {
     let (mut parts, mut quoted) = (vec![String::new()], false);
     for c in name.chars() {
@@ -439,9 +460,9 @@ fn split_qualified(name: &str) -> Vec<String> {
 }
 
 impl NamedPlace {
-    /// Returns the position of the first token that is this name. If the name has a qualifier, the
-    /// token must follow the qualifier and a dot. A token after AS is skipped. If the name is that
-    /// of a function, `(` must follow the token; otherwise, `(` must not follow it.
+    /// Returns the position of the first token that equals this name and is not an alias after AS.
+    /// If the name has a qualifier, as in `t.x`, the qualifier and a dot must precede the token.
+    /// After the name of a function, `(` must follow; after any other name, it must not follow.
     fn find_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
         let text = |token: &Token| match token {
             Token::Word(word) => Some(word.value.clone()),

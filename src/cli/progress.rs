@@ -89,19 +89,19 @@ impl Progress {
     }
 }
 
-/// Moves the cursor to the start of the line of the bar, because indicatif leaves it at the end of
-/// the line. There, the `^C` that the terminal prints for Ctrl-C would begin a new line, and
-/// indicatif would clear that line instead of the bar.
+/// Moves the cursor from the end of the line of the bar, where indicatif leaves it, to the start of
+/// this line. On Ctrl-C, the terminal prints `^C` at the cursor. At the end of the line, `^C` would
+/// begin a new line, and indicatif would clear the new line instead of the bar.
 fn return_cursor(bar: &ProgressBar) {
     if !bar.is_hidden() {
         let mut stderr = std::io::stderr();
-        // Ignores an error, because a statement must not fail for its progress bar.
+        // Ignores an error: a statement must not fail because its progress bar cannot be drawn.
         let _ = stderr.write_all(b"\r").and_then(|()| stderr.flush());
     }
 }
 
-/// Draws how many rows and bytes the sources of a statement have read. It has a thread of its own,
-/// because kernels keep the threads of the query busy.
+/// Draws how many rows and bytes a statement has read from its sources. Draws on a separate thread,
+/// because the threads that run the query are busy.
 pub(super) struct QueryProgress {
     plan: Arc<OnceLock<Arc<dyn ExecutionPlan>>>,
     thread: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
@@ -120,7 +120,8 @@ impl QueryProgress {
         Self { plan, thread: thread.flatten() }
     }
 
-    /// Shows from now on how many rows and bytes the sources of a plan have read.
+    /// Sets the plan of the statement. From now on, the progress shows how many rows and bytes the
+    /// sources of this plan have read.
     pub(super) fn watch_plan(&self, plan: &Arc<dyn ExecutionPlan>) {
         let _ = self.plan.set(Arc::clone(plan));
     }
@@ -201,8 +202,8 @@ impl SourceCounts {
                 self.rows += count(metrics.output_rows());
             }
             let read = count(metrics.sum_by_name("bytes_scanned").map(|v| v.as_usize()));
-            // Partitions that share a row group read some pages twice, so `read` may exceed the
-            // file sizes.
+            // Some pages are read twice if several partitions share a row group. Then `read` may
+            // exceed the size of the files, so this size is the maximum.
             self.bytes += count_file_bytes(plan).map_or(read, |all| read.min(all));
         }
         children.into_iter().for_each(|child| self.add_plan(child));
@@ -224,13 +225,15 @@ fn count_file_bytes(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let scan = plan.downcast_ref::<DataSourceExec>()?;
     let files = scan.data_source().downcast_ref::<FileScanConfig>()?;
     let files = files.file_groups.iter().flat_map(FileGroup::iter);
-    // Several partitions may read parts of one file, whose size the map holds only once.
+    // Maps each file to its size, so that a file counts only once even if several partitions read
+    // parts of it.
     let sizes: HashMap<_, u64> =
         files.map(|file| (&file.object_meta.location, file.object_meta.size)).collect();
     Some(sizes.values().sum())
 }
 
-/// Returns the number of rows that the sources of a plan will read; `None` if a source does not know it.
+/// Returns the number of rows that the sources of a plan will read in all. Returns `None` if a
+/// source does not know its number of rows.
 fn count_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let children = plan.children();
     if !children.is_empty() {

@@ -40,19 +40,20 @@ pub(super) struct Runner {
     target: OutputTarget,
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
-    /// Format to restore when results go to standard output again. It is set while results go to a
-    /// file that `.output` opened, and otherwise `None`.
+    /// The format before `.output` opened a file. It is restored when results go to standard output
+    /// again. `None` while results go to standard output, and for a file of the option `-o`.
     format_on_screen: Option<Format>,
-    /// Whether an option or `.mode` set the format, so that it applies to files with any extension.
+    /// Whether an option or `.mode` has set the format. Such a format also applies to an output
+    /// file whose extension names no format.
     format_is_chosen: bool,
     /// Format to restore when the format `line` is switched off.
     format_before_lines: Format,
     /// Number of results in the output file, or on standard output.
     results: usize,
-    /// Whether anything was printed to standard output. If so, a blank line precedes the title of
-    /// the next statement.
+    /// Whether anything was printed to standard output. If so, a blank line is printed before the
+    /// title of the next statement.
     printed: bool,
-    /// Lines of the comment above the running statement, until they are printed.
+    /// Lines of the `--` comment above the running statement. Empty once they are printed.
     title: Vec<String>,
     #[cfg(feature = "cluster")]
     cluster: Option<crate::cluster::Cluster>,
@@ -122,7 +123,8 @@ impl Runner {
         self.format_is_chosen = true;
     }
 
-    /// Switches the format `line` on, or off (back to the previous format). `None` toggles it.
+    /// Switches the format `line` on or off, as `on` says. `None` switches it on if it is off, and
+    /// off if it is on. Off means the format before `line`. Returns the new format.
     pub(super) fn switch_lines(&mut self, on: Option<bool>) -> Format {
         match (on.unwrap_or(self.format != Format::Line), self.format) {
             (true, Format::Line) => {}
@@ -140,11 +142,12 @@ impl Runner {
         &mut self.look
     }
 
-    /// Completes the current output file, if it has results. Later results go to the file `path` in
-    /// the format that its extension names or, if it names none, the format that an option or
-    /// `.mode` has set. If `path` is `None`, later results go to standard output.
+    /// Moves the current output file to its path, if it has results. Later results go to the file
+    /// `path`, or to standard output if `path` is `None`. The extension of `path` names the format;
+    /// if it does not, an option or `.mode` must have set one.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
-        // `.mode` does not apply to a file such as x.parquet, whose format only COPY can write.
+        // The extension of `x.parquet` names a format that only COPY can write. A format that
+        // `.mode` has set must not be written to such a file.
         let chosen = |path: &Path| match FileFormat::from_path(path) {
             None => self.format_is_chosen.then(|| self.format_on_screen.unwrap_or(self.format)),
             Some(_) => None,
@@ -231,7 +234,7 @@ impl Runner {
             self.title.clone_from(&statement.title);
             let result = self.run_statement(statement).await;
             if result.is_err() {
-                // Flushes the heading, so that it appears before the error.
+                // Flushes the heading of the statement, so that the error appears below it.
                 let _ = self.target.flush();
             }
             result.map_err(|failure| match failure {
@@ -245,9 +248,10 @@ impl Runner {
         Ok(())
     }
 
-    /// Prints the comment above the statement as a heading before its first output, if results are
-    /// tables on standard output. Returns whether it printed a heading. The heading stays in the
-    /// buffer until the result follows, because a progress bar may be on the screen.
+    /// Prints the comment above the statement as a heading, if results are tables on standard
+    /// output. Called before the first output of the statement. Returns whether it printed a
+    /// heading. The heading is not flushed before the result follows, because a progress bar may be
+    /// on the screen.
     fn print_title(&mut self) -> Outcome<bool> {
         let title = std::mem::take(&mut self.title);
         let titled = matches!(self.format, Format::Table | Format::Line);
@@ -297,7 +301,8 @@ impl Runner {
     async fn execute_statement(&mut self, context: &SessionContext, sql: &str) -> Outcome {
         let mut progress = QueryProgress::new();
         let (context, sql) = (context.clone(), sql.to_owned());
-        // Runs on another thread, because planning reads files, and neither planning nor kernels yield.
+        // Runs on another thread, because planning reads files. Neither planning nor kernels pause,
+        // so on this thread they would delay an interrupt.
         let started = interrupt::run_on_worker(start_statement(context, sql)).await;
         if let Ok(Some(started)) = &started {
             progress.watch_plan(&started.plan);
@@ -314,7 +319,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Prints notes on workers that were not used or were lost since the last call.
+    /// Prints what happened to workers since the last call: which were lost, and why statements did
+    /// not use them.
     fn print_worker_notes(&self) {
         #[cfg(feature = "cluster")]
         for note in self.cluster.iter().flat_map(|cluster| cluster.take_notes()) {
@@ -322,7 +328,8 @@ impl Runner {
         }
     }
 
-    /// Shows the result of a statement. `done` is the verb and object to report for a statement that writes.
+    /// Runs a statement and shows its result. For a statement that writes, `done` is a verb and an
+    /// object, such as `wrote` and ` to x.parquet`, and the result is `wrote 12 rows to x.parquet`.
     async fn show_results(
         &mut self,
         mut stream: SendableRecordBatchStream,
@@ -341,7 +348,8 @@ impl Runner {
         }
         let schema = stream.schema();
         if schema.fields().is_empty() {
-            // CREATE, SET and similar statements run only when their stream, which has no columns, is read.
+            // The result of CREATE, SET and similar statements has no columns. Its stream must be
+            // read, because this runs the statement.
             while let Some(batch) = stream.next().await {
                 batch?;
             }
@@ -367,8 +375,8 @@ impl Runner {
         }
         self.results += 1;
         self.look.set_line(if self.target.has_file() { None } else { find_terminal_width() });
-        // Tables are written when the query ends. Other formats are written earlier, so on a
-        // terminal their rows would mix with the progress bar.
+        // `mixes` is true if rows go to a terminal before the query ends, where they would mix with
+        // the progress bar. Tables are written only when the query ends.
         let at_end = matches!(self.format, Format::Table | Format::Line | Format::Markdown);
         let mixes = !at_end && !self.target.has_file() && io::stdout().is_terminal();
         if mixes && matches!(self.format, Format::Arrow) {
@@ -415,7 +423,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Prints a message to standard output if results are tables there, and otherwise to stderr.
+    /// Prints a message to standard output if results are printed there as tables. Otherwise,
+    /// prints it to stderr.
     fn print_note(&mut self, message: &str) -> Outcome {
         if matches!(self.format, Format::Table | Format::Line) && !self.target.has_file() {
             self.print_title()?;
@@ -444,7 +453,8 @@ impl Runner {
 struct RunningStatement {
     plan: Arc<dyn ExecutionPlan>,
     stream: SendableRecordBatchStream,
-    /// Verb and object to report if the statement writes, such as ("wrote", " to out.parquet").
+    /// For a statement that writes, the verb and the object of its report, such as ("wrote", " to
+    /// out.parquet").
     done: Option<(&'static str, String)>,
     explains: bool,
 }
@@ -474,12 +484,13 @@ async fn start_statement(
     Ok(Some(RunningStatement { plan, stream, done, explains }))
 }
 
-/// Joins the lines of a comment; an empty line ends a paragraph.
+/// Joins the lines of a comment to paragraphs. An empty line ends a paragraph.
 fn join_lines(lines: &[String]) -> Vec<String> {
     lines.split(String::is_empty).filter(|part| !part.is_empty()).map(|p| p.join(" ")).collect()
 }
 
-/// Suggests how to read a folder if a statement uses the name of the folder as the name of a table.
+/// If a statement uses a folder as a table, as in `FROM data`, returns a hint on how to read this
+/// folder.
 pub(super) fn hint_folder(message: &str) -> Option<String> {
     let (_, name) = message.split_once("table 'datafusion.public.")?;
     let (name, _) = name.split_once("' not found")?;
@@ -493,7 +504,8 @@ pub(super) fn hint_folder(message: &str) -> Option<String> {
     })
 }
 
-/// Prints notes if `meds_asof` returns no row for some labels, and if labels have several tasks.
+/// Prints a note if the labels have several tasks, and a note if some labels yield no row of
+/// `meds_asof`, because their subjects are not in the data.
 fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
     let tasks = crate::sql::label_tasks(plan);
     if !tasks.is_empty() {

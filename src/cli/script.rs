@@ -17,8 +17,9 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Returns the text after as many newlines and blanks as precede it in the script, so that the
-    /// parser reports positions in the script.
+    /// Returns the text with one newline in front for each line above it in the script, and one
+    /// space for each character before it on its line, so that the parser reports positions in the
+    /// script.
     pub(super) fn pad_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
@@ -47,7 +48,7 @@ impl Statement {
 pub(super) struct Script {
     /// Statements that are not empty.
     pub(super) statements: Vec<Statement>,
-    /// Whether the last statement ends with a semicolon (or there are no statements).
+    /// Whether the last statement ends with a semicolon. True if there are no statements.
     pub(super) complete: bool,
 }
 
@@ -67,11 +68,14 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     })?;
     let lines = LineStarts::new(sql);
     let mut statements = Vec::new();
-    // Start of the first token and end of the last token of the current statement, if it has any.
+    // Start of the first token and end of the last token of the current statement; `None` before
+    // its first token.
     let mut open: Option<(Location, Location)> = None;
-    // Lines of a comment that may be the title of the next statement, and the number of its last line.
+    // Lines of a `--` comment that may become the title of the next statement, and the line number
+    // of the last of them.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // Line of the last token. A comment on this line is not the title of a statement.
+    // Line of the last token that is no comment. A comment on the same line is about this token,
+    // and not the title of the next statement.
     let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);
@@ -91,7 +95,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => {
                 let line = token.span.start.line;
                 if open.is_none() && line != last_line {
-                    // The comment above a blank line is not part of the title.
+                    // If a blank line separates this comment line from the comment lines above,
+                    // they are not part of the title.
                     if line > title.1 + 1 {
                         title.0.clear();
                     }

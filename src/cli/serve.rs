@@ -80,8 +80,9 @@ pub(super) struct ServeArgs {
     worker_ca: Option<PathBuf>,
 }
 
-/// Secrets of the server. They are read before `--root` restricts the process, because their files
-/// must be outside the folder of `--root`, so that no statement can read them.
+/// Secrets of the server. Their files must be outside the folder of `--root`, so that no statement
+/// can read them. After `--root` restricts the process, they could not be read any more, so they
+/// are read before.
 pub(super) struct Secrets {
     token: Option<String>,
     tls: Option<TlsIdentity>,
@@ -122,8 +123,8 @@ impl ServeArgs {
         }
     }
 
-    /// Returns the name and the text of each script that new sessions run: first those of
-    /// `--table`, then those of `--init`.
+    /// Returns the scripts that define the initial tables and settings of sessions, each with its
+    /// name: first one for each `--table`, then the files of `--init`.
     fn read_scripts(&self) -> Outcome<Vec<(String, String)>> {
         let tables = self.table.iter().map(|table| {
             let declared = declare_table(table)?;
@@ -136,8 +137,9 @@ impl ServeArgs {
         Ok(scripts)
     }
 
-    /// Prepares the use of workers by sessions, and prints each change of their health on stderr.
-    /// Does not print the notes about single statements, because clients do not see the server's stderr.
+    /// Returns a function that makes a new session use the workers; `None` without workers. Prints
+    /// to stderr when a worker is lost or can be used again. Does not print the notes about single
+    /// statements, because clients do not see the stderr of the server.
     #[cfg(feature = "cluster")]
     async fn connect_workers(
         &self,
@@ -165,7 +167,7 @@ impl ServeArgs {
 
 fn read_bearer_token(file: &Path) -> Outcome<String> {
     let token = read_token(file)?;
-    // A bearer token in an HTTP header cannot contain other characters.
+    // A bearer token is sent in an HTTP header, which can contain only these characters.
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Failure::from_message(format!(
             "the token in {} has spaces or characters that are not ASCII; use letters, digits and punctuation",

@@ -1,4 +1,5 @@
-//! Statistics of all rows of a source: lengths per axis, missing values, and what a [`Profile`] adds.
+//! Statistics of all rows of a source: list lengths per axis, missing values, and the further
+//! statistics of a [`Profile`].
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -13,7 +14,8 @@ use crate::error::Error;
 use crate::io::meds::{MedsReadOptions, MedsSummary};
 use crate::table::{AXES_METADATA, Column, Lengths, RaggedTable, TableStats};
 
-/// Further statistics of a group of columns. They must not depend on how the rows are divided into batches.
+/// Further statistics of the columns of a [`ColumnGroup`]. They must be the same, however the rows
+/// are divided into batches.
 pub(super) trait Profile: Default {
     fn push(&mut self, table: &RaggedTable) -> Outcome;
 }
@@ -31,8 +33,9 @@ impl<P: Profile> ColumnGroup<P> {
     }
 }
 
-/// Reads all rows and groups the columns whose lists have the same lengths. If the lists of a column differ
-/// in length from those of its group, the column moves to the next group and the read starts over.
+/// Reads all rows, and groups the columns so that all columns of a group have lists of the same
+/// lengths. Begins with all columns in one group. When the lists of a column differ in length from
+/// those of its group, moves the column to the next group, and reads all rows once more.
 pub(super) fn collect_stats<P: Profile>(
     source: &InputSource,
     progress: &Progress,
@@ -66,9 +69,9 @@ pub(super) fn collect_stats<P: Profile>(
     }
 }
 
-/// Adds all batches to the statistics of the groups. If a column does not fit its group, stops and
-/// returns the index of the group and the index of the column in the schema. Returns `None` if all
-/// columns fit.
+/// Adds all batches to the statistics of the groups. Stops at the first column whose lists differ
+/// in length from those of its group, and returns the index of the group and the index of the
+/// column in the schema. Returns `None` if there is no such column.
 fn count_batches<P: Profile>(
     source: &InputSource,
     schema: &SchemaRef,
@@ -121,8 +124,9 @@ fn count_batch<P: Profile>(
     Ok(None)
 }
 
-/// Returns the columns of a group as a table, or the index of the first column whose lists differ
-/// in length from those of the columns before it. `index` is the index of the group.
+/// Returns the `columns` of a batch as a table. If the lists of a column differ in length from
+/// those of the columns before it, returns the index of this column as the inner error. `index` is
+/// the index of the group that consists of `columns`.
 pub(super) fn read_group(
     batch: &RecordBatch,
     columns: &[usize],
@@ -130,7 +134,7 @@ pub(super) fn read_group(
 ) -> Outcome<Result<RaggedTable, usize>> {
     let mut part = batch.project(columns)?;
     if index > 0 {
-        // The axis names that the schema stores are those of the first group only.
+        // The axis names in the metadata of the schema are those of the first group.
         part = reset_axis_names(part)?;
     }
     match RaggedTable::try_from_batch(&part) {
@@ -143,7 +147,8 @@ pub(super) fn read_group(
     }
 }
 
-/// Removes the axis names of a batch. Columns of static measurements get their own axis names instead.
+/// Removes the axis names of a batch. If the batch has static measurements, names their axes
+/// `subject` and `static`.
 fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
     let mut metadata = batch.schema_ref().metadata().clone();
     metadata.remove(AXES_METADATA);
@@ -176,7 +181,8 @@ pub(super) fn pluralize_noun(noun: &str) -> String {
 const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const DAY: i64 = 86_400_000_000;
 
-/// Histogram of the whole days from the first to the last time of each row that has times.
+/// Histogram of durations: for each row with times, the number of whole days from its first to its
+/// last time.
 #[derive(Default)]
 pub(super) struct Spans(pub(super) Lengths);
 
@@ -196,8 +202,8 @@ impl Profile for Spans {
     }
 }
 
-/// Returns the column of timestamps or dates with the name `time` or, if there is none, the first
-/// column of timestamps or dates.
+/// Returns the column `time` if it has timestamps or dates, else the first column of timestamps or
+/// dates. Returns `None` if there is none.
 pub(super) fn find_time_column(table: &RaggedTable) -> Option<&Column> {
     let is_time = |c: &&Column| {
         matches!(c.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
@@ -219,7 +225,7 @@ pub(super) fn cast_to_microseconds(column: &Column) -> Outcome<Vec<Option<i64>>>
     Ok(times.as_primitive::<TimestampMicrosecondType>().iter().collect())
 }
 
-/// Returns the range of elements of `axis` that belongs to each row.
+/// Returns, for each row of the table, the range of the elements of `axis` that belong to the row.
 pub(super) fn find_table_ranges(
     table: &RaggedTable,
     axis: usize,

@@ -66,7 +66,8 @@ enum VocabularyArg {
 }
 
 impl TensorizeArgs {
-    /// Returns the name of the first of these options that is given, if any.
+    /// Returns the name of the first of these options that the user has set, for an error: only one
+    /// output format accepts them. Returns `None` if none is set.
     pub(super) fn find_given(&self) -> Option<&'static str> {
         let given = [
             ("--unknown", self.unknown.is_some()),

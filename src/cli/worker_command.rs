@@ -17,9 +17,9 @@ use crate::sql::describe_error;
 /// Default timeout in seconds: a machine that does not answer for so long counts as lost.
 const SILENCE: u64 = 60;
 
-/// Contents of the files of tokens, keys and certificates. They are read before `--root` restricts
-/// the process, because the files of a worker must be outside the folder of `--root`, so that no
-/// statement can read them.
+/// Contents of the files with tokens, keys and certificates. These files must be outside the folder
+/// of `--root`, so that no statement can read them. After `--root` restricts the process, they
+/// could not be read any more, so they are read before.
 #[derive(Default)]
 struct WorkerSecrets {
     token: Option<String>,
@@ -33,7 +33,8 @@ impl fmt::Debug for WorkerSecrets {
     }
 }
 
-/// Reads the secrets of a worker, or of a session with workers.
+/// Reads the files with secrets that the arguments name, if the command is a worker, or a session
+/// that uses workers. Stores the secrets in the arguments.
 pub(super) fn read_secrets(mut cli: Cli) -> Outcome<Cli> {
     match &mut cli.command {
         None => cli.query.cluster.read_files()?,
@@ -118,8 +119,8 @@ pub(super) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// Returns a configuration with the addresses of the workers, and with defaults for all other
-    /// settings.
+    /// Returns a configuration with the addresses of the workers, from `--workers` or
+    /// `$SERRATE_WORKERS`. All other settings have their defaults.
     fn default_config(&self) -> ClientConfig {
         match &self.workers {
             Some(workers) => ClientConfig::new(workers),

@@ -30,42 +30,46 @@ use super::tasks::{count_tasks, divide_leaf};
 
 /// Maximum time that a session waits until a connection to a worker is open.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Maximum number of bytes that a connection has received and the query has not read yet. All tasks
-/// of a worker send their streams over one connection, and each stream has a smaller limit of its
-/// own. Therefore, streams that the query has not begun to read do not block the stream that it
-/// waits for.
+/// Maximum number of bytes that one connection may buffer: bytes that it has received, but the
+/// query has not read. One connection carries the streams of all tasks of a worker. If the buffer
+/// were smaller, streams that the query does not read yet could fill it, and block the stream that
+/// the query waits for. Each stream also has a smaller limit.
 const WINDOW: u32 = 1 << 30;
-/// Time after a check of all workers during which the session does not check them again.
+/// If the last check of the workers ended less than this time ago, its result still counts, and no
+/// further check is made.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Settings of a session with workers, each with the only value for which a divided plan returns
-/// the right rows.
+/// Settings that a session with workers must have, each with its value. With any other value, a
+/// divided plan could return wrong rows.
 pub(super) const FIXED: [(&str, &str); 9] = [
-    // An update of a dynamic filter in one task never reaches other tasks.
+    // A dynamic filter tells a scan, while the query runs, which rows are no longer needed. The
+    // update of a filter in one task never reaches the scans of other tasks.
     ("datafusion.optimizer.enable_dynamic_filter_pushdown", "false"),
     ("datafusion.optimizer.enable_topk_dynamic_filter_pushdown", "false"),
     ("datafusion.optimizer.enable_join_dynamic_filter_pushdown", "false"),
     ("datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown", "false"),
-    // Plans with sort pushdown or interleaved unions lose properties, such as the order of rows,
-    // when they are encoded.
+    // Makes the planner avoid sort pushdown and interleaved unions. When plans with them are
+    // encoded, properties are lost, such as the order of rows.
     ("datafusion.optimizer.enable_sort_pushdown", "false"),
     ("datafusion.optimizer.prefer_existing_union", "true"),
     // Makes datafusion-distributed keep the partitions of a union in order.
     ("distributed.children_isolator_unions", "false"),
-    // If a plan changed while it runs, `planner` and `preflight` would not check the changed plan.
+    // Plans must not change while they run: `planner` and `preflight` check a plan only before it
+    // runs.
     ("distributed.dynamic_task_count", "false"),
     ("distributed.partial_reduce", "false"),
 ];
 
-/// Addresses, token, encryption and timeout with which a session reaches its workers.
+/// The addresses of the workers, and the token, the encryption and the timeout with which a session
+/// reaches them.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// Addresses of the workers, as `HOST:PORT`.
     pub workers: Vec<String>,
     /// Secret token that the workers expect, if any.
     pub token: Option<String>,
-    /// Certificates that vouch for those of the workers, as text of a PEM file. Connections are
-    /// encrypted if they are set.
+    /// Text of a PEM file with the certificates of the workers, or of the authorities that signed
+    /// them. If it is set, connections are encrypted.
     pub authority: Option<String>,
     /// Time without an answer after which a worker counts as lost.
     pub timeout: Duration,
@@ -114,13 +118,14 @@ struct ClusterState {
     all: Vec<Url>,
     channels: Channels,
     health: Mutex<Health>,
-    /// Held while the workers are checked, so that other statements wait for the result of this
-    /// check.
+    /// Locked during a check of the workers. Other statements wait for the lock, and then use the
+    /// result of this check.
     checking: tokio::sync::Mutex<()>,
     notes: Mutex<Vec<String>>,
-    /// A function that receives each change of health. If it is set, no notes are stored.
+    /// A function to call whenever workers are lost or can be used again. If it is set, notes are
+    /// not stored.
     report: OnceLock<HealthReport>,
-    /// Dropping this sender ends the thread on which the connections run.
+    /// The connections run on a thread that ends when this sender is dropped.
     _thread: tokio::sync::oneshot::Sender<()>,
 }
 
@@ -128,7 +133,7 @@ type HealthReport = Box<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
 struct Health {
-    /// Start and end of the last check.
+    /// Times at which the last check started and ended. `None` before the first check.
     started: Option<Instant>,
     checked: Option<Instant>,
     alive: Vec<Url>,
@@ -227,9 +232,9 @@ impl Cluster {
         let mut builder = context.clone().into_state_builder();
         let inner = builder.query_planner().take();
         let config = builder.config().get_or_insert_with(SessionConfig::new);
-        // Each task of a scan gets as many partitions as a session without workers has. A single
-        // worker runs two tasks per scan, so that even a session with one partition uses the
-        // worker.
+        // A scan is divided into one task per worker, and each task gets as many partitions as a
+        // session without workers has. A single worker runs two tasks, because a plan with one task
+        // would not be divided.
         let partitions = config.target_partitions().saturating_mul(self.shared.all.len().max(2));
         *config = config.clone().with_target_partitions(partitions);
         let builder = builder
@@ -244,20 +249,21 @@ impl Cluster {
         if let Some(config) = builder.config() {
             let options = config.options_mut();
             options.extensions.insert(ClusterOptions::default());
-            // Look-up functions need this option to read their table, but datafusion-distributed
-            // unsets it.
+            // datafusion-distributed switches this option off. Look-up functions need it to read
+            // their table.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
             for (name, value) in FIXED {
                 let _ = options.set(name, value);
             }
         }
         let planner = ClusterPlanner::new(inner, self.clone());
-        // Replaces the state in place, because the provider of tables for file paths holds a reference to it.
+        // Changes the state of the session itself: the provider of tables for file paths holds a
+        // reference to it, and would not see a new state.
         let state = builder.with_query_planner(Arc::new(planner)).build();
         *context.state_ref().write() = state;
     }
 
-    /// Asks all workers whether they can be used, unless the last check is younger than [`FRESH`].
+    /// Checks all workers, unless the last check ended less than [`FRESH`] ago.
     pub(crate) async fn refresh_health(&self) {
         let _checking = self.shared.checking.lock().await;
         if lock_mutex(&self.shared.health).checked.is_some_and(|at| at.elapsed() < FRESH) {
@@ -266,8 +272,8 @@ impl Cluster {
         self.check_workers().await;
     }
 
-    /// Asks all workers, even if the last check is fresh, unless another check began after this
-    /// call.
+    /// Checks all workers, even if the last check is fresh. Checks nothing if another caller has
+    /// begun a check since this call.
     pub(super) async fn recheck_health(&self) {
         let called = Instant::now();
         let _checking = self.shared.checking.lock().await;
@@ -290,8 +296,8 @@ impl Cluster {
         }
         let now = self.describe_health(&health);
         let before = std::mem::replace(&mut *lock_mutex(&self.shared.health), health);
-        // Before the first check, all workers count as usable, so that the check reports only
-        // faults.
+        // Before the first check, all workers count as usable. Therefore, the first check reports
+        // workers that cannot be used, but not that all can be used.
         let before = before.checked.and_then(|_| self.describe_health(&before));
         if let Some(report) = self.shared.report.get()
             && now != before
@@ -304,8 +310,8 @@ impl Cluster {
         }
     }
 
-    /// Returns a sentence about the workers that cannot be used, or `None` if statements use all of
-    /// them.
+    /// Returns a sentence that names the workers that cannot be used, and why. Returns `None` if
+    /// all workers can be used.
     fn describe_health(&self, health: &Health) -> Option<String> {
         let (all, alive) = (self.shared.all.len(), health.alive.len());
         if health.faults.is_empty() {
@@ -358,10 +364,10 @@ impl Cluster {
         client.get_worker_info(GetWorkerInfoRequest {}).await
     }
 
-    /// Returns a sentence about a worker that did not answer a question.
+    /// Returns a sentence that says why a worker could not be asked whether it can be used.
     fn describe_failure(&self, name: &str, e: &DataFusionError) -> String {
         match e.find_root() {
-            // `open_channel` has failed, and has already written the sentence.
+            // The error comes from `open_channel`, and its text is already such a sentence.
             DataFusionError::Execution(text) if text.starts_with("worker ") => text.clone(),
             root => {
                 let cause = find_innermost_cause(root);
@@ -425,13 +431,13 @@ impl WorkerResolver for Cluster {
     }
 }
 
-/// Returns the settings of encrypted connections to workers whose certificates `authority` vouches
-/// for.
+/// Returns the settings of encrypted connections. `authority` is the text of a PEM file with the
+/// certificates of the workers, or of the authorities that signed them.
 fn trust_authority(authority: &str) -> Result<ClientTlsConfig> {
     let certificate = Certificate::from_pem(authority);
     let tls = ClientTlsConfig::new().ca_certificate(certificate).timeout(CONNECT);
-    // Checks the certificate now: tonic would parse it only when an endpoint is built, and accepts
-    // a text without a certificate.
+    // Checks the certificate now, to report an error early: tonic parses it later, when it builds
+    // an endpoint, and accepts a text without a certificate.
     let read = Endpoint::from_static("https://localhost").tls_config(tls.clone());
     match read.is_ok() && authority.contains("-----BEGIN CERTIFICATE-----") {
         true => Ok(tls),
@@ -449,8 +455,8 @@ fn find_innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Returns a sentence about a worker that gave no answer. `is_lost` in `cluster_exec.rs` recognizes
-/// the sentence by the words "cannot be reached".
+/// Returns a sentence that says why a worker cannot be reached. The function `is_lost` in
+/// `cluster_exec.rs` searches for its words "cannot be reached".
 fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
     // Recognizes errors of rustls by their messages, because the types of these errors are not
     // accessible here.
@@ -464,8 +470,8 @@ fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
             "worker {name} cannot be reached, because it does not encrypt; start it with --tls-cert and --tls-key, or leave out --worker-ca"
         );
     }
-    // If the worker has a certificate and the session does not encrypt, the connection opens, but
-    // the worker does not answer.
+    // The hint is for a worker that has a certificate, although the session does not encrypt: the
+    // connection opens, but then the worker does not answer.
     let hint = match encrypts || cause.contains("refused") {
         true => "",
         false => "; pass --worker-ca if it has --tls-cert",

@@ -1,4 +1,5 @@
-//! [`ClusterExec`]: runs a divided plan, and runs it again if a worker was lost before the first row.
+//! [`ClusterExec`]: runs a divided plan. If a worker is lost before the first row, runs the
+//! statement once more.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,11 +19,13 @@ use super::client::Cluster;
 use super::settings::SentSettings;
 use crate::sql::{pass_through, replace_config};
 
-/// Plans a statement once more. The returned plan has one partition with all rows of the statement.
+/// A function that plans a statement once more. The plan that it returns has one partition with all
+/// rows of the statement.
 pub(super) type PlanAgain =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Arc<dyn ExecutionPlan>>> + Send + Sync>;
 
-/// Runs a divided plan. Sends the settings of the session to the workers, and names lost workers in errors.
+/// Runs a divided plan. Sends the settings of the session to the workers. If a worker is lost, the
+/// error names it.
 pub(super) struct ClusterExec {
     input: Arc<dyn ExecutionPlan>,
     settings: String,
@@ -35,9 +38,9 @@ impl ClusterExec {
         Self { input, settings, cluster, again: None }
     }
 
-    /// If a worker is lost before the first row, the plan that `again` returns runs once instead.
-    /// `again` is not used if the divided plan has several partitions, because each of them would
-    /// then return all rows of the statement.
+    /// Sets the plan that runs instead if a worker is lost before the first row: the plan that
+    /// `again` returns. Ignores `again` if the divided plan has several partitions, because each of
+    /// them would then return all rows of the statement.
     pub(super) fn repeat_with(self, again: Option<PlanAgain>) -> Self {
         let partitions = self.input.output_partitioning().partition_count();
         Self { again: again.filter(|_| partitions == 1), ..self }
@@ -105,7 +108,8 @@ impl ExecutionPlan for ClusterExec {
     }
 }
 
-/// Replaces errors of connections by errors that name the lost workers.
+/// Replaces an error of a connection by an error that names the workers that were lost. Other
+/// errors stay unchanged.
 fn name_lost_workers(
     batches: impl Stream<Item = Result<RecordBatch>>,
     cluster: Cluster,
@@ -133,8 +137,8 @@ async fn explain_loss(error: &DataFusionError, cluster: &Cluster) -> DataFusionE
     exec_datafusion_err!("{}; run the statement again", describe_loss(error, cluster).await)
 }
 
-/// Checks all workers, and returns a clause that names the lost workers, for a note or an error
-/// message.
+/// Checks all workers, and returns a clause for a message: which workers were lost or, if all of
+/// them can be used again, that a connection was lost.
 async fn describe_loss(error: &DataFusionError, cluster: &Cluster) -> String {
     cluster.recheck_health().await;
     let text = error.strip_backtrace();

@@ -73,7 +73,8 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     Ok((header, rest))
 }
 
-/// The decoded JSON object of a plan node. Errors name the missing or invalid key.
+/// The JSON object of an encoded plan node. Its methods read one key, and return an error that
+/// names the key if it is missing or invalid.
 struct NodeFields(Value);
 
 impl NodeFields {
@@ -235,7 +236,8 @@ impl PhysicalExtensionCodec for SerrateCodec {
             return write_frame(&json!({"node": "task_rows", "fetch": rows.fetch()}), &[], buf);
         }
         if let Some(merge) = node.downcast_ref::<TaskMergeExec>() {
-            // A sort order can be encoded only as part of a node: here a merge over an empty input.
+            // A sort order cannot be encoded by itself, only as part of a node. Therefore, a merge
+            // with this order and an empty input is encoded.
             let empty = Arc::new(EmptyExec::new(node.schema()));
             let carrier = SortPreservingMergeExec::new(merge.sort_order().clone(), empty)
                 .with_fetch(merge.fetch());
@@ -382,8 +384,9 @@ mod tests {
         }
     }
 
-    /// Checks that the decoded plan of a query returns the rows of the original plan, in any order.
-    /// Returns the text of the plan, which is empty if the plan cannot be encoded.
+    /// Encodes and decodes the plan of a query, and checks that the decoded plan returns the same
+    /// rows, in any order. Returns the text of the plan, or an empty text if the plan cannot be
+    /// encoded.
     async fn check_query(context: &SessionContext, query: &str) -> String {
         let frame =
             crate::sql::sql(context, query).await.unwrap_or_else(|e| panic!("{query}: {e}"));
@@ -397,7 +400,8 @@ mod tests {
             &SerrateCodec,
             &converter,
         );
-        // Plans with OFFSET or LIMIT inside a file scan cannot be encoded, so the check skips them.
+        // A plan with OFFSET or LIMIT inside a file scan cannot be encoded, so there is nothing to
+        // check.
         let Ok(bytes) = encoded else { return String::new() };
         let task = context.task_ctx();
         let converter = DeduplicatingProtoConverter::default();
@@ -440,7 +444,8 @@ mod tests {
                 let _ = SerrateCodec.try_decode(&bytes, &[], &context, &converter);
             }
         }
-        // Even the undamaged bytes fail, because the folder of the scan does not have the files of the plan.
+        // The bytes cannot be decoded even if they are not damaged: the plan scans files that the
+        // folder does not have.
         let error = SerrateCodec.try_decode(&good, &[], &context, &converter).unwrap_err();
         assert!(error.to_string().contains("every machine must see the same files"), "{error}");
     }

@@ -27,8 +27,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Implements the methods of a plan node that runs the node in its field `inner` and returns the
-/// rows of that node.
+/// Implements the methods of a plan node whose rows are those of the node in its field `inner`.
 macro_rules! run_inner {
     ($name:literal) => {
         one_input!($name, inner);
@@ -47,9 +46,9 @@ macro_rules! run_inner {
     };
 }
 
-/// Concatenates the partitions of a task, so that each connection carries only one partition. The
-/// receiver reads partitions one after another: if a connection carried two, the rows of the second
-/// partition could fill the buffer of the connection and block the first partition.
+/// Returns the partitions of a task as one partition, one after another, because a connection must
+/// carry only one. The receiver reads partitions one after another. If a connection carried two,
+/// the rows of the second could fill the buffer of the connection and block the first.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -80,7 +79,8 @@ impl ExecutionPlan for TaskRowsExec {
     run_inner!("TaskRowsExec");
 }
 
-/// Merges the sorted partitions of a task into one, so that each connection carries one partition.
+/// Merges the sorted partitions of a task into one sorted partition, because a connection must
+/// carry only one (see [`TaskRowsExec`]).
 #[derive(Debug)]
 pub(super) struct TaskMergeExec {
     input: Arc<dyn ExecutionPlan>,
@@ -124,9 +124,10 @@ impl ExecutionPlan for TaskMergeExec {
     run_inner!("TaskMergeExec");
 }
 
-/// Returns the rows of all tasks in order. The child is the [`CoalescePartitionsExec`] at which
-/// datafusion-distributed divides the plan. The child returns rows in any order, so this node reads
-/// the partitions of the child's input instead.
+/// Returns the rows of all tasks, in the order of the tasks. The child of this node is a
+/// [`CoalescePartitionsExec`], because datafusion-distributed divides a plan there. That child
+/// would return rows in any order, so it does not run: this node reads the partitions of its input
+/// one after another.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -162,8 +163,9 @@ impl ExecutionPlan for RowsInOrderExec {
     run_inner!("RowsInOrderExec");
 }
 
-/// Runs a part of a plan on the runtime for queries, so that the runtime of connections can answer health
-/// checks. Converts a panic to an error; otherwise the stream would end as if all rows had been sent.
+/// Runs its input, a part of a plan, on the runtime for queries. The runtime of the connections
+/// stays free to answer health checks. A panic of the input becomes an error; otherwise, the stream
+/// would end as if all rows had been sent.
 #[derive(Debug)]
 pub(super) struct GuardExec {
     inner: Arc<dyn ExecutionPlan>,
@@ -189,8 +191,8 @@ impl DisplayAs for GuardExec {
     }
 }
 
-/// A session finds the metrics of a node by its position in the plan, so this node must not add a
-/// position. It presents the name, properties and children of `inner` as its own.
+/// Sessions find the metrics of a node by its position in the plan, and do not know about this
+/// node. Therefore, it hides itself: its name, properties and children are those of `inner`.
 impl ExecutionPlan for GuardExec {
     fn name(&self) -> &str {
         self.inner.name()
@@ -246,7 +248,8 @@ impl ExecutionPlan for GuardExec {
     }
 }
 
-/// Sends the batches of a partition to a channel until its receiver is dropped. A panic becomes an error.
+/// Sends the batches of a partition to a channel, until all are sent or the receiver is dropped. A
+/// panic of the plan becomes an error.
 async fn send_batches(
     plan: &Arc<dyn ExecutionPlan>,
     partition: usize,

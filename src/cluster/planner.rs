@@ -27,7 +27,8 @@ use super::settings::encode_settings;
 use crate::sql::SourceOrderExec;
 use crate::sql::portable::{division_of, find_reason};
 
-/// Nodes that a divided plan may contain. Plans with other, untested nodes run in the session.
+/// The names of all nodes that a divided plan may contain. A plan with any other node runs in the
+/// session, because that node has not been tested on workers.
 const KNOWN: [&str; 35] = [
     "AggregateExec",
     "AnalyzeExec",
@@ -66,7 +67,8 @@ const KNOWN: [&str; 35] = [
     "YieldingExec",
 ];
 
-/// Nodes that keep the partitions of their input and the order of rows in each partition.
+/// Nodes whose output has the same partitions as their input, with the rows of each partition in
+/// the same order.
 const IN_ORDER: [&str; 7] = [
     "BatchSizeExec",
     "CoalesceBatchesExec",
@@ -77,10 +79,12 @@ const IN_ORDER: [&str; 7] = [
     "UnnestExec",
 ];
 
-/// Nodes that write. A statement with one of them does not run again after a worker is lost.
+/// Nodes that write. If a worker is lost, a statement with one of them does not run again, because
+/// it might write twice.
 const WRITING: [&str; 2] = ["DataSinkExec", "OrderedSinkExec"];
 
-/// Plans with the session's own planner, then divides the plan if this does not change the answer.
+/// Plans a statement with the planner that the session had before, and then divides the plan among
+/// workers. A plan whose answer this could change is not divided.
 pub(super) struct ClusterPlanner {
     inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
     cluster: Cluster,
@@ -124,8 +128,9 @@ impl QueryPlanner for ClusterPlanner {
     }
 }
 
-/// Returns a function that plans the statement again after a worker is lost: for the remaining
-/// workers or, if they cannot run it, for the session. Returns `None` for statements that write.
+/// Returns a function that plans the statement again after a worker is lost. The new plan is for
+/// the remaining workers, or for the session if they cannot run the statement. Returns `None` for
+/// statements that write.
 fn plan_repeat(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -154,8 +159,8 @@ fn plan_repeat(
     }))
 }
 
-/// Returns the divided plan. If the session must run the plan without workers, adds a note with the
-/// reason and returns `None`.
+/// Returns the divided plan. Returns `None` if the plan has no scan that can be divided, or if the
+/// session must run it without workers. In the latter case, adds a note with the reason.
 async fn divide_or_explain(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -170,8 +175,8 @@ async fn divide_or_explain(
     }
 }
 
-/// Returns the divided plan, or `None` if the plan has no divisible scan. The error says why the
-/// session must run the plan without workers.
+/// Returns the divided plan, or `None` if the plan has no scan that can be divided. The error is
+/// the reason why the session must run the plan without workers.
 async fn divide_plan(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -207,8 +212,8 @@ async fn divide_plan(
     Ok(Some(ClusterExec::new(divided, settings, cluster.clone())))
 }
 
-/// Whether any scan of the plan can be divided. If none can be divided although a scan has several
-/// partitions, returns an error with the reason.
+/// Whether the plan has a scan that can be divided. If it has none, but a scan with several
+/// partitions that cannot be divided, returns the reason as an error.
 fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, String> {
     let (mut found, mut reason) = (false, None);
     let mut open = vec![plan];
@@ -229,11 +234,11 @@ fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, Str
     }
 }
 
-/// Returns an error if a statement changed a setting that [`Cluster::attach`] sets.
+/// Returns an error if a setting in [`FIXED`] has another value, because a statement changed it.
 fn check_fixed(options: &ConfigOptions) -> std::result::Result<(), String> {
     let entries = options.entries();
     let changed = FIXED.iter().find(|(name, value)| {
-        // Entries of datafusion-distributed omit the prefix.
+        // datafusion-distributed lists its settings without the prefix `distributed.`.
         let short = name.strip_prefix("distributed.").unwrap_or(name);
         let now = entries.iter().find(|entry| entry.key == *name || entry.key == short);
         now.is_some_and(|entry| entry.value.as_deref() != Some(*value))
@@ -279,8 +284,9 @@ fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(RowsInOrderExec::collect_partitions(each, None))
 }
 
-/// At each merge of sorted partitions and each [`SourceOrderExec`] over a scan, inserts a node that
-/// combines the partitions of each task in order, because a connection carries only one partition.
+/// Finds the nodes that combine partitions in order: merges of sorted partitions, and each
+/// [`SourceOrderExec`] over a scan. Inserts below them a node that combines the partitions of each
+/// task in the same order, because a connection carries only one partition.
 fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>()
@@ -304,7 +310,8 @@ fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(plan.data)
 }
 
-/// Whether a plan is a divisible scan under nodes that keep its partitions and their order ([`IN_ORDER`]).
+/// Whether a plan is a scan that can be divided, below nodes that keep the partitions and their
+/// order ([`IN_ORDER`]), or without nodes above it.
 fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     loop {

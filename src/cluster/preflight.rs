@@ -27,10 +27,12 @@ use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 
 use crate::sql::portable::{list_hidden_functions, reads_paths, to_portable};
 
-/// Maximum size of an encoded part of a plan in bytes. The part includes the tables in memory that it reads.
+/// Maximum number of bytes of an encoded part of a plan, including the tables in memory that this
+/// part reads.
 const LIMIT: usize = 64 << 20;
 
-/// Returns an error with the reason if workers cannot run a part of the plan.
+/// Checks all parts of a plan that would run on workers. If workers cannot run one of them, returns
+/// the reason as an error.
 pub(super) fn check_stages(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -59,8 +61,8 @@ fn make_worker_context(session: &dyn Session) -> Arc<TaskContext> {
     ))
 }
 
-/// Returns an error if a column has a type that cannot be sent: arrow-flight declares a LargeList as a List,
-/// whose offsets have half the size, and drops the metadata of unions.
+/// Returns an error if a column has a type that arrow-flight does not send correctly: it declares a
+/// LargeList as a List, whose offsets are half as large, and it drops the metadata of unions.
 fn check_types(schema: &Schema) -> std::result::Result<(), String> {
     for field in schema.fields() {
         if let Some(lost) = find_unsendable(field.data_type()) {
@@ -88,7 +90,8 @@ fn find_unsendable(data_type: &DataType) -> Option<&'static str> {
     }
 }
 
-/// Returns the topmost parts of a plan that run on workers.
+/// Returns the parts of a plan that run on workers and send their rows to the session. Parts below
+/// them, which send rows to other workers, are inside them.
 fn find_stages(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
     if plan.is_network_boundary() {
         return plan.children().into_iter().map(Arc::clone).collect();
@@ -202,7 +205,8 @@ fn check_node(
         Some(leaf) => leaf.original(),
         None => node,
     };
-    // DataFusion itself encodes scans of tables in memory, so only other scans are checked here.
+    // A scan must be portable (`to_portable`), except a scan of tables in memory, which DataFusion
+    // itself encodes.
     let scan = leaf.downcast_ref::<DataSourceExec>();
     if scan.is_some_and(|scan| !scan.data_source().is::<MemorySourceConfig>())
         && let Err(reason) = to_portable(leaf)
@@ -245,7 +249,8 @@ fn check_function(
             "{name}() reads a file by a path that may be relative to the folder of the session"
         ));
     }
-    // Functions are sent by name, so the worker must have the same function under this name.
+    // Only the name of a function is sent, so workers must have this very function under the same
+    // name.
     let known = context.scalar_functions().get(name);
     if known.is_none_or(|known| known.as_ref() != call.fun()) {
         return Some(format!("the function {name} exists only in this query, not on workers"));
@@ -260,8 +265,8 @@ fn check_function(
     None
 }
 
-/// Restores the metadata of function calls in projections, such as the shape of a tensor, because
-/// the encoding of a call omits its metadata.
+/// Restores the metadata of function calls in projections, such as the shape of a tensor. It is
+/// lost when a plan is sent, because the encoding of a call has no metadata.
 pub(super) fn retype_calls(
     plan: Arc<dyn ExecutionPlan>,
     options: &Arc<ConfigOptions>,
@@ -283,7 +288,8 @@ pub(super) fn retype_calls(
                 let new = ScalarFunctionExpr::try_new(fun, args, &schema, Arc::clone(options))?;
                 let found = e.return_field(&schema)?;
                 let derived = new.return_field(&schema)?;
-                // Replaces a call only if its metadata alone changes, not its type or nullability.
+                // Replaces a call only if the metadata of its result changes, and its type and
+                // nullability do not.
                 let same = found.metadata() == derived.metadata()
                     || found.data_type() != derived.data_type()
                     || found.is_nullable() != derived.is_nullable();

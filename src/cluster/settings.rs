@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 
 use crate::config::{SerrateOptions, parse_bytes};
 
-/// The settings `cluster.*` of a session with workers. They are not declared with the macro
-/// `extensions_options`, which lists settings without their prefix, so that SHOW would not find
-/// them.
+/// The settings `cluster.*` of a session with workers. The macro `extensions_options` is not used,
+/// because it lists settings without their prefix: SHOW would not find `cluster.bytes_per_task`.
 #[derive(Clone, Debug)]
 pub(super) struct ClusterOptions {
-    /// Number of file bytes per task of a scan. More bytes use more workers.
+    /// Number of bytes of files that each task of a scan reads. A scan of more bytes has more
+    /// tasks, and uses more workers.
     pub(super) bytes_per_task: usize,
 }
 
@@ -75,12 +75,15 @@ impl ConfigExtension for SentSettings {
     const PREFIX: &'static str = "cluster_session";
 }
 
-/// Prefixes of the settings that a session sends to workers, because they change what a worker computes.
+/// A session sends the settings with these prefixes to workers, because they change what a worker
+/// computes.
 const TRAVELS: [&str; 2] = ["serrate.", "datafusion.execution."];
-/// Maximum bytes of the HTTP header with the settings. All headers together may have 16 KiB.
+/// Maximum number of bytes of the HTTP header that contains the settings. All headers together may
+/// have 16 KiB.
 const LIMIT: usize = 8 << 10;
 
-/// Encodes the settings that differ from the defaults. A text longer than [`LIMIT`] is an error.
+/// Encodes the settings for workers that differ from their defaults as text. Returns an error if
+/// the text is longer than [`LIMIT`].
 pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     let mut defaults = ConfigOptions::default();
     defaults.extensions.insert(SerrateOptions::default());
@@ -108,7 +111,8 @@ pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     Ok(text)
 }
 
-/// Applies settings that [`encode_settings`] encoded. A setting that this build does not know is an error.
+/// Applies the settings that [`encode_settings`] has encoded as `text`. Returns an error if this
+/// build does not know one of them.
 pub(super) fn apply_settings(text: &str, options: &mut ConfigOptions) -> Result<()> {
     if text.is_empty() {
         return Ok(());

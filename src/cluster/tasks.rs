@@ -22,8 +22,9 @@ fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.output_partitioning().partition_count() == 1
 }
 
-/// Whether a node needs all rows in one task. datafusion-distributed gives a leaf with one partition to
-/// every task, so a LIMIT, window or aggregation over such a leaf would return its result once per task.
+/// Whether a node must run in a single task, because it needs all rows of an input with one
+/// partition. datafusion-distributed gives a leaf with one partition to every task, so each task
+/// would return the result of a LIMIT, window or aggregation over this leaf.
 fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let collects = plan.is::<CoalescePartitionsExec>()
         || plan.is::<SortPreservingMergeExec>()
@@ -35,8 +36,9 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if has_one_partition(plan) {
         return true;
     }
-    // datafusion-distributed sends the build side of these joins to every task: hash joins with one build
-    // partition, nested-loop joins, cross joins. They need one task if their other input has one partition.
+    // datafusion-distributed sends the build side of some joins to every task: hash joins with one
+    // build partition, nested-loop joins and cross joins. These joins need a single task if their
+    // other input, the probe side, has only one partition.
     let hash = plan.downcast_ref::<HashJoinExec>();
     if hash.is_some_and(|join| join.mode == PartitionMode::CollectLeft)
         || plan.is::<NestedLoopJoinExec>()
@@ -50,9 +52,9 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// Returns the number of tasks for a node: at most one if it needs all rows or is a leaf that
-/// cannot be divided; for any other leaf, a number that depends on its bytes and partitions.
-/// Returns `None` for other nodes.
+/// Returns the number of tasks for a node. A node that needs all rows, and a leaf that cannot be
+/// divided, have at most one task. For any other leaf, the number depends on its bytes and
+/// partitions. Returns `None` for all other nodes.
 pub(super) fn count_tasks(
     event: DesiredTaskCountEvent<'_>,
 ) -> Option<Result<DesiredTaskCountEventResponse>> {
@@ -74,8 +76,8 @@ pub(super) fn count_tasks(
     Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))
 }
 
-/// Gives each task consecutive partitions of a scan, so that the rows of all tasks, one task after
-/// the other, have the order of the scan.
+/// Divides a scan among tasks: each task gets consecutive partitions. The rows of the first task,
+/// then those of the second task, and so on, have the order of the scan.
 pub(super) fn divide_leaf(
     event: ScaleUpLeafNodeEvent<'_>,
 ) -> Option<Result<ScaleUpLeafNodeEventResponse>> {

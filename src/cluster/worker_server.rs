@@ -45,14 +45,14 @@ pub struct WorkerConfig {
     pub token: Option<String>,
     /// Certificate and private key; connections are encrypted if they are set.
     pub tls: Option<TlsIdentity>,
-    /// Certificates that vouch for those of other workers, as text of a PEM file. If `None`, other
-    /// workers must have the certificate of this worker.
+    /// Text of a PEM file with the certificates of other workers, or of the authorities that signed
+    /// them. If it is `None`, other workers must have the certificate of this worker.
     pub authority: Option<String>,
     /// Time without an answer after which another worker counts as lost.
     pub timeout: Duration,
 }
 
-/// Runtime whose threads run queries. Drop does not wait for running queries to end.
+/// The threads that run queries. Dropping this value does not wait until running queries end.
 struct WorkerThreads(Option<Runtime>);
 
 impl Drop for WorkerThreads {
@@ -159,7 +159,8 @@ fn check_token(
     }
 }
 
-/// Builds the session state of one task from the functions of Serrate and the settings of the query.
+/// Builds the session state of one task. It has the functions in `functions`, and the settings that
+/// the session of the query has sent.
 fn build_state(
     context: WorkerQueryContext,
     functions: &SessionState,
@@ -181,7 +182,8 @@ fn build_state(
     options.extensions.insert(SerrateOptions::default());
     let settings = options.extensions.get::<SentSettings>().map(|o| o.settings.clone());
     apply_settings(&settings.unwrap_or_default(), options)?;
-    // Without work stealing, each partition reads its own files, in order.
+    // Without work stealing, each partition reads only its own files, in order. Otherwise, it could
+    // read files of another partition.
     options.execution.enable_file_stream_work_stealing = false;
     let mut state = builder.build();
     copy_functions(functions, &mut state)?;
@@ -191,7 +193,8 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies functions to another session. A name takes precedence over an alias of another function.
+/// Copies all functions to another session. If the name of a function is also an alias of another
+/// function, the name stands for the function with this name.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {
@@ -219,7 +222,7 @@ fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error if a plan writes files, or reads files that the process must not read.
+/// Returns an error if a plan writes files, or reads a file that the limits of the process forbid.
 fn check_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     plan.apply(|node| {
         if node.name().contains("Sink") {
@@ -233,8 +236,9 @@ fn check_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     Ok(())
 }
 
-/// Inserts a [`GuardExec`], which runs a plan on the runtime for queries, at the top of a plan. If the top
-/// node is an exchange, which datafusion-distributed expects there, inserts it below that node.
+/// Inserts a [`GuardExec`] at the top of a plan, so that the plan runs on the runtime for queries.
+/// datafusion-distributed expects some nodes at the top: if there is a RepartitionExec or a
+/// BroadcastExec, inserts the GuardExec below it.
 fn guard_plan(plan: Arc<dyn ExecutionPlan>, queries: &Handle) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
         let inner = Arc::new(GuardExec::new(find_single_child(&plan)?, queries.clone()));

@@ -12,7 +12,8 @@ use super::metrics::Metrics;
 /// Maximum number of waiting queries.
 const QUEUE: usize = 1024;
 
-/// Lets at most `count` queries run at a time. The others wait for a [`QueryPermit`] in the order of their arrival.
+/// Lets at most `count` queries run at a time. Each query needs a [`QueryPermit`] to run. Further
+/// queries wait for one in the order of their arrival.
 #[derive(Debug)]
 pub(super) struct Admission {
     places: Arc<Semaphore>,
@@ -35,7 +36,8 @@ impl Drop for QueryPermit {
     }
 }
 
-/// Counts a query as waiting until this value is dropped, also if the client disconnects.
+/// Counts a query as waiting. Dropping this value ends the count, so a query whose client
+/// disconnects does not count any more.
 struct Waiting<'a>(&'a Admission);
 
 impl Drop for Waiting<'_> {
@@ -51,7 +53,8 @@ impl Admission {
         Self { places, count, waiting: AtomicUsize::new(0), patience, metrics }
     }
 
-    /// Waits until a query may run. Returns an error if the queue is full or the query has waited for `patience`.
+    /// Waits until a query may run. Returns an error if the queue is full, or once the query has
+    /// waited for `patience`.
     pub(super) async fn wait_for_turn(&self) -> Result<QueryPermit, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
@@ -69,7 +72,8 @@ impl Admission {
         }
     }
 
-    /// Waits, without a time limit, until a query that has already run may continue.
+    /// Waits for the permit of a query that has already run, and gave its permit back to wait for
+    /// its client. There is no time limit.
     pub(super) async fn enter_again(&self) -> Result<QueryPermit, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),

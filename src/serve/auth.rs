@@ -15,7 +15,8 @@ use crate::secret::is_equal_secret;
 pub(super) enum Caller {
     /// A client that sent the token of the server, or any client of a server without a token.
     Client,
-    /// A client that sent the key of a session. A handshake returned the key to it.
+    /// A client that sent the key of a session as its token. The client has received this key in a
+    /// handshake.
     OfSession(String),
 }
 
@@ -30,7 +31,8 @@ impl Gate {
         Self { token: token.map(Arc::from), sessions }
     }
 
-    /// Adds the [`Caller`] to a request, or refuses the request.
+    /// Finds the [`Caller`] of a request, and stores it in the request. Returns an error if the
+    /// token is missing or wrong, or if the session of the caller has ended.
     #[allow(clippy::result_large_err, reason = "the type of tonic's interceptors")]
     pub(super) fn check_request(&self, mut request: Request<()>) -> Result<Request<()>, Status> {
         match self.find_caller(request.metadata()) {

@@ -1,5 +1,5 @@
-//! TCP connections with numbers. When a connection closes, the server updates the sessions that
-//! used the connection.
+//! TCP connections, each with a number. When a connection closes, the sessions that used it end, at
+//! once or after some time without a new connection.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use super::sessions::Sessions;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ConnectionId(pub(super) u64);
 
-/// A TCP connection. Dropping it calls [`Sessions::close_connection`].
+/// A TCP connection. When it is dropped, it calls [`Sessions::close_connection`].
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,

@@ -24,7 +24,8 @@ pub(super) struct BatchEncoder {
     generator: IpcDataGenerator,
     dictionaries: DictionaryTracker,
     context: IpcWriteContext,
-    /// Number of rows to try for the next message.
+    /// Number of rows that the next message probably has room for. [`Self::encode_rows`] tries this
+    /// number first.
     rows: usize,
     /// Maximum size in bytes of a message with a single row.
     limit: usize,
@@ -48,7 +49,8 @@ impl BatchEncoder {
         SchemaAsIpc::new(&self.wire, &self.options).into()
     }
 
-    /// Encodes as many rows from `start` on as fit in a message. Also returns the number of rows.
+    /// Encodes the rows from `start` on, as many as fit in a message. Returns the message and its
+    /// number of rows.
     pub(super) fn encode_rows(
         &mut self,
         batch: &RecordBatch,
@@ -60,7 +62,8 @@ impl BatchEncoder {
             let piece = batch.slice(start, rows);
             let message = match self.encode_piece(&piece) {
                 Ok(message) => message,
-                // The cast of a view array fails if its strings have more than 2 GiB, so try fewer rows.
+                // The error may come from the cast of a view array, which fails if the strings have
+                // more than 2 GiB. Fewer rows may have less.
                 Err(_) if rows > 1 => {
                     rows /= 2;
                     continue;
@@ -89,7 +92,9 @@ impl BatchEncoder {
         }
     }
 
-    /// Encodes a row larger than [`TARGET`]. Copies it, because it may share buffers with others.
+    /// Encodes a single row whose message is larger than [`TARGET`]. Copies the row first: the row
+    /// may share buffers with other rows, which the message would contain, too. Returns an error if
+    /// the message still exceeds the limit.
     fn encode_large_row(&mut self, row: &RecordBatch, size: usize) -> Result<FlightData, Status> {
         let failed = |e: ArrowError| {
             to_invalid(format!(

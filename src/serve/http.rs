@@ -21,7 +21,7 @@ const CONNECTIONS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Answers requests until the future is dropped.
+/// Answers requests on `listener`. Does not end by itself: the caller drops the future.
 pub(super) async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {

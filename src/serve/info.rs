@@ -54,10 +54,12 @@ pub(super) fn describe_server() -> Result<SqlInfoData, FlightError> {
     info.build()
 }
 
-/// Name, code, column size, radix and literal quote of a type.
+/// One row of the table of types: the name of a type, its ODBC code, the size of a column, the
+/// radix of this size, and the quote around a literal.
 struct TypeRow(&'static str, XdbcDataType, i32, Option<i32>, Option<&'static str>);
 
-/// Returns the types of scalars. Lists and structs have no code in ODBC.
+/// Returns the types that ODBC and JDBC know. Lists and structs are not among them, because ODBC
+/// has no codes for them.
 pub(super) fn describe_types() -> Result<XdbcTypeInfoData, FlightError> {
     use XdbcDataType as Code;
     let rows = [

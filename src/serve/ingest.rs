@@ -104,7 +104,7 @@ pub(super) async fn ingest_batches(
         return Err(to_invalid(format!("the ingestion option {option} is unknown; omit it")));
     }
     let mut decoded = decode_messages(messages);
-    // `decoded` knows the schema only after it has returned the first batch or the end of the stream.
+    // Reads the first batch now, because `decoded` has no schema before that.
     let first = decoded
         .next()
         .await
@@ -123,7 +123,8 @@ pub(super) async fn ingest_batches(
     let table = table.map_err(|e| to_status(&e))?;
     let source = TableReference::bare(name.clone());
     ctx.register_table(source.clone(), Arc::new(table)).map_err(|e| to_status(&e))?;
-    // Dropping `_named` deregisters the table, also if the request is dropped.
+    // The table is deregistered when `_named` is dropped, even if the request is dropped before its
+    // end.
     let _named = NewTable { ctx: ctx.clone(), name: source };
     let written = target.write_rows(ctx, &name).await;
     written.map_err(|e| to_status(&e))
@@ -140,9 +141,10 @@ impl Drop for NewTable {
     }
 }
 
-/// The table to which a client writes, and what to do if the table exists or does not exist.
+/// The table to which a client writes, and whether this table may be created, appended to, or
+/// replaced.
 struct IngestTarget {
-    /// Qualified and quoted name, for SQL.
+    /// Name of the table as SQL must contain it: qualified, and in quotes.
     name: String,
     reference: TableReference,
     creates: bool,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::memory::{memory_limit, memory_used};
 
-/// The value of a gauge, or of a counter, which never decreases.
+/// A number that threads can change without a lock: a gauge, or a counter, which never decreases.
 #[derive(Debug, Default)]
 pub(super) struct AtomicCount(AtomicU64);
 
@@ -29,8 +29,8 @@ pub(super) struct Metrics {
     started: Instant,
     pub(super) running: AtomicCount,
     pub(super) queued: AtomicCount,
-    /// Number of queries whose result is not fully read, including queries that wait until their
-    /// client reads more rows.
+    /// Number of queries whose client has not yet received the whole result. A query that waits for
+    /// its client to read is one of them.
     pub(super) open: AtomicCount,
     pub(super) finished: AtomicCount,
     pub(super) failed: AtomicCount,

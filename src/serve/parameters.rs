@@ -20,7 +20,7 @@ const ELEMENTS: usize = 1 << 16;
 /// Maximum depth of nested lists and structs in one parameter value.
 const DEPTH: usize = 16;
 
-/// Returns the values of each row of a batch as SQL literals.
+/// Returns the values in a batch as SQL literals: for each row, one literal per column.
 pub(super) fn to_arguments(batch: &RecordBatch) -> Result<Vec<Vec<SqlExpr>>> {
     let rows = 0..batch.num_rows();
     rows.map(|row| batch.columns().iter().map(|column| to_literal(column, row)).collect()).collect()
@@ -28,7 +28,8 @@ pub(super) fn to_arguments(batch: &RecordBatch) -> Result<Vec<Vec<SqlExpr>>> {
 
 fn to_literal(column: &ArrayRef, row: usize) -> Result<SqlExpr> {
     let mut writer = Literal { text: String::new(), elements: 0 };
-    // A string becomes a literal directly. Only other values are written as SQL and parsed.
+    // A string becomes a literal without parsing. Any other value is written as SQL, which is then
+    // parsed.
     if let (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, false) =
         (column.data_type(), column.is_null(row))
     {
@@ -56,7 +57,7 @@ impl Literal {
         self.add("'");
     }
 
-    /// Writes SQL that casts a value to `data_type`. The function `value` writes the SQL of the value.
+    /// Writes `arrow_cast(VALUE, 'TYPE')`. The function `value` writes `VALUE`.
     fn add_cast(
         &mut self,
         data_type: &DataType,
@@ -101,8 +102,8 @@ impl Literal {
             }
             DataType::Int64 => {
                 let text = shown(column)?;
-                // Casts a string, because the parser reads the digits without the sign, and 2^63
-                // does not fit an Int64.
+                // The least Int64 is written as a string and cast. As a number, it would fail: the
+                // parser reads the digits without the sign, and 2^63 does not fit an Int64.
                 match text == i64::MIN.to_string() {
                     true => self.add(&format!("arrow_cast('{text}', 'Int64')")),
                     false => self.add(&text),

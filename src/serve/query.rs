@@ -51,13 +51,15 @@ pub(super) struct ReadyResult {
     parts: Vec<ResultPart>,
 }
 
-/// The rows of one statement in a result: a plan to run, or rows in memory.
+/// The result of one statement: a plan that runs when the client reads the result, or rows in
+/// memory.
 enum ResultPart {
     Plan(Arc<dyn ExecutionPlan>, Arc<TaskContext>),
     Rows(Vec<RecordBatch>),
 }
 
-/// A task that is aborted on drop, for example when its client disconnects and the request is dropped.
+/// A task that is aborted when this value is dropped. A disconnect of the client drops the request,
+/// and with it this value.
 struct AbortedTask<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortedTask<T> {
@@ -78,8 +80,8 @@ impl<T> AbortedTask<Result<T, Status>> {
     }
 }
 
-/// Counts a query as open and, at its end, as finished, failed or cancelled. If this value is
-/// dropped before the end of the query, the query is counted as cancelled.
+/// Counts a query as open, and once more at its end: as finished, failed or cancelled. A query
+/// counts as cancelled if this value is dropped before the query ends.
 struct QueryCounter<'a> {
     metrics: &'a Metrics,
     ended: bool,
@@ -127,7 +129,8 @@ impl Engine {
         }
     }
 
-    /// Runs work of a session on the threads for queries. Dropping the future stops the work.
+    /// Runs work on the threads for queries, and returns its result. The work stops if the returned
+    /// future is dropped.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Status>> + Send + 'static,
@@ -140,7 +143,8 @@ impl Engine {
         AbortedTask(task).wait_for_end(self).await
     }
 
-    /// Plans statements. Queries run when their result is read; other statements run now, in order.
+    /// Plans the statements that `parse` returns. Queries do not run before a client reads their
+    /// result. Other statements run in order before this function returns.
     pub(super) async fn start_statements(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -152,7 +156,8 @@ impl Engine {
             let counted = QueryCounter::new(&engine.metrics);
             let started = engine.start_all(session.session_context(), parse).await;
             match &started {
-                // A query is counted when its result is read, so it is not counted here.
+                // All statements are queries, which run later. They are counted when their result
+                // is read, so this count is discarded.
                 Ok(ready)
                     if ready.parts.iter().all(|part| matches!(part, ResultPart::Plan(..))) =>
                 {
@@ -190,7 +195,8 @@ impl Engine {
         })
     }
 
-    /// Runs statements to their end, and returns the number of rows that they changed; -1 for queries.
+    /// Runs the statements that `parse` returns to their end. Returns the number of rows that they
+    /// changed, or -1 for a query.
     pub(super) async fn run_updates(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -236,8 +242,8 @@ impl Engine {
         Ok(total.map_or(-1, |rows| i64::try_from(rows).unwrap_or(i64::MAX)))
     }
 
-    /// Returns the messages of a result. The query stops if the stream is dropped, or if
-    /// [`Session::cancel_query`] is called with `id`.
+    /// Runs the query of a result, and returns its messages as a stream. The query stops if this
+    /// stream is dropped, or if [`Session::cancel_query`] is called with `id`.
     pub(super) fn send_messages(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -251,8 +257,8 @@ impl Engine {
         let (start, started) = oneshot::channel::<()>();
         let task = self.queries.spawn(async move {
             let _open: OpenQuery = open;
-            // Waits until `add_running` has registered the query. A query that ends before that
-            // would stay registered.
+            // Begins only after `add_running` has registered the query. The end of a query removes
+            // its registration, so a query that ended before would stay registered.
             let _ = started.await;
             let counted = QueryCounter::new(&engine.metrics);
             let sent = AssertUnwindSafe(send_result(&engine, ready, sender)).catch_unwind().await;
@@ -301,7 +307,8 @@ impl Engine {
 }
 
 impl QueryCounter<'_> {
-    /// Ends the count of a query without an outcome, because the query is counted again when its result is read.
+    /// Ends the count without counting the query as finished, failed or cancelled. The query is
+    /// counted again when its result is read.
     fn discard_count(mut self) {
         self.ended = true;
     }
@@ -323,7 +330,8 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
     if effect {
         let mut stream = execute_stream(plan, task)?;
         let schema = to_wire_schema(&stream.schema());
-        // Runs the statement now and keeps its rows in memory, because they are only counts.
+        // The statement is not a query, so it runs now. Its rows are kept in memory: they are only
+        // counts of changed rows.
         let mut rows = Vec::new();
         while let Some(batch) = stream.next().await {
             rows.push(batch?);
@@ -337,7 +345,8 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
     })
 }
 
-/// Runs a statement, and returns the number of rows that it changed, or `None` for a query.
+/// Runs a statement to its end. Returns the number of rows that it changed, or `None` if it is a
+/// query.
 async fn update_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Option<u64>> {
     let mut changed = Some(0u64);
     for part in start_one(ctx, statement).await?.parts {
@@ -358,11 +367,12 @@ async fn update_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Op
     Ok(changed)
 }
 
-/// Sends the messages of a result to its client, and waits for a slow client.
+/// Sends the messages of a result to its client. If the client reads slowly, waits without the
+/// permit to run, so that other queries can run.
 struct Outlet<'a> {
     engine: &'a Engine,
     sender: mpsc::Sender<FlightData>,
-    /// The permission to run; `None` while the query waits for its client to read.
+    /// The permit to run. It is `None` while the query waits for its client to read.
     place: Option<QueryPermit>,
 }
 

@@ -31,7 +31,8 @@ use crate::sql::{find_process_runtime, new_session_in};
 const STACK: usize = 64 << 20;
 /// Time between keep-alive pings on a connection, and maximum time to answer one.
 const PING: Duration = Duration::from_secs(15);
-/// Time for cancelled queries to end, and for the last messages to reach clients.
+/// Maximum time that the server waits, when it stops, for the end of cancelled queries and for the
+/// last messages to clients.
 const LAST: Duration = Duration::from_millis(500);
 /// Maximum number of concurrent requests on a connection.
 const STREAMS: u32 = 256;
@@ -60,7 +61,8 @@ pub(crate) struct ServeConfig {
 }
 
 impl ServeConfig {
-    /// Returns an error if other machines could connect without token and TLS, unless `insecure` allows this.
+    /// Unless `insecure` is set, returns an error if clients on other machines could connect
+    /// without a token or without TLS, or could read the metrics.
     fn check_exposure(&self) -> Result<()> {
         if self.insecure {
             return Ok(());
@@ -81,7 +83,7 @@ impl ServeConfig {
     }
 }
 
-/// Runtime whose threads run queries. Drop does not wait for running queries to end.
+/// The threads that run queries. Dropping this value does not wait until running queries end.
 struct ServerThreads(Option<Runtime>);
 
 impl Drop for ServerThreads {
@@ -112,7 +114,8 @@ pub(crate) async fn serve_clients(
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
     config.check_exposure()?;
-    // Queries have their own threads, so that the server still answers while all these threads compute.
+    // Queries run on threads of their own, so that the server answers requests even if queries keep
+    // all of these threads busy.
     let threads = tokio::runtime::Builder::new_multi_thread()
         .thread_stack_size(STACK)
         .thread_name("query")
@@ -165,7 +168,8 @@ pub(crate) async fn serve_clients(
     let clients = accept_clients(listener, Arc::clone(&sessions));
     let mut server = server;
     let serving = server.add_service(service).serve_with_incoming_shutdown(clients, async {
-        // An error means that `serve_clients` has ended and dropped the sender.
+        // Waits until the sender sends or is dropped. `serve_clients` drops it at its end, so an
+        // error means the same as a message.
         let _ = closed.await;
     });
     let sweep = sweep_sessions(Arc::clone(&sessions), config.idle_timeout);
@@ -185,7 +189,8 @@ pub(crate) async fn serve_clients(
         () = &mut helpers => {}
         () = &mut stop => {}
     }
-    // Refuses new connections and new requests, but still answers `/health` and `/metrics`.
+    // From now on, new connections and requests are refused. `/health` and `/metrics` are still
+    // answered.
     let _ = close.send(());
     let ended = async {
         tokio::select! {

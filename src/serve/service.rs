@@ -30,7 +30,8 @@ use super::sessions::{Session, Sessions, find_cookie, format_cookie};
 use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_status};
 use super::status::{to_invalid, to_status};
 
-/// Maximum number of rows of parameter values that a client binds to a statement.
+/// Maximum number of rows that a client can bind to a prepared statement. Each row has a value for
+/// each parameter.
 const ROWS: usize = 1 << 16;
 
 const ACTIONS: [(&str, &str); 5] = [
@@ -55,7 +56,8 @@ impl Service {
         Self { sessions, engine }
     }
 
-    /// Returns the session of a request, and the cookie to set if the request has neither a cookie nor a session key.
+    /// Returns the session of a request. Also returns a cookie with the key of the session for the
+    /// response, unless the request already has a cookie or a session key.
     async fn find_session<T>(
         &self,
         request: &Request<T>,
@@ -240,7 +242,8 @@ async fn bind_messages(
     messages: Messages,
 ) -> Result<(), Status> {
     let statement = session.find_statement(handle)?;
-    // For a statement without parameters, clients send a message without a schema. There is nothing to bind.
+    // If a statement has no parameters, clients send a message without a schema, or none. Then
+    // nothing is bound.
     let mut messages = messages.peekable();
     let first = std::pin::Pin::new(&mut messages).peek().await;
     if first.is_none_or(|m| m.as_ref().is_ok_and(|m| m.data_header.is_empty())) {
@@ -266,7 +269,8 @@ async fn bind_messages(
     Ok(())
 }
 
-/// Stops the queries of a FlightInfo. Returns false if the session has none of them.
+/// Stops the queries whose results a FlightInfo describes. Returns false if none of them belongs to
+/// the session.
 fn cancel_info(session: &Session, info: Option<&FlightInfo>) -> Result<bool, Status> {
     let mut found = false;
     for endpoint in info.iter().flat_map(|info| &info.endpoint) {

@@ -22,7 +22,8 @@ use super::statement::PreparedStatement;
 use super::status::to_status;
 use crate::sql::new_session_like;
 
-/// A function that changes each new session, for example so that the session uses workers.
+/// A function that is called with each new session and may change it, for example so that the
+/// session uses workers.
 pub(crate) type AttachSession = Arc<dyn Fn(&SessionContext) + Send + Sync>;
 
 const COOKIE: &str = "serrate_session";
@@ -37,13 +38,14 @@ const STATEMENTS: usize = 256;
 pub(super) struct Session {
     key: String,
     context: SessionContext,
-    /// Whether the client knows the key of the session, from a handshake or a cookie, and can reconnect.
-    /// Otherwise, the session ends with its connection.
+    /// Whether the client knows the key of the session, from a handshake or from a cookie. Such a
+    /// client can use the session on a new connection. Otherwise, the session ends with its
+    /// connection.
     portable: AtomicBool,
     used: Mutex<Instant>,
     /// Whether all connections that used the session are closed.
     detached: AtomicBool,
-    /// Number of open queries: those that run, and those whose result is being read.
+    /// Number of open queries. A query is open while it runs, and until its result is read.
     open: AtomicUsize,
     parts: Mutex<SessionParts>,
 }
@@ -57,7 +59,8 @@ struct SessionParts {
 
 struct RunningQuery {
     task: AbortHandle,
-    /// Ends the result stream at once. The task itself ends later, when its operators yield.
+    /// A message to `stop` ends the stream of the result at once. The task ends later, when its
+    /// operators pause.
     stop: oneshot::Sender<()>,
 }
 
@@ -91,8 +94,8 @@ pub(super) fn draw_random_key() -> Result<String, Status> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Keeps a session from expiring while a query is open. Dropping this value also removes the query
-/// from the queries that [`Session::cancel_query`] can stop.
+/// While this value exists, a query is open, and its session does not expire. When it is dropped,
+/// [`Session::cancel_query`] can no longer stop the query.
 pub(super) struct OpenQuery {
     session: Arc<Session>,
     id: Option<String>,
@@ -141,19 +144,22 @@ impl Session {
         self.open.load(Ordering::SeqCst) == 0 && lock_mutex(&self.used).elapsed() > limit
     }
 
-    /// Marks a query as open until the returned value is dropped.
+    /// Marks a query as open until the returned value is dropped. If `id` is set, the drop also
+    /// removes the registration of the query.
     pub(super) fn open_query(self: &Arc<Self>, id: Option<&str>) -> OpenQuery {
         self.open.fetch_add(1, Ordering::SeqCst);
         OpenQuery { session: Arc::clone(self), id: id.map(str::to_owned) }
     }
 
-    /// Registers a query for [`cancel_query`](Self::cancel_query); `stop` ends its result stream.
+    /// Registers a running query, so that [`cancel_query`](Self::cancel_query) can stop it: it
+    /// aborts `task`, and ends the stream of the result with `stop`.
     pub(super) fn add_running(&self, id: &str, task: AbortHandle, stop: oneshot::Sender<()>) {
         let query = RunningQuery { task, stop };
         lock_mutex(&self.parts).running.insert(id.to_owned(), query);
     }
 
-    /// Keeps a result until it is read, and returns its id.
+    /// Keeps a result until its client reads it, and returns an id for it. Returns an error if the
+    /// session already keeps [`RESULTS`] results.
     pub(super) fn keep_result(&self, result: ReadyResult) -> Result<String, Status> {
         let id = draw_random_key()?;
         let mut parts = lock_mutex(&self.parts);
@@ -199,7 +205,8 @@ impl Session {
         lock_mutex(&self.parts).statements.remove(id);
     }
 
-    /// Stops a running query or drops an unread result. Returns false if the session has neither with this id.
+    /// Stops the running query with this id, or drops the unread result with this id. Returns false
+    /// if the session has neither of them.
     pub(super) fn cancel_query(&self, id: &str) -> bool {
         let mut parts = lock_mutex(&self.parts);
         let planned = parts.results.remove(id).is_some();
@@ -243,23 +250,26 @@ impl fmt::Debug for Sessions {
 #[derive(Default)]
 struct SessionTable {
     sessions: HashMap<String, Arc<Session>>,
-    /// The session of each connection whose requests name no session.
+    /// The session of each connection on which a request came without a cookie and without a
+    /// session key.
     connections: HashMap<ConnectionId, BoundSession>,
-    /// The session keys in the requests of each connection. A connection has several keys if
-    /// several clients share a proxy.
+    /// For each connection, the session keys that its requests contained. These are several if
+    /// clients share a proxy, and thereby a connection.
     named: HashMap<ConnectionId, HashSet<String>>,
     /// Number of sessions that are being created.
     creating: usize,
 }
 
-/// The session of a connection whose requests name no session.
+/// The session of a connection, for requests that have neither a cookie nor a session key.
 enum BoundSession {
     Session(String),
-    /// The session has expired. The next request on the connection reports this as an error.
+    /// The session has expired. The next request on the connection returns an error that tells the
+    /// client.
     Expired,
 }
 
-/// Dropping this value decrements [`SessionTable::creating`], also if the client disconnects.
+/// Counts a session in [`SessionTable::creating`]. The count ends when this value is dropped, which
+/// also happens if the client disconnects.
 struct Creating<'a>(&'a Sessions);
 
 impl Drop for Creating<'_> {
@@ -289,8 +299,9 @@ impl Sessions {
         lock_mutex(&self.table).sessions.contains_key(key)
     }
 
-    /// Returns the session that the bearer token or the cookie of a request names, or else the session of
-    /// its connection. Creates a session if the connection has none.
+    /// Returns the session of a request. If the request has a session key as bearer token or a
+    /// cookie, this is the session with that key, or an error if that session has ended. Otherwise,
+    /// it is the session of the connection, which is created if it does not exist.
     pub(super) async fn find_session(
         &self,
         extensions: &Extensions,
@@ -345,7 +356,8 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Creates a session for a connection. If `connection` is `None`, the client names the session by its key.
+    /// Creates a session, and makes it the session of `connection`. If this is `None`, the requests
+    /// of the client contain the key of the session instead.
     pub(super) async fn create_session(
         &self,
         connection: Option<ConnectionId>,
@@ -368,7 +380,8 @@ impl Sessions {
         drop(creating);
         let mut table = lock_mutex(&self.table);
         if let Some(connection) = connection {
-            // Another request on the connection may have created its session meanwhile.
+            // While this session was created, another request on the connection may have created
+            // one. Then that one is returned.
             if let Some(BoundSession::Session(key)) = table.connections.get(&connection)
                 && let Some(other) = table.sessions.get(key)
             {
@@ -398,7 +411,8 @@ impl Sessions {
         }
     }
 
-    /// Ends the session of a closed connection, after [`LINGER`] if its client knows the key.
+    /// Ends the sessions that used a closed connection, unless they are used on other connections.
+    /// If the client knows the key of a session, the session ends only after [`LINGER`].
     pub(super) fn close_connection(&self, connection: ConnectionId) {
         let ended = {
             let mut table = lock_mutex(&self.table);
@@ -428,7 +442,8 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions that have been idle for too long, and drops old results that were never read.
+    /// Ends the sessions that have not been used for `idle`. In all other sessions, drops the
+    /// results that have not been read for so long.
     pub(super) fn end_idle(&self) {
         let (idle, busy): (Vec<_>, Vec<_>) = {
             let table = lock_mutex(&self.table);

@@ -16,7 +16,8 @@ use super::wire_types::to_wire_schema;
 use crate::config::{SerrateOptions, parse_bytes};
 use crate::sql::{bind_parameters, count_parameters_of, number_parameters_of};
 
-/// Settings whose values determine memory use, each with the largest value that a session may set.
+/// Settings whose values determine how much memory a session uses. Each has the largest value that
+/// a session may set.
 const LIMITS: [(&str, u64); 7] = [
     ("datafusion.execution.target_partitions", 1 << 10),
     ("datafusion.execution.planning_concurrency", 1 << 10),
@@ -36,11 +37,12 @@ pub(super) struct PreparedStatement {
     rows: Mutex<Vec<Vec<SqlExpr>>>,
 }
 
-/// Types of the parameters and the result of a prepared statement, if they are known without parameter values.
+/// Types of the parameters and of the result of a prepared statement, as far as they are known
+/// before parameters have values.
 #[derive(Debug)]
 pub(super) struct PreparedTypes {
     pub(super) parameters: Schema,
-    /// `None` if the types depend on the values of parameters.
+    /// Schema of the result. `None` if the types of its columns depend on the values of parameters.
     pub(super) result: Option<SchemaRef>,
 }
 
@@ -49,7 +51,8 @@ impl PreparedStatement {
         *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = rows;
     }
 
-    /// Returns a copy of the statement for each bound row, with the values of the row in place of the parameters.
+    /// Returns one copy of the statement for each row that the client has bound. In each copy, the
+    /// values of the row replace the parameters. A statement without parameters is returned once.
     pub(super) fn bind_rows(&self) -> Result<Vec<Statement>, Status> {
         if self.count == 0 {
             return Ok(vec![self.statement.clone()]);
@@ -82,7 +85,8 @@ pub(super) fn parse_one(ctx: &SessionContext, text: &str) -> Result<Statement> {
     }
 }
 
-/// Parses SQL text, which must have one statement without parameters.
+/// Parses `text`. Returns an error if it is not exactly one statement, or if the statement has
+/// parameters.
 pub(super) fn parse_complete(ctx: &SessionContext, text: &str) -> Result<Statement> {
     let mut statement = parse_one(ctx, text)?;
     let prepares = matches!(&statement, Statement::Statement(inner)
@@ -98,7 +102,8 @@ pub(super) fn parse_complete(ctx: &SessionContext, text: &str) -> Result<Stateme
     Ok(statement)
 }
 
-/// Parses a statement with parameters `?` or `$1`, and finds the types of its parameters and its result.
+/// Parses `text`, a statement that may have the parameters `?` or `$1`. Also finds the types of the
+/// parameters and of the result.
 pub(super) async fn prepare_statement(
     ctx: &SessionContext,
     text: &str,
@@ -128,7 +133,8 @@ async fn find_types(
     statement: &Statement,
     count: usize,
 ) -> Result<PreparedTypes> {
-    // Planning one of these statements changes the session, so they are not planned here.
+    // `keeps` is true for statements that change the session as soon as they are planned. They are
+    // planned only when they run.
     let keeps = matches!(statement, Statement::Statement(inner) if matches!(
         inner.as_ref(),
         SqlStatement::CreateView(_) | SqlStatement::Prepare { .. } | SqlStatement::Deallocate { .. }
@@ -137,7 +143,8 @@ async fn find_types(
         true => None,
         false => match crate::sql::plan(ctx, statement.clone()).await {
             Ok(plan) => Some(plan),
-            // Planning fails if a function needs the value of a parameter, so the types stay unknown.
+            // If the statement has parameters, the error may be that a function needs the value of
+            // one. The types are then unknown, and the statement is prepared all the same.
             Err(_) if count > 0 => None,
             Err(e) => return Err(e),
         },
@@ -161,8 +168,8 @@ async fn find_types(
     Ok(PreparedTypes { parameters, result })
 }
 
-/// Returns the schema that clients receive for a statement: that of the rows for a query, and an
-/// empty schema for other statements.
+/// Returns the schema that clients receive for a statement. For a query, this is the schema of its
+/// rows in wire types. For any other statement, it is empty.
 pub(super) async fn find_schema(ctx: &SessionContext, statement: Statement) -> Result<SchemaRef> {
     let plan = crate::sql::plan(ctx, statement).await?;
     check_settings(ctx, &plan)?;
@@ -174,7 +181,7 @@ pub(super) async fn find_schema(ctx: &SessionContext, statement: Statement) -> R
     Ok(to_wire_schema(&plan.schema()))
 }
 
-/// Whether a statement changes tables, files or the session. All other statements are queries.
+/// Whether a statement changes tables, files or the session. A statement without effect is a query.
 pub(super) fn has_effect(plan: &LogicalPlan) -> bool {
     matches!(
         plan,
@@ -185,7 +192,8 @@ pub(super) fn has_effect(plan: &LogicalPlan) -> bool {
     )
 }
 
-/// Returns an error if a statement changes a setting that all sessions share, or exceeds the limit of a setting.
+/// Returns an error if a statement sets or resets a setting that belongs to the server, such as the
+/// memory limit, or if it sets a setting above the maximum for sessions, as in [`LIMITS`].
 pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result<()> {
     let LogicalPlan::Statement(statement) = plan else { return Ok(()) };
     let (name, value) = match statement {
@@ -220,7 +228,8 @@ pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result
     Ok(())
 }
 
-/// Returns the status of a planning error: `PermissionDenied` for a setting that belongs to the server.
+/// Returns the status of an error of planning. The code is `PermissionDenied` if the statement
+/// changed a setting that belongs to the server.
 pub(super) fn to_plan_status(e: &datafusion::error::DataFusionError) -> Status {
     let status = to_status(e);
     match status.message().contains("belongs to the server") {

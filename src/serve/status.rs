@@ -39,11 +39,12 @@ fn shorten_text(text: &str) -> String {
 }
 
 fn find_code(e: &DataFusionError, text: &str) -> Code {
-    // Planners and object stores report the refusal of a path only in the text of their own errors.
+    // Planners and object stores wrap the error for a refused path in an error of their own. Only
+    // the text of this error shows that a path was refused.
     if text.contains("--root restricts") || text.contains("--read-only refuses") {
         return Code::PermissionDenied;
     }
-    // Errors of `explain_loss` in the module `cluster` have this text.
+    // The function `explain_loss` in the module `cluster` makes errors with this text.
     if text.contains("worker was lost while the statement ran") {
         return Code::Unavailable;
     }
@@ -56,7 +57,8 @@ fn find_code(e: &DataFusionError, text: &str) -> Code {
     code.unwrap_or(Code::InvalidArgument)
 }
 
-/// Returns the code of one error in a chain, or `None` if the code depends on its cause.
+/// Returns the code for `e`, one error in a chain of causes. Returns `None` if `e` does not
+/// determine the code, so that the cause of `e` must.
 fn find_status_code(e: &(dyn std::error::Error + 'static)) -> Option<Code> {
     if let Some(e) = e.downcast_ref::<io::Error>() {
         return Some(match e.kind() {
@@ -83,7 +85,7 @@ fn find_status_code(e: &(dyn std::error::Error + 'static)) -> Option<Code> {
         DataFusionError::ExecutionJoin(e) if e.is_panic() => Some(Code::Internal),
         DataFusionError::ExecutionJoin(e) if e.is_cancelled() => Some(Code::Cancelled),
         DataFusionError::NotImplemented(_) => Some(Code::Unimplemented),
-        // These errors only wrap other DataFusion errors.
+        // A Collection or a Shared only wraps other errors of DataFusion, which determine the code.
         DataFusionError::Collection(all) => all.first().and_then(|e| find_status_code(e)),
         DataFusionError::Shared(e) => find_status_code(e.as_ref()),
         _ => None,

@@ -45,8 +45,8 @@ fn to_wire_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// Casts the columns of a batch to the types of `wire`. All columns of the result are nullable, because an
-/// operator may return a NULL in a column that its schema declares non-nullable.
+/// Casts the columns of a batch to the types of `wire`. All columns of the result are nullable:
+/// operators may return a NULL in a column that the schema of the result declares non-nullable.
 pub(super) fn to_wire_batch(
     batch: &RecordBatch,
     wire: &SchemaRef,

@@ -31,7 +31,8 @@ const BATCH_ROWS: usize = 8192;
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct InputShard {
     pub(in crate::cli) path: PathBuf,
-    /// Path relative to the input folder, or the name of a single input file, without extension.
+    /// Path relative to the input folder, without the extension. If the input is a single file,
+    /// this is its name.
     pub(in crate::cli) relative: PathBuf,
     pub(in crate::cli) format: FileFormat,
     /// For MEDS data, the folder, the index of the shard in the folder, and the columns to read.
@@ -138,7 +139,7 @@ impl InputSource {
         access::is_dir(&self.path)
     }
 
-    /// Selects the columns to read from MEDS data. Other formats are unaffected.
+    /// Sets which columns are read from MEDS data. Does nothing for other formats.
     pub(in crate::cli) fn select_part(&mut self, part: MedsPart) {
         for (_, _, p) in self.shards.iter_mut().filter_map(|s| s.meds.as_mut()) {
             *p = part;
@@ -165,7 +166,7 @@ impl InputSource {
         Ok(())
     }
 
-    /// Returns one schema that fits the rows of all shards.
+    /// Returns one schema to which the rows of all shards can be cast.
     pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
         if let (Some(folder), Some(shard)) = (&self.meds, self.shards.first())
             && let Some((_, _, part)) = &shard.meds
@@ -196,14 +197,17 @@ impl InputSource {
     }
 }
 
-/// Whether a folder has `data/**/*.parquet` with one measurement per row. Only the first file is read.
+/// Whether a folder contains MEDS data: the first file of `data/**/*.parquet` has one measurement
+/// per row. No other file is read.
 fn is_meds(path: &Path) -> bool {
     list_parquet(path).next().is_some_and(|file| has_measurements(&file))
 }
 
-/// Whether a folder is a MEDS data set, and not only a folder whose sub-folder `data` contains one.
+/// Whether a folder is a MEDS data set: it must have measurements in `data/**/*.parquet`. It must
+/// also have a sub-folder `metadata`, or no other Parquet files in `data`: a folder is no data set
+/// if a data set is only somewhere below its sub-folder `data`.
 pub(in crate::cli) fn is_meds_root(path: &Path) -> bool {
-    // Reads only some of the files, because the result only chooses the hint in an error message.
+    // Reads at most this many files, because the result only chooses the hint in an error message.
     const READ: usize = 64;
     let has_metadata = access::is_dir(path.join("metadata"));
     is_meds(path)
@@ -245,7 +249,8 @@ impl InputShard {
                     let next = self.add_path(table)?.arrow_schema()?;
                     schema = Some(match schema {
                         None => next,
-                        // Columns that first occur in a later record extend the schema.
+                        // `next` has more columns than the schema so far: a later record has
+                        // columns that no earlier record has. They extend the schema.
                         Some(s) if s.fields().len() < next.fields().len() => {
                             add_columns(&s, &next, &self.path)?
                         }
@@ -260,7 +265,9 @@ impl InputShard {
         }
     }
 
-    /// Returns the rows in batches, in file order. JSON columns get the types in `schema`.
+    /// Returns the rows in batches, in the order of the file. Columns of JSON get the types in
+    /// `schema` or, if it is `None`, the types that `--schema` declares. Other formats ignore
+    /// `schema`.
     pub(in crate::cli) fn open_batches(&self, schema: Option<&SchemaRef>) -> Outcome<Batches> {
         let path = self.path.clone();
         let at_path = move |failure: Failure| failure.add_place(path.display());
@@ -383,7 +390,7 @@ pub(in crate::cli) fn split_table(
     table: RaggedTable,
 ) -> Outcome<impl Iterator<Item = Outcome<RecordBatch>>> {
     let rows = table.num_rows();
-    // An empty table yields one batch without rows, which has the columns.
+    // If the table has no rows, yields one empty batch, which tells the reader the columns.
     let starts = (0..rows.max(1)).step_by(BATCH_ROWS);
     Ok(starts.map(move |start| Ok(table.slice(start, BATCH_ROWS.min(rows - start))?.to_batch()?)))
 }

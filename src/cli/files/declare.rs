@@ -32,7 +32,8 @@ fn parse_declaration(text: &str) -> Result<(String, DataType), String> {
     }
 }
 
-/// Parses the name of a type in numpy, SQL or Arrow.
+/// Parses a type name of numpy (`int64`), SQL (`bigint`) or Arrow, with `[]` for each level of
+/// lists (`int64[][]`). Returns `None` for an unknown name.
 fn parse_type(name: &str) -> Option<DataType> {
     if let Some(item) = name.strip_suffix("[]") {
         return Some(list_of(1, parse_type(item.trim_end())?));

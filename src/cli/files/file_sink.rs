@@ -63,7 +63,8 @@ impl OutputFile {
         let writer = match format {
             FileFormat::Nrt => {
                 schema = convert_times_to_integers(&schema);
-                // Derives the axes from an empty table with the columns of the file.
+                // Finds the axes of the file from a table that has the columns of the file, but no
+                // rows.
                 let empty = to_table(&RecordBatch::new_empty(schema.clone()), path)?;
                 let nrt = WriteOptions { overwrite: options.overwrite, plain: options.plain };
                 let writer = NrtWriter::create(path, &NrtSchema::of_table(&empty), &nrt)?;
@@ -109,7 +110,7 @@ impl OutputFile {
         Ok(Self { path: path.to_path_buf(), schema, rows: 0, nan_is_null, writer })
     }
 
-    /// Appends rows, cast to the schema of the file.
+    /// Casts the rows to the schema of the file, and appends them.
     pub(in crate::cli) fn write(&mut self, batch: &RecordBatch) -> Outcome {
         self.append_batch(batch).map_err(|e| e.with_file_name(&self.path))
     }

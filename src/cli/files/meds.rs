@@ -14,7 +14,8 @@ use crate::io::meds_torch::MedsFolder;
 pub(in crate::cli) enum MedsPart {
     /// Events and static measurements, whose lists differ in length.
     All,
-    /// Only events, which are one ragged table.
+    /// Only events. All of their columns have lists of the same lengths, as one ragged table
+    /// requires.
     Events,
     /// Only the numeric columns of events. The column `code` has the tokens of the codes, and
     /// columns of strings are omitted.
@@ -46,7 +47,7 @@ impl MedsPart {
     }
 }
 
-/// Returns the columns of `schema`, the schema of a whole shard, that belong to `part`.
+/// Returns the columns of a shard that are read for `part`. `schema` has all columns of the shard.
 pub(super) fn select_part(schema: &SchemaRef, part: MedsPart) -> SchemaRef {
     if part == MedsPart::All {
         return schema.clone();

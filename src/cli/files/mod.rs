@@ -91,8 +91,9 @@ impl FileFormat {
     }
 }
 
-/// Returns an error if the extension of `output` belongs to a format other than `of`, in which the
-/// output will be written. `of` is `None` if the output is a folder.
+/// Returns an error if the name of the output contradicts its format: `x.parquet` for the format
+/// Arrow, or for a folder (`of` is `None`). `what` says in the message what the output will
+/// contain.
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {
@@ -102,7 +103,7 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
         Some(format) => Some(format) != of,
         None => OTHERS.contains(&extension.as_str()),
     };
-    // An existing folder may have any extension.
+    // A folder that exists may be called `x.parquet`.
     if !other || (of.is_none() && access::is_dir(output)) {
         return Ok(());
     }
@@ -135,8 +136,10 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Returns a schema to which the rows of `a` (the schema of earlier files) and of `b` (the schema
-/// of the file `b_is`) can be cast: numbers are widened, and lists become `List` or `LargeList`.
+/// Returns a schema to which the rows of both `a` and `b` can be cast: for int32 and int64, int64;
+/// for lists of different Arrow types, `List` or `LargeList`. `a` is the schema of the earlier
+/// files, and `b` that of the file `b_is`. Returns an error if the files do not have the same
+/// columns, or if no type fits both.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::from_message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {
@@ -189,7 +192,8 @@ fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
             })
         }
         (None, None) => promote_types(a, b),
-        // A column of type Null fits lists of any depth, so the result is the list type of the other schema.
+        // Only one of the types is a list, and the other type is Null. A column of Nulls can be
+        // cast to lists of any depth.
         (Some(_), None) if b.is_null() => Some(a.clone()),
         (None, Some(_)) if a.is_null() => Some(b.clone()),
         _ => None,

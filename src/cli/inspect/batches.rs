@@ -22,7 +22,7 @@ pub(super) struct BatchReport {
     tensors: Vec<TensorRange>,
 }
 
-/// The tensors that have the same name in the batches of a folder.
+/// Facts about all tensors of one name in the batches of a folder.
 struct TensorRange {
     name: String,
     dtype: String,
@@ -33,7 +33,8 @@ struct TensorRange {
 }
 
 impl BatchReport {
-    /// Reads the headers of the batches of a folder. Returns `None` for a folder without an index.
+    /// Reads the index of a folder of batches, and the headers of its batches. Returns `None` if
+    /// the folder has no index, so that it is not a folder of batches.
     pub(super) fn read(folder: &Path) -> Outcome<Option<Self>> {
         let path = folder.join(INDEX);
         if !access::is_file(&path) {

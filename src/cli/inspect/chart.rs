@@ -12,7 +12,8 @@ use crate::table::Lengths;
 
 /// Number of characters of a line if standard output is a file or a pipe.
 const LINE: usize = 80;
-/// Least and largest number of characters of a line on a terminal. Longer bars are not easier to compare.
+/// Minimum and maximum width of a chart on a terminal, in characters. On a wide terminal, longer
+/// bars would not be easier to compare.
 const LINES: (usize, usize) = (40, 120);
 /// Maximum number of characters of the label of a bar, except on narrow terminals.
 const LABEL: usize = 30;
@@ -70,7 +71,8 @@ pub(super) fn write_lengths(
     write_bars(&title, &bars, true, canvas, out)
 }
 
-/// Writes a title and one line per bar: label, bar, count, share. Writes nothing without counts.
+/// Writes a title and one line per bar: label, bar, count, share of all counts. Writes nothing, not
+/// even the title, if all counts are 0.
 pub(super) fn write_bars(
     title: &str,
     bars: &[ChartBar],
@@ -90,7 +92,8 @@ pub(super) fn write_bars(
     let width = labels.iter().map(|l| l.chars().count()).max().unwrap_or(0);
     let counts: Vec<String> = bars.iter().map(|b| group_digits(b.count)).collect();
     let digits = counts.iter().map(String::len).max().unwrap_or(0);
-    // A line is a label, the bar, the count and the share, separated by spaces.
+    // `room` is the width of the bar: what the indent, the label, the count, the share and the
+    // spaces between them leave of the line.
     let room = line.saturating_sub(2 + width + 1 + 1 + digits + 1 + 6).max(4);
     writeln!(out, "\n{title}")?;
     for ((label, bar), count) in labels.iter().zip(bars).zip(&counts) {

@@ -120,7 +120,8 @@ impl MedsReport {
     }
 }
 
-/// Writes two tables of splits or shards, because one table would be wider than 80 columns.
+/// Writes the counts of splits or shards (`what`) as two tables, because one table would be wider
+/// than 80 columns.
 fn write_parts(what: &str, parts: &[PartSummary], out: &mut impl Write) -> Outcome {
     let header = [what, "subjects", "events", "measurements", "static facts"];
     let mut counts = TextTable::new(&header, 1);

@@ -211,8 +211,8 @@ fn write_report(
     Ok(())
 }
 
-/// Draws a histogram of the list lengths for each axis, and one of the number of days from the
-/// first to the last time of each row.
+/// Draws two kinds of histograms: for each axis the lengths of its lists, and for the rows the
+/// number of days from the first to the last time.
 fn write_histograms(group: &ColumnGroup<Spans>, canvas: Canvas, out: &mut impl Write) -> Outcome {
     let stats = &group.stats;
     for axis in 1..stats.ndim() {
@@ -306,7 +306,8 @@ fn list_tensors(path: &Path, file: &SafetensorsFile) -> Outcome<Value> {
     Ok(json!({ "path": path, "format": "safetensors", "bytes": bytes, "tensors": tensors }))
 }
 
-/// Returns the name of a type for people. The key type of a dictionary of strings is not shown.
+/// Returns a readable name of a type. A dictionary of strings is `text (dictionary)`, without the
+/// type of its keys.
 fn describe_type(data_type: &DataType) -> String {
     match data_type {
         DataType::Dictionary(_, values) if values.is_string() => "text (dictionary)".to_owned(),

@@ -12,19 +12,20 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// Minimum width, in terminal columns, of a list inside another list.
+/// A list inside another list may use at least this many terminal columns, even if the outer list
+/// is narrower.
 const INNER_WIDTH: usize = 14;
-/// Minimum width, in terminal columns, of the first element of an outermost list. A list narrower
-/// than [`UNIT_WIDTH`] without room for a whole element shows its first element, cut to at least
-/// this width.
+/// If an outermost list is narrower than [`UNIT_WIDTH`] and has no room for a whole element, its
+/// first element is cut, but to no fewer terminal columns than this.
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
 /// Minimum width of a list that ends in `… 99 more values`. A narrower list ends in `… 99 more`.
 const UNIT_WIDTH: usize = 28;
 
-/// Formats the values of one column. A list wider than its limit shows its first elements and `…`,
-/// then the number of other elements (outermost list) or its last element (inner list).
+/// Formats the values of one column. A list that is too wide is shortened: an outermost list to
+/// `[12, 7, … 34 more values]`, a list inside another list to `[12, 7, … 34]`, with its last
+/// element.
 pub(super) struct CellFormatter<'a> {
     node: CellNode<'a>,
     end: ListEnding,
@@ -51,8 +52,8 @@ enum CellNode<'a> {
     },
     Leaf {
         formatter: ArrayFormatter<'a>,
-        /// Whether values in a list are shown in full. This is set for numbers, because a number
-        /// without its last digits would be read as another number.
+        /// True for numbers: a number in a list is never cut, because a number without its last
+        /// digits would be read as another number.
         whole: bool,
     },
 }
@@ -63,7 +64,8 @@ impl<'a> CellFormatter<'a> {
         Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
-    /// Formats the value at index `row`; a text wider than `width` terminal columns is truncated.
+    /// Formats the value at index `row`. Text wider than `width` terminal columns is cut; `None`
+    /// sets no limit.
     pub(super) fn format_at(&self, row: usize, width: Option<usize>) -> String {
         let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)
@@ -138,8 +140,9 @@ impl<'a> CellNode<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// Formats a value. `end` determines the text after the shown elements of an outermost list; it
-    /// is `None` for inner lists.
+    /// Formats the value at index `i`. `end` determines what follows the first elements of a list
+    /// that is shortened, such as `… 34 more values`. It is `None` for a list inside another list,
+    /// which then ends in its last element.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
@@ -199,13 +202,15 @@ impl<'a> CellNode<'a> {
                     }
                 };
                 let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
-                // An inner list shows its last element after the ellipsis, so `first` omits this element.
+                // A list inside another list shows its last element after `…`, so `first` ends
+                // before the last element.
                 let first = range.start..range.end - usize::from(!outermost);
                 let find_limit = |others: usize| limit.saturating_sub(more(others).width() + 2);
                 let fit = |limit| format_fitting(child, first.clone(), limit, Some(inner)).0;
-                // Reserves width for the text with the largest possible number of omitted elements:
-                // all but one. If fewer elements are omitted, the number may have fewer digits, and
-                // the elements are fitted again into the wider room.
+                // Fits the elements twice. The number of omitted elements is not known yet, so the
+                // first time the text `… 999 more` gets the width of the largest possible number.
+                // If fewer elements are omitted, their number may have fewer digits, and the second
+                // time more elements may fit.
                 let mut limit = find_limit(range.len().saturating_sub(1).max(1));
                 let mut parts = fit(limit);
                 if outermost && !parts.is_empty() {
@@ -233,7 +238,9 @@ impl<'a> CellNode<'a> {
     }
 }
 
-/// Formats the first elements that fit in `width` characters. The returned flag is true if all elements fit.
+/// Formats elements until one does not fit in `width` terminal columns, or has to be shortened
+/// although it may use all of `width`. `each` is the maximum width of one element. The flag in the
+/// result is true if all elements fit.
 fn format_fitting(
     node: &CellNode<'_>,
     range: Range<usize>,
@@ -286,7 +293,8 @@ pub(super) fn escape_controls(text: String) -> String {
         .collect()
 }
 
-/// Truncates text to a width with `…`, except a list, which is already truncated and ends in `]`.
+/// Cuts text to `width` and ends it with `…`. Text that ends in `]` is a list, which is shortened
+/// already, and stays unchanged.
 fn cut_text(text: String, width: Option<usize>) -> String {
     match width {
         Some(width) if width > 0 && !text.ends_with(']') => cut_to_width(text, width),
@@ -294,7 +302,8 @@ fn cut_text(text: String, width: Option<usize>) -> String {
     }
 }
 
-/// Truncates the text of a list to a width: `[1967, 19…, …]`. The text may already omit elements.
+/// Cuts the text of a list to `width`: `[1967, 1968, … 34 more]` becomes `[1967, 19…, …]` or, if
+/// that does not fit either, `[…]`. Text that omits no elements is cut like any other text.
 pub(super) fn cut_list(text: String, width: usize) -> String {
     const END: &str = ", …]";
     match (text.split_once(", … "), width.checked_sub(END.width())) {

@@ -55,8 +55,8 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe. The errors of Arrow's writers do not
-    /// show this.
+    /// Whether the reader of standard output closed the pipe, as in `serrate .. | head`. This
+    /// cannot be found from the errors of Arrow's writers.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -105,11 +105,13 @@ impl Write for OutputTarget {
 }
 
 pub(super) enum ResultWriter<'a> {
-    /// Collects the shown rows before it writes, because the widths of columns depend on all values.
+    /// Stores the rows to show, and writes them at the end, because the widths of the columns
+    /// depend on all of these rows.
     Table(result_table::TableWriter, &'a mut OutputTarget),
     Lines(lines::LineWriter, &'a mut OutputTarget),
     Csv(arrow::csv::Writer<&'a mut OutputTarget>),
-    /// CSV whose fields are quoted here, not by Arrow, because only the quotes distinguish NULL and ''.
+    /// CSV in which Serrate, not Arrow, puts strings in quotes. Only the quotes distinguish an
+    /// empty string, `""`, from NULL, an empty field.
     QuotedCsv(arrow::csv::Writer<&'a mut OutputTarget>),
     Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),
     Ndjson(arrow::json::Writer<&'a mut OutputTarget, LineDelimited>),
@@ -117,7 +119,8 @@ pub(super) enum ResultWriter<'a> {
     ArrowFile(IpcTableWriter<&'a mut OutputTarget>),
 }
 
-/// Returns an error if two columns have the same name, because readers of JSON keep only one of them.
+/// Returns an error if two columns have the same name: a JSON object would contain this name twice,
+/// and readers of JSON keep only one of the values.
 fn check_distinct(schema: &SchemaRef) -> Outcome {
     let mut seen = HashSet::new();
     match schema.fields().iter().find(|field| !seen.insert(field.name())) {

@@ -16,11 +16,11 @@ use crate::cli::command_line::TableArgs;
 use crate::functions::wrap_words;
 
 const CELL_WIDTH: usize = 48;
-/// Minimum width, in terminal columns, of a value or column name that is cut. If the table does not
-/// fit the line even with this width, columns are omitted.
+/// Values and column names are not cut to fewer terminal columns than this. If the table still does
+/// not fit the line, columns are omitted.
 const LEAST_WIDTH: usize = 16;
-/// Maximum width of a line of a wrapped column name, in a [`TextTable`] that does not fit the
-/// terminal.
+/// If a [`TextTable`] does not fit the terminal, its column names are wrapped to lines of at most
+/// this width.
 const TEXT_HEADER: usize = 12;
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.
@@ -30,16 +30,20 @@ const NAMES: usize = 5;
 pub(in crate::cli) struct TableStyle {
     pub(super) max_rows: Option<usize>,
     max_width: Option<usize>,
-    /// Whether the user has set the width of values. Tables may then be wider than the terminal.
+    /// Whether the user has set `max_width`. A table is then not fitted to the terminal, and may be
+    /// wider.
     fixed: bool,
-    /// Maximum width of a line; `None` for no limit. Values are cut and columns omitted to fit.
+    /// Maximum width of a line; `None` for no limit. To keep it, values are cut and columns are
+    /// omitted.
     line: Option<usize>,
-    /// Widths of the first columns, or 0 for columns whose width depends on their values.
+    /// Widths that the user has set for the first columns. The width of a column with 0, and of all
+    /// further columns, depends on the values.
     widths: Vec<usize>,
     types: bool,
     markdown: bool,
     charset: Charset,
-    /// Maximum width of a line of a wrapped column name, in a table that does not fit the terminal.
+    /// If the table does not fit the terminal, column names are wrapped to lines of at most this
+    /// width.
     header: usize,
     /// All columns from this index on are aligned to the right, whatever their types.
     numbers_from: usize,
@@ -69,7 +73,8 @@ impl TableStyle {
         }
     }
 
-    /// Sets the width of lines for the next result, unless the user has set the width of values.
+    /// Sets the maximum width of a line for the next result. If the user has set a width of values,
+    /// sets no maximum.
     pub(in crate::cli) fn set_line(&mut self, line: Option<usize>) {
         self.line = line.filter(|_| !self.fixed);
     }
@@ -86,7 +91,8 @@ impl TableStyle {
         self.max_rows = (rows > 0).then_some(rows);
     }
 
-    /// Returns the maximum width of a value next to a name of width `name`, or `None` for no limit.
+    /// Returns the maximum width of a value in the format `line`, after a name of width `name`.
+    /// Returns `None` if there is no limit.
     pub(super) fn compute_width_next_to(&self, name: usize) -> Option<usize> {
         match self.line {
             Some(line) => Some(line.saturating_sub(name).max(LEAST_WIDTH)),
@@ -142,7 +148,7 @@ impl ShownRows {
         }
     }
 
-    /// Writes the number of rows that are not shown; nothing if all are shown.
+    /// Writes `… 12 more rows (52 in all)`, or nothing if all rows are shown.
     pub(super) fn write_rest(&self, out: &mut impl Write) -> io::Result<()> {
         let more = self.total - self.batches.iter().map(RecordBatch::num_rows).sum::<usize>();
         if more == 0 {
@@ -153,7 +159,8 @@ impl ShownRows {
     }
 }
 
-/// A column that a table shows, or the column `…` in place of omitted columns.
+/// A column in a printed table: a column of the result, or the column `…` in place of the omitted
+/// columns.
 #[derive(Clone, Copy, Debug)]
 enum ShownColumn {
     Column {
@@ -165,7 +172,8 @@ enum ShownColumn {
     Omitted,
 }
 
-/// Whether values of a type are never truncated, because a truncated number or time would be read as another value.
+/// Whether values of a type are never cut: numbers, times and booleans. Without its last digits, a
+/// number or a time would be read as another value.
 fn is_shown_whole(t: &DataType) -> bool {
     t.is_numeric() || t.is_temporal() || matches!(t, DataType::Interval(_) | DataType::Boolean)
 }
@@ -204,10 +212,11 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Returns the columns to show, with widths at which they fit the line, and the range of omitted columns.
+    /// Returns the columns to show and the range of the omitted columns. The widths of the shown
+    /// columns are such that the table fits the line.
     fn choose_columns(&self) -> Outcome<(Vec<ShownColumn>, Range<usize>)> {
         let count = self.schema.fields().len();
-        // On a terminal, the width of the line replaces the maximum width of values.
+        // If lines have a maximum width, a value may be as wide as a line, whatever `max_width` is.
         let most = self.look.line.or(self.look.max_width);
         let free = |at| ShownColumn::Column {
             at,
@@ -241,8 +250,8 @@ impl TableWriter {
         let mark = if hidden.is_empty() { 0 } else { MARK };
         let room = line.saturating_sub(1).saturating_sub(mark);
         let kept: Vec<usize> = (0..count).filter(|at| !hidden.contains(at)).collect();
-        // Searches for the greatest width `fits` of values and names with which all shown columns
-        // fit the line.
+        // A binary search for `fits`: the greatest width to which values and names can be cut so
+        // that the table fits the line.
         let (mut fits, mut beyond) = (LEAST_WIDTH, line.max(LEAST_WIDTH));
         while fits < beyond {
             let width = (fits + beyond).div_ceil(2);
@@ -271,8 +280,8 @@ impl TableWriter {
         Ok((shown, hidden))
     }
 
-    /// Widens the headers that are wrapped to several lines, up to one common width, as far as the
-    /// table still fits into `room`.
+    /// Uses room that is left in the line for the column names that are wrapped to several lines:
+    /// gives all of them the greatest common width with which the table still fits.
     fn widen_headers(&self, shown: &mut [ShownColumn], room: usize) -> Outcome {
         let widen = |column: ShownColumn, to: usize| match column {
             ShownColumn::Column { at, width, header: Some(least) }
@@ -298,7 +307,8 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Returns the width of a column in a line: its content, a space on either side, and a border.
+    /// Returns the width that a column takes of a line: the widest of its values and of the lines
+    /// of its name, a space on each side, and a border.
     fn compute_full_width(&self, column: ShownColumn) -> Outcome<usize> {
         let ShownColumn::Column { at, width, .. } = column else { return Ok(MARK) };
         let mut content =
@@ -321,7 +331,8 @@ impl TableWriter {
     ) -> String {
         let text = cells.format_at(row, width);
         let ShownColumn::Column { at, .. } = column else { return text };
-        // `text` may be a list wider than `width`. A column width that the user has set is never exceeded.
+        // `text` may be wider than `width`, because a list always shows an element. If the user has
+        // set the width of the column, the text is cut all the same.
         match self.look.find_width_of_column(at) {
             Some(width) if text.width() > width => cut_list(text, width),
             _ => text,
@@ -394,9 +405,10 @@ impl TableWriter {
 /// Width of the column that marks omitted columns: the mark, a space on either side, and a border.
 const MARK: usize = 4;
 
-/// Returns the columns to omit so that the others and `…` fit. Keeps the first and the last column
-/// if both fit, then more columns from the left, where ids usually are, then columns from the
-/// right. `widths` include borders.
+/// Returns the range of columns to omit so that the remaining columns and the column `…` fit in
+/// `line`. Keeps the first and the last column or, if there is no room for both, only the first.
+/// Then keeps further columns from the left, where ids usually are, then from the right. `widths`
+/// are those of the columns with their borders.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     let room = line.saturating_sub(1);
     let (Some(first), Some(last)) = (widths.first(), widths.last()) else { return 0..0 };
@@ -424,7 +436,8 @@ fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     hidden
 }
 
-/// Splits a name into lines of at most `width` terminal columns, after `_`, blanks or punctuation.
+/// Splits a column name into lines of at most `width` terminal columns. A line ends after `_`, a
+/// blank or punctuation; a longer word is divided.
 fn split_name(name: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut line = String::new();
@@ -566,7 +579,8 @@ mod tests {
         assert!(text.lines().all(|l| l.width() <= 50), "{text}");
         assert!(text.contains("┆ static_numeric_ ┆"), "{text}");
         assert!(text.contains("vvvvvvvvvv…") && !text.contains("more column"), "{text}");
-        // Column widths that the user has set apply with and without a terminal.
+        // Widths of columns that the user has set apply whether or not the line has a maximum
+        // width.
         for line in [None, Some(50)] {
             let mut look = make_style(line);
             look.set_widths(vec![0, 8, 5]);

@@ -26,7 +26,8 @@ pub(super) struct BatchStatistics {
     pub(super) sizes: Vec<BatchExtent>,
     pub(super) total: EpochStats,
     pub(super) is_packed: bool,
-    /// Sentences for the report that say which tensors determine ends of lists and missing values.
+    /// Sentences for the report. They say which tensors determine where lists end and which values
+    /// are missing.
     pub(super) basis: Vec<String>,
 }
 
@@ -55,11 +56,11 @@ const FACTS: [&str; 3] = ["static_code", "static_numeric_value", "static_numeric
 /// Tensors that only batches of health records have.
 const RECORDS: [&str; 4] =
     ["event_mask", "event_start", "numeric_value_mask", "static_numeric_value_mask"];
-/// Maximum number of positions of a padded axis. A tensor without elements takes no bytes, so its
-/// shape can claim any number.
+/// Maximum number of positions, with padding, of the deepest axis of a batch. The shape of a tensor
+/// could claim any number: if another axis has the size 0, the tensor takes no bytes.
 const POSITIONS: usize = 1 << 30;
 
-/// The tables that the tensors of each batch form.
+/// The tables that the report makes of the tensors of each batch: one table for each of `parts`.
 pub(super) struct BatchLayout {
     is_packed: bool,
     parts: Vec<TensorGroup>,
@@ -69,7 +70,7 @@ pub(super) struct BatchLayout {
 struct TensorGroup {
     axis_names: &'static [&'static str],
     members: Vec<GroupedTensor>,
-    /// For each axis from axis 1 on, what determines the ends of its lists.
+    /// For each axis from axis 1 on, the tensors that determine where its lists end.
     lists: Vec<ListSource>,
 }
 
@@ -81,25 +82,28 @@ struct GroupedTensor {
 
 #[derive(PartialEq, Eq)]
 enum TensorRole {
-    /// A column, and the name of the tensor that marks its values as present; `None` if none does.
+    /// A column. If a mask tensor says which of its values are present, `Some` has the name of this
+    /// tensor.
     Column(Option<String>),
-    /// A tensor that marks the values of a column as present.
+    /// The mask tensor of a column, such as `numeric_value_mask`.
     ValueMask,
-    /// A tensor that marks the elements of an axis as present, or whose type is not supported.
+    /// A tensor that is no column: it says which elements of an axis are present, or its type is
+    /// not supported.
     Other,
 }
 
 enum ListSource {
     Offsets(String),
     Mask(String),
-    /// The values of the tensors: a list ends after the last position at which a tensor is not 0
-    /// or, if padding is on the left, begins at the first such position.
+    /// The values of all tensors, because there is no mask. A list ends after its last position
+    /// with a value other than 0. If padding is on the left, a list begins at its first such
+    /// position.
     Values,
 }
 
 impl BatchLayout {
-    /// Determines the tables that the tensors of a folder form. If they form no tables, returns the
-    /// reason.
+    /// Finds the tables that the tensors of the batches in `files` form. The inner error is the
+    /// reason why they form no tables, for the report.
     pub(super) fn find_layout(
         files: &[PathBuf],
         tensors: &[TensorFacts],
@@ -169,7 +173,8 @@ impl BatchLayout {
         Ok(Ok(Self { is_packed, parts }))
     }
 
-    /// Reads all batches, one at a time. The report lists the `most` most frequent codes.
+    /// Reads all batches, one at a time, and returns their statistics with the `most` most frequent
+    /// codes.
     pub(super) fn read_all(self, files: &[PathBuf], most: usize) -> Outcome<BatchStatistics> {
         let mut groups: Vec<ColumnGroup<TableProfile>> =
             self.parts.iter().map(|_| ColumnGroup::new(&[])).collect();
@@ -262,9 +267,11 @@ impl TensorGroup {
         }
     }
 
-    /// Returns the tensors whose values mark the elements of an axis that has no mask.
+    /// Returns the tensors that show which positions of an axis without a mask hold elements: all
+    /// tensors on this axis or a deeper one, except masks of values.
     fn list_marking(&self, axis: usize) -> impl Iterator<Item = &str> {
-        // Omits masks of values: those of batches for meds-torch-data are also true at padding.
+        // Masks of values do not show this: in batches for meds-torch-data, they are also true at
+        // padding.
         let marking = self.members.iter().filter(move |member| member.axis >= axis);
         marking.filter(|m| m.role != TensorRole::ValueMask).map(|m| m.tensor.as_str())
     }
@@ -304,7 +311,9 @@ impl TensorGroup {
             builder = builder.column(&member.tensor, member.axis, values);
         }
         let mut table = builder.build()?;
-        // Begins with the deepest axis, because filtering an axis also removes positions below it.
+        // Filters the deepest axis first. `keep` has one flag for each padded position of its axis.
+        // If an outer axis were filtered first, positions of the deeper axes would be removed, and
+        // there would be too many flags for them.
         for (i, list) in self.lists.iter().enumerate().rev() {
             let axis = i + 1;
             let keep = match list {
@@ -316,7 +325,8 @@ impl TensorGroup {
         Ok(table)
     }
 
-    /// Returns the padded size of each axis.
+    /// Returns the size of each axis with padding. Returns an error if the deepest axis has more
+    /// than [`POSITIONS`] positions.
     fn find_sizes(&self, file: &SafetensorsFile) -> Result<Vec<usize>> {
         let Some(deepest) = self.members.iter().max_by_key(|m| m.axis) else {
             return Ok(Vec::new());
@@ -335,8 +345,8 @@ impl TensorGroup {
         }
     }
 
-    /// Returns a flag for each position of an axis without a mask: true for an element, false for
-    /// padding.
+    /// Returns a flag for each padded position of an axis that has no mask: true if the position
+    /// holds an element, false if it is padding.
     fn find_elements(
         &self,
         file: &SafetensorsFile,
@@ -347,8 +357,8 @@ impl TensorGroup {
         let mut present = vec![false; positions];
         for name in self.list_marking(axis) {
             let tensor = dense::read_one(file, file.tensor(name)?)?;
-            // Number of bytes of one position of the axis, including all its positions on inner
-            // axes.
+            // Number of bytes per position of this axis. A position of this axis has several
+            // positions on a deeper axis.
             let width = tensor.nbytes().checked_div(positions).unwrap_or(0);
             if width == 0 {
                 continue;
@@ -375,8 +385,9 @@ impl TensorGroup {
     }
 }
 
-/// Sets flags of each list of `size` positions to true: all from the start to the last true flag
-/// or, if the padding is on the left, all from the first true flag to the end.
+/// `present` has `size` flags per list. Makes each list one block of true flags, from the start of
+/// the list to its last true flag: `[1, 0, 1, 0]` becomes `[1, 1, 1, 0]`. If the padding is on the
+/// left, the block goes from the first true flag to the end: `[0, 1, 0, 1]` becomes `[0, 1, 1, 1]`.
 fn fill_lists(present: &mut [bool], size: usize) {
     if size == 0 {
         return;
@@ -420,8 +431,8 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> TensorR
     TensorRole::Column(mask.next())
 }
 
-/// Returns, for each tensor of packed batches, the outermost axis that has as many elements as the
-/// tensor in every batch; `None` without such an axis.
+/// Returns the axis of each tensor of packed batches: the outermost axis that has, in every batch,
+/// as many elements as the tensor. It is `None` if there is no such axis.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();
@@ -454,7 +465,8 @@ fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usi
     Ok(fits.iter().map(|fits| fits.iter().position(|fits| *fits)).collect())
 }
 
-/// Returns the last number of a tensor of offsets: the number of elements of all lists together.
+/// Returns the last offset in a tensor of offsets, which is the number of elements of all lists
+/// together. Returns 0 if the tensor is empty.
 fn read_last(file: &SafetensorsFile, name: &str) -> Outcome<usize> {
     let tensor = file.tensor(name)?;
     let wrong = |what: String| {
@@ -521,7 +533,8 @@ mod tests {
         // and the other begins the second list.
         let right = [1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         assert_eq!(fill_flags(&right, 4), [1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0]);
-        // A full list whose first code is unknown is no evidence of padding on the left.
+        // The first list begins with 0, an unknown code. The padding is on the right all the same,
+        // because the second list ends with 0.
         assert_eq!(fill_flags(&[0, 1, 1, 1, 0, 0], 3), [1, 1, 1, 1, 0, 0]);
         let left = [0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1];
         let expected = [0, 1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1];

@@ -24,7 +24,8 @@ impl TimeScale {
         }
     }
 
-    /// Formats a time with the precision that suits the labels of an axis of duration `span`.
+    /// Formats the time `at` for the labels of an axis of the duration `span`. The label has the
+    /// minute if `span` is below 3 days, and only the year if `span` is above 8 years.
     pub(super) fn format_at(self, at: f64, span: f64) -> String {
         match self {
             Self::Microseconds if span < 3.0 * DAY => format_time(at, "%Y-%m-%d %H:%M"),
@@ -35,7 +36,8 @@ impl TimeScale {
         }
     }
 
-    /// Formats a time with seconds (unless it is midnight), and an integer without rounding.
+    /// Formats a time to the second, such as `2010-03-04 12:33:20`, or as `2010-03-04` at midnight.
+    /// Formats a number of an unknown unit in full if it is an integer.
     pub(super) fn format_exact(self, at: f64) -> String {
         match self {
             Self::Microseconds => {
@@ -48,13 +50,15 @@ impl TimeScale {
     }
 }
 
-/// Returns the column with the times of the elements of axis `below`. The column is on this axis or
-/// on an outer axis. A column named `time` is preferred if it has times or numbers.
+/// Returns the column with the times of the elements of axis `below`: a column named `time` if it
+/// has times or numbers, else the first column of times. The column is on axis `below` or on an
+/// outer axis.
 pub(super) fn choose_time(profile: &TableProfile, below: usize) -> Option<&ColumnProfile> {
     let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.count() > 0);
     let named = || columns().filter(|c| c.name == "time" && TimeScale::from_kind(c.kind).is_some());
     let times = || columns().filter(|c| c.kind == ValueKind::Time);
-    // A time on axis 0, such as a birth, is usually not the time of the events in the row.
+    // Without a column `time`, a column of times on axis 0 is used only for axis 0: it may hold
+    // births, which are not the times of the events in the row.
     let found = named().next().or_else(|| times().find(|c| c.axis > 0));
     found.or_else(|| times().find(|c| below == c.axis))
 }

@@ -21,7 +21,8 @@ const PERIODS: usize = 48;
 const EARLIER: f64 = 0.01;
 /// Number of the most frequent code prefixes that are listed; one more entry sums up all others.
 const PREFIXES: usize = 11;
-/// Maximum number of distinct integers in a column of codes. A column with more is not shown as codes.
+/// Maximum number of distinct integers in a column of codes. An integer column with more of them is
+/// not a column of codes.
 const INTEGERS: usize = 1 << 16;
 
 pub(super) struct CodeOverview {
@@ -29,8 +30,9 @@ pub(super) struct CodeOverview {
     pub(super) distinct: usize,
     pub(super) total: u64,
     pub(super) top: Vec<CodeFacts>,
-    /// Number of occurrences of each code prefix. The list is empty for integer codes, and if there
-    /// are more than half as many prefixes as codes, because the prefixes then summarize little.
+    /// Number of occurrences of each code prefix. The list is empty if the codes are integers. It
+    /// is also empty if there are fewer than two codes per prefix on average, because the prefixes
+    /// would then summarize little.
     pub(super) prefixes: Vec<(String, u64)>,
     pub(super) trend: Option<Trend>,
 }
@@ -95,8 +97,9 @@ impl CodeOverview {
         })
     }
 
-    /// Returns the values of the column that [`choose_codes`] finds, with their numbers of occurrences.
-    /// Returns `None` if there is no such column, its counts are unknown, or no value occurs twice.
+    /// Returns the codes in a table: the values of the column that [`choose_codes`] finds, and how
+    /// often each occurs. Returns `None` if there is no such column, if its counts are unknown, or
+    /// if no value occurs twice.
     pub(super) fn from_table(profile: &TableProfile, most: usize) -> Option<Self> {
         let column = choose_codes(profile)?;
         let mut counts: Vec<(String, u64)> = match column.kind {
@@ -126,7 +129,7 @@ impl CodeOverview {
             with_number: None,
         });
         let mut top = top.peekable();
-        // A column in which no value occurs twice has names rather than codes.
+        // If no value occurs twice, the values are names rather than codes, so they are not shown.
         (top.peek().is_some_and(|c| c.count > 1)).then(|| Self {
             column: column.name.clone(),
             distinct,
@@ -151,7 +154,7 @@ pub(super) fn choose_codes(profile: &TableProfile) -> Option<&ColumnProfile> {
     codes().find(|c| c.name == "code").or_else(|| codes().find(|c| c.axis == deepest))
 }
 
-/// Returns the entries of [`CodeOverview::prefixes`].
+/// Returns the entries of [`CodeOverview::prefixes`]. `distinct` is the number of distinct codes.
 fn list_prefixes<'a>(
     codes: impl Iterator<Item = (&'a str, u64)> + Clone,
     distinct: usize,
@@ -163,7 +166,8 @@ fn list_prefixes<'a>(
     }
 }
 
-/// Sets the trend of `codes`: counts each code by period with SQL over the table `table`, in one scan.
+/// Counts each of `codes` by period, and sets their trend. One SQL query over `table` does this in
+/// one scan. Sets no trend if the codes have no times.
 pub(super) async fn count_trend(
     context: &SessionContext,
     table: &str,
@@ -203,8 +207,9 @@ pub(super) async fn count_trend(
     Ok(())
 }
 
-/// Returns the length of a period: a whole number, unless the times are floats of unknown unit.
-/// Returns `None` if all times are equal, or if a time is too large to be exact.
+/// Divides the time from `first` to `last` into at most [`PERIODS`] periods, and returns the length
+/// of a period. The length is a whole number, unless the times are floats of an unknown unit.
+/// Returns `None` if all times are equal, or if a time is too large for an exact float.
 fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Option<f64> {
     let period = (last - first) / PERIODS as f64;
     let period = match (clock, kind) {
@@ -216,8 +221,8 @@ fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Op
     (exact && last > first && period.is_finite() && period > 0.0).then_some(period)
 }
 
-/// Builds a query that returns one row: first a list of (period, count) pairs for all codes
-/// together, then one such list for each of `codes`.
+/// Builds a query that returns one row of lists of (period, count) pairs. The first list counts all
+/// codes together, and each further list one of `codes`.
 fn build_query(
     table: &str,
     column: &ColumnProfile,
@@ -254,7 +259,8 @@ fn build_query(
     format!("SELECT {} FROM {table}", columns.join(", "))
 }
 
-/// Returns SQL for the index of the period of each time. The index is exact, except for float times.
+/// Returns SQL that computes in which period each time is: 0 for the first period. The result is
+/// exact unless the times are floats.
 fn index_of_period(time: &ColumnProfile, first: f64, period: f64) -> String {
     let name = quote_name(&time.name);
     let is_list = time.axis > 0;
@@ -308,7 +314,9 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<PeriodCounts>> {
                 if !period.is_finite() {
                     continue;
                 }
-                // A float time equal to the end of the last period belongs to the last period.
+                // `period` is the index of a period. A float time that equals the end of the last
+                // period has the index [`PERIODS`], and counts in the last period. A negative index
+                // is before the first period.
                 let Some(index) = (0..PERIODS).rfind(|i| *i as f64 <= period) else {
                     counts.earlier += count;
                     continue;

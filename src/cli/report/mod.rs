@@ -114,9 +114,10 @@ enum ReportContent {
 
 struct TensorStatistics {
     tensors: Vec<TensorFacts>,
-    /// Statistics of the values in a folder of batches; `None` for a file, or if `unread` is set.
+    /// Statistics of the values in a folder of batches. `None` for a file, and for a folder whose
+    /// values are not described.
     batches: Option<BatchStatistics>,
-    /// Why the values of a folder are not described; `None` for a file, or if they are described.
+    /// The reason why the values of a folder are not described; `None` if they are, and for a file.
     unread: Option<&'static str>,
 }
 
@@ -237,7 +238,8 @@ fn read_codes(
     let context = super::create_session()?;
     register_source(&context, TABLE, source, PARTITIONS)?;
     let trend = count_trend(&context, TABLE, &group.profile, &mut codes);
-    // Blocking here is allowed, because commands on files run on threads for blocking work.
+    // This blocks the thread until the codes are counted, which is allowed: a command on files runs
+    // on a thread for blocking work.
     tokio::runtime::Handle::current().block_on(trend)?;
     Ok(Some(codes))
 }

@@ -55,9 +55,9 @@ impl LengthCut {
     }
 }
 
-/// Returns cuts by ascending length: to powers of two, and to the length of the longest list.
-/// The powers are below this length and above half of the 5 % quantile of the lengths; if there are
-/// more than [`CUTS`], only the greatest are returned.
+/// Returns the cuts to show, by ascending length: at most [`CUTS`] powers of two, and the length of
+/// the longest list. The powers of two are below the longest length and above half of the 5 %
+/// quantile of the lengths. If there are more than [`CUTS`], the smallest are omitted.
 pub(super) fn list_cuts(lengths: &Lengths) -> Vec<LengthCut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {

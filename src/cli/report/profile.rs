@@ -13,17 +13,19 @@ use crate::table::{Column, Lengths, RaggedTable};
 
 /// Maximum number of distinct strings of a column. If there are more, the counts of its strings are dropped.
 const TEXTS: usize = 1 << 20;
-/// Precision of a [`Sketch`] of numbers, in bits: the sketch counts numbers by ranges with a
-/// relative width of 2^-11. Numbers are shown with three digits, which hide such differences.
+/// Precision of the [`Sketch`] of a numeric column, in bits. The sketch counts together numbers
+/// that differ by less than 2^-11 of their size. The report shows three digits, so this difference
+/// is not visible.
 const NUMBER_BITS: u32 = 11;
-/// Like [`NUMBER_BITS`], for microseconds since 1970: from 2006 to 2041, ranges are 1.2 hours wide.
+/// Precision of the [`Sketch`] of a column of times, in bits. The numbers are microseconds since
+/// 1970. From 2006 to 2041, the sketch counts times by ranges of 1.2 hours.
 const TIME_BITS: u32 = 18;
 
 /// Statistics of columns whose lists have the same lengths.
 #[derive(Default)]
 pub(super) struct TableProfile {
     pub(super) columns: Vec<ColumnProfile>,
-    /// For axis 2 and each later axis, a histogram of the number of elements per row.
+    /// For each axis from axis 2 on, a histogram of the number of its elements per row.
     pub(super) totals: Vec<Lengths>,
     pub(super) spans: Spans,
 }
@@ -152,7 +154,9 @@ impl ColumnProfile {
         }
     }
 
-    /// If the number of distinct values is too large to be known, returns a number that it exceeds.
+    /// Returns a lower bound of the number of distinct values if this number is unknown because it
+    /// is too large. Returns `None` if the number is known, or if values of this type are not
+    /// counted.
     pub(super) fn exceeded_distinct(&self) -> Option<usize> {
         match self.kind {
             ValueKind::Text => self.texts.is_full.then_some(TEXTS),

@@ -7,11 +7,13 @@ pub(super) const EXACT: usize = 1 << 16;
 /// Maximum number of values that a [`Sketch`] sorts at a time, to count equal values together.
 const CHUNK: usize = 1 << 16;
 
-/// Counts of finite numbers: exact up to [`EXACT`] distinct numbers, beyond that by ranges of a fixed
-/// relative width. The counts do not depend on the order of the numbers or their division into batches.
+/// Counts of finite numbers. Up to [`EXACT`] distinct numbers are counted separately. If there are
+/// more, numbers are counted by ranges whose width is a fixed share of the numbers. The counts do
+/// not depend on the order of the numbers or their division into batches.
 #[derive(Clone, Debug)]
 pub(super) struct Sketch {
-    /// Number of values per key. A key is the bits of a number, encoded so that keys sort like numbers.
+    /// Number of values per key. A key encodes the bits of a number, so that keys have the same
+    /// order as numbers. A key without its low bits stands for a range of numbers.
     counts: BTreeMap<u64, u64>,
     /// Number of low bits that are dropped from each key; 0 while the counts are exact.
     dropped: u32,
@@ -76,7 +78,8 @@ impl Sketch {
         (self.dropped == 0).then_some(self.counts.len())
     }
 
-    /// Returns numbers with their counts, in ascending order. The middle of a range represents its numbers.
+    /// Returns numbers with their counts, in ascending order. If numbers are counted by ranges, the
+    /// middle of each range is returned instead of its numbers.
     pub(super) fn iter_counts(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let (low, high) = self.range.unwrap_or((0.0, 0.0));
         let middle = if self.dropped == 0 { 0 } else { 1u64 << (self.dropped - 1) };
@@ -85,8 +88,8 @@ impl Sketch {
         })
     }
 
-    /// Returns quantile `q` (0 to 1): the least number such that at least the share `q` of all
-    /// numbers is not greater.
+    /// Returns quantile `q` (0 to 1): the smallest number such that a share of at least `q` of all
+    /// numbers is less than or equal to it. Returns `None` if there are no numbers.
     pub(super) fn find_quantile(&self, q: f64) -> Option<f64> {
         // The quantiles 0 and 1 are exact, even if numbers are counted by ranges.
         match self.range? {
@@ -101,7 +104,8 @@ impl Sketch {
         })
     }
 
-    /// Counts numbers between two quantiles in `bins` equally wide ranges; `None` without numbers.
+    /// Divides the range from quantile `low` to quantile `high` into `bins` equal parts, and
+    /// returns how many numbers are in each. Returns `None` if there are no numbers.
     pub(super) fn count_bins(&self, bins: usize, low: f64, high: f64) -> Option<Vec<u64>> {
         let (low, high) = (self.find_quantile(low)?, self.find_quantile(high)?);
         let width = high - low;
@@ -116,7 +120,8 @@ impl Sketch {
     }
 }
 
-/// Returns the index of the part that contains `share` if 0 to 1 is divided into `parts` equal parts.
+/// Divides the range from 0 to 1 into `parts` equal parts, and returns the index of the part that
+/// contains `share`.
 pub(super) fn index_of_share(share: f64, parts: usize) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
@@ -129,7 +134,8 @@ pub(super) fn index_of_share(share: f64, parts: usize) -> usize {
 
 fn to_key(number: f64) -> u64 {
     let bits = number.to_bits();
-    // Keys sort like numbers. Bits of negative numbers ascend as the numbers descend, so invert them.
+    // The bits of negative numbers have the reverse order of the numbers, so all bits are inverted.
+    // The sign bit of other numbers is set, so that they follow the negative ones.
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 

@@ -11,7 +11,8 @@ const ROW: f64 = 15.0;
 const CHARACTER: f64 = 7.0;
 const NARROW: f64 = 250.0;
 
-/// A bar is at most `1 / SLOTS` of the width of a histogram, so that few bars are not very wide.
+/// A bar takes at most `1 / SLOTS` of the width of the histogram. Without this limit, a histogram
+/// of two bars would have very wide bars.
 const SLOTS: usize = 6;
 
 pub(super) struct SvgBar {
@@ -20,7 +21,8 @@ pub(super) struct SvgBar {
     pub(super) tip: String,
 }
 
-/// A vertical line in a histogram. `at` is its position as a share of the width of the bars (0 to 1).
+/// A vertical line in a histogram, with a label. `at` is its position: 0 at the left edge of the
+/// first bar, 1 at the right edge of the last.
 pub(super) struct SvgMark {
     pub(super) at: f64,
     pub(super) label: String,
@@ -50,7 +52,8 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[SvgBar], mar
         // A bar that counts any value has a minimum height, so that it is visible.
         let height =
             (HEIGHT * share_of(bar.count, most)).max(if bar.count > 0 { 1.5 } else { 0.0 });
-        // The tooltip is shown for the whole height of the chart, also above a low bar.
+        // The tooltip belongs to an invisible area of the full height of the chart, so that it is
+        // also shown above a low bar.
         html.open("g", &[("class", "hit")]);
         html.write_empty(
             "rect",
@@ -84,8 +87,9 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[SvgBar], mar
     write_line(html, "base", (0.0, bottom), (1.0, bottom));
     let place = |mark: &SvgMark| mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
     let fits = |mark: &SvgMark| (1.0 - place(mark)) * NARROW > CHARACTER * mark.label.len() as f64;
-    // Draws first the lines with labels on their right, by ascending value, then the lines whose
-    // labels fit only on their left, by descending value. An earlier line is longer, so no line
+    // Each line begins at the height of its label, and each label is one row lower than the label
+    // before it. First come, from left to right, the lines with a label on their right. Then come,
+    // from right to left, the lines near the right edge with a label on their left. So no line
     // passes through the label of another line on the same side.
     let on_left = marks.iter().rev().filter(|m| !fits(m));
     for (i, mark) in marks.iter().filter(|m| fits(m)).chain(on_left).enumerate() {
@@ -114,7 +118,8 @@ pub(super) struct SvgCurve {
     pub(super) shares: Vec<f64>,
 }
 
-/// Draws one curve per series over the same positions, each with its own dashes and point shape.
+/// Draws one curve for each of `series`. The shares of a curve belong to `positions`, which are the
+/// labels of the horizontal axis. Each curve has different dashes and points of a different shape.
 pub(super) fn draw_shares(
     html: &mut Html,
     description: &str,
@@ -148,7 +153,7 @@ pub(super) fn draw_shares(
                 )
             })
             .collect();
-        // Curves are stretched to the width of the chart, but their strokes keep their width.
+        // The curve is stretched to the width of the chart, but the width of its stroke is not.
         html.open(
             "svg",
             &[
@@ -179,7 +184,8 @@ pub(super) fn draw_shares(
     }
     let step = positions.len().div_ceil(6).max(1);
     for (i, label) in positions.iter().enumerate() {
-        // Label every `step`-th position and the last one, but no position that is too close to the last one.
+        // Each `step`-th position has a label, and so has the last one. A label too close to the
+        // last label is omitted.
         let near = positions.len() - 1 - i;
         if near == 0 || (i % step == 0 && near >= step) {
             let class = match (i, near) {
@@ -213,7 +219,8 @@ fn draw_shape(html: &mut Html, number: usize) {
     }
 }
 
-/// Draws a sample of curve `number` for a legend: the dashes of the line, and one point.
+/// Draws the sample of curve `number` in the legend: a short line with the dashes of the curve, and
+/// one of its points.
 pub(super) fn draw_key(html: &mut Html, number: usize) {
     html.open(
         "svg",
@@ -301,7 +308,8 @@ pub(super) struct SvgLane {
     pub(super) cells: Vec<(u64, String)>,
 }
 
-/// Draws the rows of a timeline chart one below the other, over an axis with labels at equal distances.
+/// Draws the rows of a timeline chart one below the other. Below them are `labels`, at equal
+/// distances.
 pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[SvgLane], labels: &[String]) {
     let pitch = 44.0;
     let bottom = pitch * lanes.len() as f64 + 4.0;
@@ -318,7 +326,8 @@ pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[SvgLane], 
         write_line(html, "base", (0.0, base), (1.0, base));
         let width = 1.0 / lane.cells.len().max(1) as f64;
         for (k, (count, tip)) in lane.cells.iter().enumerate().filter(|(_, (n, _))| *n > 0) {
-            // The square root keeps the bars of few measurements visible next to the bars of many.
+            // Heights grow with the square root of the counts, so that a bar of few measurements
+            // remains visible next to a bar of many.
             let height = (24.0 * share_of(*count, most).sqrt()).max(3.0);
             html.open(
                 "rect",
@@ -382,7 +391,8 @@ fn write_line(html: &mut Html, class: &str, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-/// Returns 0, and up to five round counts that are at most `most`.
+/// Returns the counts to label on the vertical axis: 0, and up to five multiples of a round step,
+/// such as 20, that are at most `most`.
 fn choose_ticks(most: u64) -> Vec<u64> {
     let mut unit: u64 = 1;
     loop {

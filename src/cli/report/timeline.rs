@@ -16,8 +16,8 @@ use crate::cli::interrupt;
 use crate::cli::stats::{ColumnGroup, cast_to_microseconds, find_table_ranges, read_group};
 use crate::table::{Column, RaggedTable};
 
-/// Number of rows for code prefixes in a chart: each of the most frequent prefixes has its own row. One more row
-/// shows all other codes.
+/// Number of the most frequent code prefixes that have their own row in a chart. One more row shows
+/// all other codes.
 const LANES: usize = 7;
 /// Number of periods into which a timeline is divided.
 pub(super) const CELLS: usize = 96;
@@ -54,7 +54,7 @@ pub(super) struct Event {
     pub(super) more: usize,
 }
 
-/// Reads the first `most` rows, and returns the timelines of those that have times.
+/// Reads the first `most` rows, and returns the timelines of the rows that have times.
 pub(super) fn read_timelines(
     source: &InputSource,
     groups: &[ColumnGroup<TableProfile>],
@@ -91,8 +91,9 @@ struct TimelineColumns {
     time: String,
     clock: TimeScale,
     code: Option<String>,
-    /// Names of the columns whose values are shown: at most two columns of floats, strings or
-    /// booleans on the axis of the codes or, if there are no codes, on the axis of the times.
+    /// Names of the columns whose values follow the code in a list of measurements: at most two
+    /// columns of floats, strings or booleans. They are on the axis of the codes or, if there are
+    /// no codes, on the axis of the times.
     values: Vec<String>,
     subject: Option<String>,
 }
@@ -144,7 +145,7 @@ impl TimelineColumns {
             Some(column) => format!("{} {}", column.name(), format_value(column.values(), 0)?),
             None => format!("row {row}"),
         };
-        // Returns the range of the measurements of event `i`.
+        // Returns the indices of the measurements that belong to event `i`.
         let ranges = |i: usize| {
             (time.axis() + 1..=axis)
                 .try_fold(i..i + 1, |range, a| table.layout(a).map(|layout| layout.ranges(range)))
@@ -208,7 +209,7 @@ impl TimelineColumns {
             let column = table.column(name)?;
             if column.values().is_valid(at) {
                 let value = format_value(column.values(), at)?;
-                // NaN stands for a missing number in files without nulls.
+                // Files without nulls store a missing number as NaN, so NaN is not shown.
                 if value != "NaN" && !value.is_empty() {
                     text.push_str(if text.is_empty() { "" } else { " = " });
                     text.push_str(&value);
@@ -219,7 +220,8 @@ impl TimelineColumns {
     }
 }
 
-/// Returns the prefix of each code; empty if the codes are numbers.
+/// Returns the prefix ([`find_code_prefix`]) of each code, such as `LAB` of `LAB//50912`. Returns
+/// an empty vector if the codes are not text.
 fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
     if ValueKind::from_type(codes.data_type()) != ValueKind::Text {
         return Ok(Vec::new());
@@ -244,7 +246,8 @@ fn count_lanes(counts: &[(usize, usize)], prefixes: &[String], column: &str) -> 
     lanes
 }
 
-/// Returns the first static measurements of a row of MEDS data, as `code` or `code = number`.
+/// Returns the first measurements without a time of `row`, as `code` or `code = number`: at most
+/// [`FACTS`]. Returns none if the data is not MEDS data.
 fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcome<Vec<String>> {
     let Some(group) = groups.get(1) else { return Ok(Vec::new()) };
     let Ok(table) = read_group(row, &group.columns, 1)? else { return Ok(Vec::new()) };
@@ -267,8 +270,7 @@ fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcom
 
 fn format_value(values: &ArrayRef, at: usize) -> Outcome<String> {
     let at = u32::try_from(at).unwrap_or(u32::MAX);
-    // Takes the value into an array of its own, because a formatter prepares all values of its
-    // array.
+    // Copies the value to a new array, because a formatter prepares all values of its array.
     let value = take(values, &UInt32Array::from(vec![at]), None)?;
     let options = FormatOptions::default().with_null("NULL").with_display_error(true);
     Ok(ArrayFormatter::try_new(value.as_ref(), &options)?.value(0).to_string())

@@ -27,7 +27,7 @@ use crate::cli::run::Runner;
 use crate::cli::script;
 use crate::sql::list_shorthand_names;
 
-/// Keywords that the shell completes in addition to the keywords that SQL reserves.
+/// Keywords that the shell completes, but that SQL does not reserve.
 const MORE_KEYWORDS: &[&str] = &[
     "ASC", "BETWEEN", "BY", "CASE", "COPY", "CREATE", "DESC", "DESCRIBE", "DISTINCT", "DROP",
     "ELSE", "EXISTS", "EXPLAIN", "EXTERNAL", "FALSE", "INSERT", "INTO", "LOCATION", "NOT", "NULL",
@@ -37,7 +37,8 @@ const MORE_KEYWORDS: &[&str] = &[
 
 #[derive(Debug, Default)]
 pub(super) struct SessionNames {
-    /// The name of each table as `.tables` shows it, and as a statement must write it.
+    /// Maps the name of each table, as `.tables` shows it, to the name that a statement must
+    /// contain, which may have quotes.
     pub(super) tables: BTreeMap<String, String>,
     columns: BTreeSet<String>,
     functions: BTreeSet<String>,
@@ -94,7 +95,7 @@ pub(super) struct ShellHelper {
     dialect: Dialect,
     names: SessionNames,
     sources: SourceColumns,
-    /// Completes file names in any folder. `None` if the process is restricted to one folder.
+    /// Completes file names in any folder. `None` if `--root` restricts the process to one folder.
     files: Option<FilenameCompleter>,
     #[rustyline(Hinter)]
     hinter: HistoryHinter,
@@ -115,18 +116,19 @@ impl ShellHelper {
         self.files.as_ref().map_or(Ok((pos, Vec::new())), |files| files.complete_path(line, pos))
     }
 
-    /// Replaces the names that completion offers. Called after each statement, which may have
-    /// changed tables and files.
+    /// Replaces the names that the shell completes. The shell calls this after each statement,
+    /// because the statement may have changed tables and files.
     pub(super) fn update_names(&mut self, names: SessionNames) {
         self.names = names;
         self.sources.clear();
     }
 }
 
-/// Time that a completion waits for the columns of a file.
+/// Maximum time that the shell waits for the columns of a file when it completes a word.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// Columns of the files and table functions that statements name, such as `'x.nrt'` and `meds('DIR')`.
+/// Finds and remembers the columns of sources. A source is what FROM reads: a file, such as
+/// `'x.nrt'`, or a table function, such as `meds('DIR')`.
 struct SourceColumns {
     context: SessionContext,
     runtime: Option<tokio::runtime::Handle>,
@@ -143,7 +145,8 @@ impl SourceColumns {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Returns the columns of a source. An unreadable source has none.
+    /// Returns the columns of a source. Returns none if the source cannot be read or takes too
+    /// long.
     fn columns(&self, source: &str) -> Vec<String> {
         let look_up =
             || self.known.lock().unwrap_or_else(PoisonError::into_inner).get(source).cloned();
@@ -166,8 +169,8 @@ impl SourceColumns {
     }
 }
 
-/// Returns the sources that FROM clauses name, as written: files, and calls of table functions that
-/// have a file as their only argument.
+/// Returns the sources in FROM clauses as they are written: files, such as `'x.nrt'`, and calls of
+/// table functions with a file as their only argument, such as `meds('DIR')`.
 fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
     let Some(dialect) = dialect_from_str(dialect) else { return Vec::new() };
     let Ok(tokens) = Tokenizer::new(dialect.as_ref(), text).tokenize() else { return Vec::new() };
@@ -204,7 +207,7 @@ fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
 }
 
 impl Highlighter for ShellHelper {
-    /// Shows the indentation of each continuation line as the prompt [`CONTINUATION`].
+    /// Shows the prompt [`CONTINUATION`] in place of the indentation of each continuation line.
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         show_prompts(line)
     }
@@ -221,7 +224,8 @@ fn show_prompts(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// When Enter is pressed within a statement, begins a continuation line with [`INDENT`].
+/// Handles Enter. If the text is not a complete statement, Enter begins a new line, which is
+/// indented by [`INDENT`].
 pub(super) struct EnterKey {
     pub(super) dialect: Dialect,
 }
@@ -237,7 +241,8 @@ impl ConditionalEventHandler for EnterKey {
         let text = context.line();
         let open = context.pos() == text.len()
             && !is_complete(text, &self.dialect)
-            // In an open quote, no line is indented, because the indent would become part of the string.
+            // Within quotes, a new line is not indented, because the indentation would become part
+            // of the string.
             && script::split_statements(text, &self.dialect).is_ok();
         open.then(|| Cmd::Insert(1, format!("\n{INDENT}")))
     }
@@ -270,7 +275,8 @@ impl Completer for ShellHelper {
     }
 }
 
-/// Returns the start of the word before the cursor and its completions, columns of the sources first.
+/// Returns the position where the word before the cursor starts, and the completions of this word.
+/// The columns of the sources in the statement (`in_scope`) come first.
 fn complete_word(
     names: &SessionNames,
     in_scope: &BTreeSet<String>,
@@ -309,9 +315,9 @@ fn complete_word(
     (start, found)
 }
 
-/// Returns the columns and tables whose names begin with `word`. Each replacement is a name as
-/// statements write it: in quotes if it requires them, or if `in_quotes` is true because `word`
-/// follows an open quote.
+/// Returns the columns and tables whose names begin with `word`. Each is replaced by its name as a
+/// statement must contain it: in quotes if SQL requires them. If `word` follows an open quote,
+/// `in_quotes` is true, and all names are in quotes.
 fn complete_name(
     names: &SessionNames,
     in_scope: &BTreeSet<String>,
@@ -324,7 +330,7 @@ fn complete_name(
         false => quote_name(name),
     };
     let others = names.columns.iter().filter(|column| !in_scope.contains(*column));
-    // A qualified name consists of several quoted parts, so it does not complete an open quote.
+    // A qualified name, such as `"s"."t"`, has several quotes, so it cannot continue an open quote.
     let tables =
         names.tables.iter().filter(|(name, quoted)| !in_quotes || quote_name(name) == **quoted);
     let tables = tables.map(|(name, quoted)| match in_quotes {
@@ -361,13 +367,13 @@ fn is_reserved(name: &str) -> bool {
     })
 }
 
-/// Returns the position and the character of the quote that is open at the end of a text, if any.
+/// If a quote is open at the end of the text, returns its position and its character.
 fn find_open_quote(text: &str) -> Option<(usize, char)> {
     let mut open: Option<(usize, char)> = None;
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         match (open, c) {
-            // A doubled quote within quotes is a part of the string or of the name.
+            // Two quotes within quotes stand for one quote character, and do not close the quote.
             (Some((_, quote)), _)
                 if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() =>
             {
@@ -384,8 +390,8 @@ fn to_pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
     words.into_iter().map(|w| Pair { display: w.to_string(), replacement: w.to_string() }).collect()
 }
 
-/// Returns the keywords to complete: those that cannot be aliases (most of them begin clauses), and
-/// [`MORE_KEYWORDS`].
+/// Returns the keywords that the shell completes: [`MORE_KEYWORDS`], and all that cannot be
+/// aliases. Most of the latter begin clauses.
 fn list_keywords() -> BTreeSet<&'static str> {
     let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
     reserved
@@ -405,10 +411,12 @@ impl Validator for ShellHelper {
     }
 }
 
-/// Whether Enter runs the text: a command, an empty line, or statements that end with `;`.
+/// Whether Enter runs the text. Enter runs commands that begin with `.` or `\`, empty lines, and
+/// statements whose last one ends with `;`.
 pub(super) fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();
-    // Text with an unclosed quote or comment is not complete. It continues on the next line.
+    // If a quote or a comment is open, `split_statements` returns an error, and the text continues
+    // on the next line.
     start.starts_with(['.', '\\'])
         || script::split_statements(text, dialect).is_ok_and(|s| s.complete)
 }

@@ -2,17 +2,19 @@
 
 use unicode_width::UnicodeWidthStr;
 
-/// A sentence of DataFusion's documentation that refers to another page, and the text that replaces
-/// this sentence.
+/// A sentence in DataFusion's documentation, which refers to another page, and the text to show
+/// instead.
 const FLAGS: (&str, &str) = (
     "Refer to the flags reference above for supported flags.",
     "They are i (ignore case), m (^ and $ match at each line), s (. matches newlines), U (swap greediness) and R (CRLF).",
 );
 
-/// Minimum width of a column of an example that is cut.
+/// If a table in an example is too wide, its columns are cut, but to no fewer terminal columns than
+/// this.
 const MIN_COLUMN: usize = 8;
 
-/// Removes fences and bold from Markdown, and replaces each link by its text.
+/// Turns Markdown into plain text: removes the marks of code blocks and of bold text, and replaces
+/// each link by its label.
 pub(super) fn strip_markdown(text: &str) -> String {
     let mut text = text.replace(FLAGS.0, FLAGS.1);
     while let Some(middle) = text.find("](http")
@@ -24,7 +26,8 @@ pub(super) fn strip_markdown(text: &str) -> String {
     }
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("```"));
     let text = lines.collect::<Vec<_>>().join("\n");
-    // Within code, `**` is an operator.
+    // Removes `**`, the mark of bold text. In code and between spaces, `**` is an operator, so it
+    // stays.
     let parts = text.split('`').enumerate().map(|(i, part)| match i % 2 {
         0 => part.replace(" ** ", "\u{1}").replace("**", "").replace('\u{1}', " ** "),
         _ => part.to_owned(),
@@ -32,8 +35,8 @@ pub(super) fn strip_markdown(text: &str) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// Returns the lines of an example without Markdown and prompts. Its tables are aligned, cut to
-/// `width`, and drawn as results are.
+/// Returns the lines of an example without Markdown and without the prompt `> `. Draws its tables
+/// like results in the shell, cut to `width`.
 pub(super) fn format_example(example: &str, width: usize) -> Vec<String> {
     let mut shown = Vec::new();
     let mut table: Vec<&str> = Vec::new();
@@ -69,7 +72,8 @@ fn draw_table(lines: &[&str], width: usize) -> Vec<String> {
         let inside = line.strip_prefix('|').unwrap_or(line);
         let inside = inside.strip_suffix('|').unwrap_or(inside);
         let cells: Vec<&str> = match columns {
-            // A cell may contain the separator, as a regular expression does.
+            // The table has one column, so a `|` within the line is part of the cell, for example
+            // in a regular expression.
             1 => vec![inside],
             _ => inside.split('|').collect(),
         };
@@ -130,8 +134,8 @@ fn fit_cell(cell: &str, width: usize) -> String {
     text + &" ".repeat(padding)
 }
 
-/// Rewrites the literals in a column name as SQL. DataFusion's documentation shows names as its API
-/// prints them, such as `left(Utf8("ab"),Int64(1))`.
+/// Replaces literals in a column name by SQL: `left(Utf8("ab"),Int64(1))` becomes `left('ab',1)`.
+/// DataFusion's documentation shows names as its API prints them.
 fn write_literals(name: &str) -> String {
     let mut text = name.to_owned();
     for kind in ["Utf8", "Int64", "Float64", "Boolean", "List"] {
@@ -154,8 +158,9 @@ fn write_literals(name: &str) -> String {
             };
             text.replace_range(start..=(inside + length), &value);
             from = start;
-            // Continues the search within the value, which may contain further literals of this
-            // kind. A string is skipped, because its text may look like a literal.
+            // The search continues within the replaced literal, which may contain literals of the
+            // same kind. After a string, the search continues behind it, because the text of the
+            // string may look like a literal.
             if kind == "Utf8" {
                 from += value.len();
             }

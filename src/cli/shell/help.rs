@@ -118,8 +118,8 @@ and max_shape the smallest shape that holds all rows.
   SUMMARIZE SELECT numeric_value FROM meds('tests/data/synthea-meds');
 "#;
 
-/// Name, syntax and description of each table function, and a page with its arguments, columns and
-/// example. DataFusion has no documentation of table functions.
+/// Name, syntax, description and help page of each table function. They are here, because
+/// DataFusion has no documentation of table functions.
 const IN_FROM: [(&str, &str, &str, &str); 9] = [
     (
         "meds",
@@ -180,8 +180,8 @@ pub(super) fn find_table_syntax(name: &str) -> Option<&'static str> {
     IN_FROM.iter().find(|(known, ..)| *known == name).map(|(_, syntax, ..)| *syntax)
 }
 
-/// Returns a call of the short form `name`, and its expansion. In both, `x`, `y`, .. replace the
-/// placeholders `$1`, `$2`, .. of the arguments.
+/// Returns a call of the short form `name`, and the expression for which it stands. In both, `x`,
+/// `y`, .. replace `$1`, `$2`, .. in `expansion`.
 fn write_expansion(name: &str, expansion: &str) -> (String, String) {
     let numbers = (1..=6).take_while(|n| expansion.contains(&format!("${n}")));
     let (arguments, text) = numbers.fold((Vec::new(), expansion.to_owned()), |(names, text), n| {
@@ -265,8 +265,8 @@ pub(super) fn format_function(
     Ok(page)
 }
 
-/// Returns the help page of a function that is not registered in DataFusion, such as a short form
-/// (a call that stands for another expression).
+/// Returns the help page of a function that is not registered in DataFusion. An example is a short
+/// form: a call that stands for another expression.
 fn document_form(
     name: &str,
     kind: &'static str,
@@ -299,7 +299,7 @@ impl FunctionEntry {
             writeln!(page)?;
             for (name, what) in arguments {
                 let indent = names.saturating_add(4);
-                // Some descriptions have lists, whose lines are kept.
+                // A description may contain a list, so its lines are not joined.
                 let what = strip_markdown(what.trim());
                 let mut lines = what.lines().map(str::trim);
                 let first = format!("  {name:<names$}  {}", lines.next().unwrap_or(""));
@@ -345,8 +345,9 @@ impl FunctionEntry {
     }
 }
 
-/// Breaks a line of an example at spaces outside string literals. The comment after a statement goes
-/// to a line of its own. A line of a result table, or with another comment, is not broken.
+/// Breaks a line of an example at spaces, but not within string literals. If a comment follows a
+/// statement, it is moved to its own line. Does not break the lines of a table, or lines with any
+/// other comment.
 fn wrap_statement(line: &str, width: usize) -> String {
     let text = line.trim_start();
     if let Some((statement, comment)) = line.split_once(";   -- ")
@@ -360,7 +361,8 @@ fn wrap_statement(line: &str, width: usize) -> String {
     if text.starts_with(['|', '+', '│', '┌', '└', '╞', '├']) || text.contains("--") {
         return line.to_owned();
     }
-    // '\u{1}', which no example has, replaces the blanks of literals, where no line may break.
+    // Replaces the spaces within string literals by '\u{1}', so that `wrap_words` does not break
+    // the line there. No example contains this character.
     let mut within = false;
     let guarded = line.chars().map(|c| {
         within ^= c == '\'';
@@ -370,19 +372,21 @@ fn wrap_statement(line: &str, width: usize) -> String {
     for keyword in ["DATE", "TIME", "TIMESTAMP", "INTERVAL"] {
         guarded = guarded.replace(&format!("{keyword} '"), &format!("{keyword}\u{1}'"));
     }
-    // Aligns further lines with the first column after SELECT, as in examples.
+    // Further lines of a SELECT are indented by 7 more characters, so that they begin below its
+    // first column.
     let deeper = if text.starts_with("SELECT ") { 7 } else { 4 };
     let indent = line.len() - text.len() + deeper;
     wrap_words(&guarded, width, indent).replace('\u{1}', " ")
 }
 
-/// Lists the functions whose names contain `text`, each with the first sentence of its description
-/// and with its other names that contain `text`.
+/// Returns a list of the functions whose names contain `text`, ignoring case. Each line has the
+/// name, the first sentence of the description, and the aliases that contain `text`.
 pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize) -> String {
     let text = text.to_lowercase();
     let entries = collect_entries(context);
     let matching: Vec<_> = entries.iter().filter(|(name, _)| name.contains(&text)).collect();
-    // An alias of a function that is shown has no line of its own.
+    // Whether `name` is only an alias of a function that has its own line. An alias has no line,
+    // because the line of its function lists it.
     let is_alias = |name: &str, found: &[FunctionEntry]| {
         let own = |e: &FunctionEntry| e.name == name || !e.aliases.iter().any(|a| a == name);
         let lists_it = |e: &FunctionEntry| e.aliases.iter().any(|a| a == name);
@@ -415,14 +419,15 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
     page
 }
 
-/// Greatest width of the column of names. Few names are longer.
+/// Maximum width of the column of names. The few longer names extend into the next column.
 const NAMES: usize = 24;
 
-/// Returns the first sentence of a text up to a colon, without its full stop.
+/// Returns the start of a text up to the end of its first sentence or its first colon, without the
+/// full stop.
 fn find_first_sentence(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or("");
     let line = line.split_once(". ").map_or(line, |(first, _)| first);
-    // A colon within code, such as that of a lambda, ends nothing.
+    // A colon within code, such as `x: x + 1`, does not end the text.
     let line = match line.split_once(": ") {
         Some((first, _)) if first.matches('`').count() % 2 == 0 => first,
         _ => line,

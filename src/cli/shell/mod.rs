@@ -38,9 +38,10 @@ const COMMANDS: &[(&str, &str)] = &[
 ];
 
 const PROMPT: &str = "serrate> ";
-/// Prompt of the further lines of a statement, as wide as [`PROMPT`].
+/// Prompt of each further line of a statement. It is as wide as [`PROMPT`].
 const CONTINUATION: &str = "    ...> ";
-/// Indentation of the further lines of a statement, which the terminal shows as [`CONTINUATION`].
+/// Indentation of each further line of a statement. The terminal shows [`CONTINUATION`] in its
+/// place.
 const INDENT: &str = "         ";
 
 /// Runs statements until the end of input. An error is reported and does not end the shell.
@@ -116,8 +117,8 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
     runner.finish()
 }
 
-/// Reads lines of a file or pipe up to the end of a statement, or to the end of input, because the
-/// last statement needs no `;`.
+/// Reads lines from a file or pipe until they make a complete statement, or until the input ends:
+/// the last statement needs no `;`.
 fn read_piped(dialect: &Dialect) -> rustyline::Result<String> {
     let mut text = String::new();
     while text.is_empty() || !is_complete(&text, dialect) {
@@ -128,7 +129,8 @@ fn read_piped(dialect: &Dialect) -> rustyline::Result<String> {
     Ok(text)
 }
 
-/// Runs a command that begins with a dot or a backslash. Returns true to end the shell.
+/// Runs a command of the shell, such as `.tables`. `command` is without the dot or backslash.
+/// Returns true if the shell must end.
 async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
     let command = command.trim().trim_end_matches(';').trim_end();
     let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
@@ -154,7 +156,8 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("help", function) => {
             let width = find_terminal_width().unwrap_or(80);
             let page = help::format_function(runner.context(), function, width);
-            // Some functions have the name of a command, as `mode` has.
+            // A name may be that of a function and of a command, such as `mode`. Therefore, the
+            // command is suggested only if there is no such function.
             let page = page.map_err(|failure| match find_help_elsewhere(function) {
                 Some(hint) => {
                     Failure::from_message(format!("there is no function {function:?}; {hint}"))
@@ -172,7 +175,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             let pattern = strip_quotes(pattern);
             let mut found =
                 tables.keys().filter(|table| matches_pattern(table, pattern)).peekable();
-            // Goes to standard error, because a program that reads the names must not read a sentence.
+            // The note goes to stderr, because a program may read the names from standard output.
             if found.peek().is_none() {
                 let note = match tables.is_empty() {
                     true => "there are no tables; FROM 'x.parquet' reads a file, and CREATE VIEW v AS FROM 'x.parquet' gives it a name".to_owned(),
@@ -215,7 +218,8 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
                 Failure::from_message(format!("there is no mode {name:?}; the modes are {known}"))
             })?;
             runner.choose_format(format);
-            // Scripts that set the format of their output must not find a sentence in it.
+            // Confirms the new format on a terminal only: in a file or pipe, the sentence would be
+            // among the results.
             if out.is_terminal() {
                 writeln!(out, "mode {}", name_format(format))?;
             }
@@ -275,12 +279,12 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
     Ok(false)
 }
 
-/// Statements that a user may look up among the functions.
+/// Statements whose names a user may pass to `.help`, although they are not functions.
 const STATEMENTS: [&str; 9] =
     ["copy", "create", "describe", "drop", "explain", "insert", "select", "set", "show"];
 
-/// Returns a hint that says where `name` is documented, if it is a command or a statement instead
-/// of a function.
+/// If `name` is not a function but a command of the shell, a command of `serrate` or a statement,
+/// returns a hint that says where it is documented.
 fn find_help_elsewhere(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let is_of_shell = |(syntax, _): &&(&str, &str)| {
@@ -298,7 +302,7 @@ fn find_help_elsewhere(name: &str) -> Option<String> {
         .then(|| "it is a statement, which docs/sql.md describes".to_owned())
 }
 
-/// Returns the line of the help that describes a command.
+/// Returns the text of `.help` for one command: its syntax and its description.
 fn describe_command((syntax, what): &(&str, &str)) -> String {
     let width = find_terminal_width().unwrap_or(80);
     wrap_words(&format!("{syntax:<20} {what}"), width, 21)
@@ -312,8 +316,8 @@ fn name_format(format: Format) -> String {
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Whether a name matches a pattern, ignoring case. `%` and `*` stand for any text; a pattern without them matches
-/// every name that contains it.
+/// Whether a name matches a pattern, ignoring case. `%` and `*` in the pattern stand for any text.
+/// A pattern without `%` and `*` matches every name that contains the pattern.
 fn matches_pattern(name: &str, pattern: &str) -> bool {
     let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
     let parts: Vec<&str> = pattern.split(['%', '*']).collect();

@@ -54,7 +54,7 @@ pub(super) fn write_batch_section(html: &mut Html, report: &Report) {
     write_sizes(html, batches);
 }
 
-/// Returns how many batches have each share of padding, in whole percent.
+/// Returns a histogram of the batches: for each whole percentage of padding, the number of batches.
 fn count_shares(batches: &BatchStatistics) -> Lengths {
     let percent = |size: &BatchExtent| {
         let padding = u128::from(size.bytes.saturating_sub(size.occupied));

@@ -1,4 +1,4 @@
-//! Tables that become cards in a narrow window.
+//! HTML tables. In a narrow window, each row of a table is shown as a card.
 
 use crate::cli::report::html::Html;
 
@@ -54,7 +54,7 @@ impl<'a> HtmlTableWriter<'a> {
         html.close("tr");
     }
 
-    /// Opens the next cell of the row. `class` is a CSS class for its text, or empty.
+    /// Opens the next cell of the row. The cell gets the CSS class `class`, unless it is empty.
     pub(super) fn open_cell(&mut self, html: &mut Html, class: &str) {
         let align = if self.column >= self.numbers_from { "n" } else { "t" };
         let class = if class.is_empty() { align.to_owned() } else { format!("{align} {class}") };

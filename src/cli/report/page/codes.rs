@@ -72,7 +72,8 @@ fn write_prefixes(html: &mut Html, codes: &CodeOverview) {
     html.close("figure");
 }
 
-/// Draws a bar for `count`; the bar of `most` has the full width.
+/// Draws a bar whose width is `count / most` of the cell. It is at least 0.5 %, so that it is
+/// visible.
 fn write_meter(html: &mut Html, count: u64, most: u64) {
     let width = format!("{:.2}%", (compute_safe_ratio(count, most) * 100.0).max(0.5));
     html.open("svg", &[("class", "meter"), ("height", "12"), ("aria-hidden", "true")]);

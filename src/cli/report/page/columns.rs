@@ -130,7 +130,7 @@ fn write_column(
     table.close_row(html);
 }
 
-/// Formats the minimum, the three quartiles and the maximum of a column.
+/// Returns the minimum, the three quartiles and the maximum of a column as text.
 fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
     let mut texts = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| format_quantile(profile, q));
     if let (Some((low, high)), ValueKind::Integer) = (profile.integers, profile.kind) {
@@ -140,7 +140,9 @@ fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
     texts
 }
 
-/// Formats quantile `q` of a column. A rounded quantile is formatted with only the digits that are known.
+/// Formats quantile `q` of a column. If the sketch of the column counts values by ranges, a
+/// quantile between the minimum and the maximum is rounded, and only the digits that are certain
+/// are shown.
 fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
     let Some(value) = profile.sketch.find_quantile(q) else { return NONE.into() };
     let is_rounded = profile.sketch.count_distinct().is_none() && q > 0.0 && q < 1.0;
@@ -151,7 +153,8 @@ fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
         },
         ValueKind::Flag => if value > 0.0 { "true" } else { "false" }.into(),
         ValueKind::Integer if value.abs() < 1e10 => {
-            // Integers of at most ten digits are written in full; if they are rounded, four digits are significant.
+            // Integers of up to ten digits are written in full. If the quantile is rounded, all
+            // digits after the fourth are 0.
             let mut unit: f64 = 1.0;
             while is_rounded && value.abs() >= unit * 10_000.0 {
                 unit *= 10.0;

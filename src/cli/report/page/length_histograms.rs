@@ -27,7 +27,8 @@ impl Sequence<'_> {
     }
 }
 
-/// Returns the list lengths of each axis and, from axis 2 on, the number of elements per row.
+/// Returns the lengths to draw: for each axis, the lengths of its lists; and for each axis from 2
+/// on, also the number of its elements per row.
 pub(super) fn list_sequences(rows: &RowStatistics) -> Vec<Sequence<'_>> {
     let mut sequences = Vec::new();
     for group in &rows.groups {
@@ -140,7 +141,8 @@ const QUANTILES: [(&str, f64); 7] = [
     ("max", 1.0),
 ];
 
-/// Returns the horizontal position of a value in a histogram with these bins, from 0 to 1.
+/// Returns the horizontal position of `value` in a histogram of `bins`, whose bars all have the
+/// same width: 0 at the left edge of the first bar, 1 at the right edge of the last.
 fn place_in_bins(bins: &[Bin], value: u64) -> f64 {
     let index = bins.iter().position(|b| value <= b.high).unwrap_or(bins.len().saturating_sub(1));
     let within = bins.get(index).map_or(0.0, |b| {
