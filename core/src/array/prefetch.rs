@@ -61,7 +61,7 @@ pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
 const PIECE: usize = 64;
 
 /// Lengths in bytes of the ranges that are copied in pieces of [`PIECE`] bytes. The last piece may
-/// end after the range.
+/// copy bytes after the end of the range.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
 /// Copies ranges of values to one new buffer. Each of `parts` has the bytes of an array and a range

@@ -284,7 +284,8 @@ impl Iterator for ParquetTableReader {
     }
 }
 
-/// Returns the indices in the file of the columns to read, ascending.
+/// Returns the indices in the file of the columns to read, ascending; all columns if `columns` is
+/// `None`. Returns an error if the file lacks a column.
 fn select_columns(
     path: &Path,
     metadata: &ArrowReaderMetadata,
@@ -325,7 +326,8 @@ struct SelectedGroups {
     selectors: Vec<RowSelector>,
     /// Each group with its requested rows.
     spans: Vec<(usize, Range<usize>)>,
-    /// Average over the rows of these groups, for the column with the most leaves; at least 1.
+    /// Average number of leaves per row of these groups, in the column with the most leaves; at
+    /// least 1.
     leaves_per_row: u128,
 }
 

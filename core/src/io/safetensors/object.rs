@@ -262,7 +262,8 @@ pub fn make_first_request(options: &ObjectOptions) -> GetOptions {
     }
 }
 
-/// Converts an error of a store to an error that names the object and a remedy.
+/// Converts an error of a store to an error that names the object. If the object is missing or was
+/// replaced, the message also names a remedy.
 pub fn explain(name: &Path, error: object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { .. } => Error::io(
@@ -277,7 +278,8 @@ pub fn explain(name: &Path, error: object_store::Error) -> Error {
     }
 }
 
-/// Sorts ranges, drops empty ones and coalesces ranges at most `gap` bytes apart.
+/// Sorts ranges, drops empty ones, and merges ranges at most `gap` bytes apart: `0..5` and `12..20`
+/// become `0..20` for a gap of 10.
 fn coalesce_ranges(mut ranges: Vec<Range<u64>>, gap: u64) -> Vec<Range<u64>> {
     ranges.retain(|r| r.start < r.end);
     ranges.sort_by_key(|r| r.start);
