@@ -11,13 +11,14 @@ use crate::error::{Error, Result};
 /// the CPU mispredicts the end of a list, it discards the loads that it has already started.
 const AHEAD: usize = 12 << 10;
 
-/// Prefetches the memory [`AHEAD`] bytes past `values[at]`; the address may be out of bounds.
+/// Prefetches the memory [`AHEAD`] bytes past `values[at]`; the address may be out of bounds,
+/// because a prefetch never faults.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()).wrapping_add(AHEAD));
 }
 
-/// Prefetches `values[at]`; the index may be out of bounds.
+/// Prefetches `values[at]`; the index may be out of bounds, because a prefetch never faults.
 #[inline(always)]
 pub(crate) fn prefetch_value<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()));

@@ -275,7 +275,8 @@ pub(crate) struct AxisSpan {
 }
 
 impl AxisSpan {
-    /// Resolves a slice of an axis by Python's rules; a step of 0 selects nothing.
+    /// Resolves `start:stop:step` on an axis of `size` elements by Python's rules: `::2` on an axis
+    /// of 5 elements selects 0, 2 and 4. A step of 0 selects nothing.
     pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
         let n = i64::try_from(size).unwrap_or(i64::MAX);
         // `start` and `stop` are clamped to 0..=n, or for a negative step to -1..n, where -1 is the

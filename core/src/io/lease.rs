@@ -221,8 +221,8 @@ impl Drop for Lease {
     }
 }
 
-/// Removes the temporary files of all writers of this process. A process calls it before it exits
-/// while writers still run. A commit that is under way is left to the next writer.
+/// Removes the temporary files of all writers of this process. For a process that exits while its
+/// writers still run. A commit that is under way is left to the next writer.
 pub fn remove_temporaries() {
     // Hold the mutex `HELD` until the function returns, so that no writer begins or commits
     // meanwhile.

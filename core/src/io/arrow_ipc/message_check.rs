@@ -303,7 +303,8 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
 /// the start of a compressed buffer suffice to find the size that the frame declares.
 const FRAME: u64 = 18;
 
-/// Returns whether `length` compressed bytes, which begin with `frame`, can expand to `claimed` bytes.
+/// Returns whether a compressed buffer of `length` bytes, whose first bytes are `frame`, can expand
+/// to `claimed` bytes.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
     // `of` compressed bytes expand to at most `most` bytes; the limit adds a margin of `whole`
     // bytes. In LZ4, a byte of a match length encodes at most 255 bytes; in Zstandard, an RLE block

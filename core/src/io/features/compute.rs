@@ -50,7 +50,8 @@ pub struct FeatureShard {
     _charge: Arc<Charge>,
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// One list of events per row (subject). `events` has one list of measurements per event.
+    /// `subjects` has one list of events per row (subject), and `events` one list of measurements
+    /// per event.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,

@@ -424,8 +424,9 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     }
 }
 
-/// Checks the coordinates in `column` and appends them to `out`. Returns the size of the axis:
-/// `size`, or the largest coordinate plus 1 if `size` is `None`.
+/// Appends the coordinates in `column` to `out`. Returns the size of the axis: `size`, or the
+/// largest coordinate plus 1 if `size` is `None`. Returns an error if the column is not of
+/// integers, or if a coordinate is NULL, negative or not below `size`.
 fn append_coordinates(
     column: &ArrayRef,
     name: &str,

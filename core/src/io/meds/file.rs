@@ -216,8 +216,8 @@ impl MedsFile {
     }
 
     /// Returns the column `code` of a batch as a dictionary. Returns an error if the batch lacks
-    /// the column, or if it has another type than strings or a NULL. The batch begins at row
-    /// `first_row` of the file.
+    /// the column, if the column does not hold strings, or if a code is NULL. The batch begins at
+    /// row `first_row` of the file.
     pub(crate) fn cast_codes(&self, batch: &RecordBatch, first_row: usize) -> Result<ArrayRef> {
         let code = self.require_column(batch, "code")?;
         if !is_string_like(code.data_type()) {

@@ -46,7 +46,9 @@ impl AsOfView {
         view
     }
 
-    /// Finds the column in all shards of `rows`. Copies no values; [`AsOfRanges::gather`] copies them.
+    /// Finds the column in all shards of `rows`. Returns an error if a shard lacks the column, or
+    /// if it does not have 1 or 2 levels of lists. Copies no values; [`AsOfRanges::gather`] copies
+    /// them.
     pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<AsOfRanges<'a>> {
         let shards = rows
             .shards()
@@ -84,7 +86,8 @@ impl<'a> ShardColumn<'a> {
 }
 
 /// The list of one label: a range of elements of axis 1 of a shard, or of leaves after
-/// [`AsOfViewStep::Flatten`].
+/// [`AsOfViewStep::Flatten`]. `inner` has the lists of leaves of these elements; it is `None` if
+/// the elements are leaves.
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,

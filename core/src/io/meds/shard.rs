@@ -390,8 +390,9 @@ fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
     out
 }
 
-/// Changes the rows of `table` from the subjects `own` to `subjects`, which contain them, by
-/// inserting empty rows. `names` are the names of the axes.
+/// Inserts empty rows into `table`, which has one row for each subject of `own`, so that it has one
+/// row for each subject of `subjects`. All of `own` must be in `subjects`. `names` are the names of
+/// the axes.
 fn insert_subjects(
     table: RaggedTable,
     own: &[i64],

@@ -285,7 +285,8 @@ impl BoundsRange<'_> {
     }
 }
 
-/// Returns a zero, then every bound minus `base`; `None` if a bound decreases or is outside `0..=total`.
+/// Returns a zero, then every bound minus `base`. Returns `None` if one of these differences is
+/// less than the previous one or greater than `total`.
 fn collect_offsets<N: arrow::datatypes::ArrowNativeType>(
     bounds: impl ExactSizeIterator<Item = Option<i64>>,
     base: i64,

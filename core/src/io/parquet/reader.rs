@@ -258,7 +258,8 @@ impl ParquetTableReader {
                 Some(batch) => Some(batch.map_err(|e| Error::file(&self.path, e.to_string()))?),
             },
         };
-        // Read as many rows as the batch of `others` has.
+        // Read as many rows as the batch of `others` has, so that all columns of the result have
+        // the same length.
         let rows = others.as_ref().map_or(self.batch, RecordBatch::num_rows).min(self.left);
         self.left -= rows;
         let mut ours = self.columns.next(&self.path, rows)?.into_iter();

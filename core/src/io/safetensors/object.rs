@@ -166,7 +166,8 @@ impl Object {
         Ok((header, parts))
     }
 
-    /// Fetches ranges concurrently; ranges at most [`ObjectOptions::gap`] apart share a request.
+    /// Fetches ranges concurrently; ranges at most [`ObjectOptions::gap`] apart share a request,
+    /// and a range longer than [`ObjectOptions::largest`] takes several.
     pub(crate) async fn fetch_ranges(
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
@@ -225,7 +226,8 @@ impl Object {
         Ok((range.start, self.check_object_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of a response; an error if its range or the object's size is unexpected.
+    /// Returns the bytes of the response to a request for `range`. Returns an error if the response
+    /// has another range, or the object no longer has the same size.
     async fn check_object_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(

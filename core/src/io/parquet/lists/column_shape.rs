@@ -117,7 +117,7 @@ fn has_supported_encodings(chunk: &ColumnChunkMetaData) -> bool {
     })
 }
 
-/// Returns whether a node may be null; `None` if it is repeated.
+/// Returns whether a node may be null; `None` if it is repeated or declares no repetition.
 fn is_nullable(node: &Type) -> Option<bool> {
     let info = node.get_basic_info();
     match info.has_repetition().then(|| info.repetition())? {
