@@ -51,7 +51,8 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// Record of a commit of several renames. The next writer completes or undoes it if the process ends halfway.
+/// Record of a commit of several renames. If the process ends halfway, the next writer completes or
+/// undoes the commit.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(super) enum Commit {
     /// The folder with this name is moved aside and replaced. A later writer moves the old folder

@@ -306,8 +306,8 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 ///
 /// Skips empty lines. Infers undeclared types per table, so the type of a column may differ between
 /// tables, such as UInt8 and UInt16 ([`RaggedTable::concat`] unifies them). A column without values
-/// in a table keeps the type of the earlier tables. A column that no record of a table has is null
-/// in all rows of this table.
+/// in a table keeps the type of the earlier tables. If no record of a table has a declared column,
+/// or a column of an earlier table, this column is null in all rows of the table.
 ///
 /// ```
 /// # use serrate_core as serrate;

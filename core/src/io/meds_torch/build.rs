@@ -17,7 +17,7 @@ pub(super) struct Builder {
     pub(super) static_codes: Vec<u32>,
     pub(super) static_values: Vec<Option<f32>>,
     seen: HashSet<i64>,
-    /// Number of events before the current subject.
+    /// Index in `times` of the first event of the current subject.
     first_event: usize,
 }
 

@@ -447,7 +447,8 @@ impl CohortShard {
     }
 
     /// Checks that events have as many measurements in the tensors as in the column
-    /// `measurements_per_event` of the schema file.
+    /// `measurements_per_event` of the schema file. If the numbers differ, sets `mismatch` and
+    /// returns an error.
     fn check_measurements(
         &self,
         events: &Layout,

@@ -62,8 +62,8 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // The data may end within the last group of 8 numbers, so count only the
-                    // numbers that are in the data.
+                    // A run has groups of 8 numbers, but the data may end within the last group.
+                    // Therefore, count only the numbers that are in the data.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }
