@@ -301,7 +301,10 @@ fn broken_input_is_named_by_file_column_and_row() {
     check(&with("subject_id", text.clone()), &["subject_id", "Utf8"]);
     check(&with("numeric_value", text), &["numeric_value", "Utf8"]);
     let e = message(&[("data/0.parquet", &with("code_id", numbers.clone()))]);
-    assert!(e.contains("\"code_id\" has the name of a derived column"), "{e}");
+    assert!(
+        e.contains("\"code_id\" of the files has the name of a column that is computed"),
+        "{e}"
+    );
 
     let a = with("unit", numbers);
     let b = with("unit", Arc::new(StringArray::from(vec!["x", "y"])));

@@ -220,7 +220,8 @@ impl RaggedArray {
     }
 }
 
-/// Builds an array of type `target` from leaves and levels of lists, outermost level first.
+/// Builds an array of type `target` from leaves and levels of lists, outermost level first. Returns
+/// an error if `target` does not have these levels, or not the type of the leaves.
 pub fn lists_as<'a>(
     levels: impl Iterator<Item = (&'a Layout, Option<NullBuffer>)>,
     leaves: ArrayRef,
@@ -337,7 +338,8 @@ fn wrap_in_lists(
             }
             let child = match &nulls {
                 None => child,
-                // In Arrow, a null FixedSizeList has `size` children, too, so insert null children.
+                // A null list has no elements in `layout`, but `size` elements in a FixedSizeList
+                // of Arrow, so insert null elements.
                 Some(n) => {
                     let data = child.to_data();
                     let mut all = MutableArrayData::new(vec![&data], true, child.len());
@@ -362,7 +364,8 @@ mod tests {
 
     use super::*;
 
-    /// Builds lists of `size` elements. Every third list is null, but has values in `child`.
+    /// Builds a FixedSizeList of `lists` lists with `size` elements. Every third list is null, but
+    /// has values in `child`.
     fn fixed(size: i32, child: ArrayRef, lists: usize) -> ArrayRef {
         let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
         let nulls = (0..lists).map(|i| i % 3 > 0).collect();

@@ -180,7 +180,7 @@ impl Layout {
         }
     }
 
-    /// Returns the number of bytes of the offsets.
+    /// Returns the number of bytes of the offsets; 0 for uniform lists, which have none.
     pub(crate) fn count_bytes(&self) -> usize {
         match self {
             Self::Ragged(Offsets::I32(o)) => o.len() * size_of::<i32>(),

@@ -11,13 +11,14 @@ use crate::error::{Error, Result};
 /// the CPU mispredicts the end of a list, it discards the loads that it has already started.
 const AHEAD: usize = 12 << 10;
 
-/// Prefetches the memory [`AHEAD`] bytes past `values[at]`; the address may be out of bounds.
+/// Prefetches the memory [`AHEAD`] bytes past `values[at]`; the address may be out of bounds,
+/// because a prefetch never faults.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()).wrapping_add(AHEAD));
 }
 
-/// Prefetches `values[at]`; the index may be out of bounds.
+/// Prefetches `values[at]`; the index may be out of bounds, because a prefetch never faults.
 #[inline(always)]
 pub(crate) fn prefetch_value<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()));
@@ -61,7 +62,7 @@ pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
 const PIECE: usize = 64;
 
 /// Lengths in bytes of the ranges that are copied in pieces of [`PIECE`] bytes. The last piece may
-/// end after the range.
+/// copy bytes after the end of the range.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
 /// Copies ranges of values to one new buffer. Each of `parts` has the bytes of an array and a range

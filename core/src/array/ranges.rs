@@ -14,7 +14,8 @@ use super::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// Drops empty ranges and merges adjacent ones.
+/// Drops empty ranges and merges each range with the next if that starts where it ends: `0..2,
+/// 2..5, 7..8` become `0..5, 7..8`.
 pub(crate) fn merge_ranges(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(ranges.size_hint().0);
     for r in ranges {

@@ -12,7 +12,8 @@ pub(crate) fn derive_strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Returns the shape to which `a` and `b` (aligned at the last axis) broadcast, or `None`.
+/// Returns the shape to which `a` and `b` broadcast after alignment at the last axis: `[3, 1]` and
+/// `[4]` give `[3, 4]`. Returns `None` if two sizes differ and neither is 1.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
@@ -26,7 +27,8 @@ pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// Returns the strides to read an array of shape `from` as if it had shape `to`: 0 on axes that repeat.
+/// Returns the strides to read an array of shape `from` as if it had shape `to`. The stride is 0 on
+/// axes that repeat: `[3, 1]` read as `[3, 4]` has the strides `[1, 0]`.
 pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     let mut out = vec![0; to.len()];
     let missing = to.len().saturating_sub(from.len());

@@ -78,10 +78,11 @@ impl Index {
         }
     }
 
-    /// Completes an index so that its items use all `ndim` axes: replaces [`Rest`](Self::Rest) with whole
-    /// axes, or appends whole axes. Keeps a `Rest` of zero axes, because NumPy orders result axes
-    /// differently if a `...` separates two index arrays. Returns an error for more items than axes, a
-    /// second `...`, or a step of 0; `what` (such as `a table with 2 axes`) names the array in the error.
+    /// Completes an index so that its items use all `ndim` axes: replaces [`Rest`](Self::Rest) with
+    /// whole axes, or appends whole axes (`2` becomes `2, :, :` for 3 axes). Keeps a `Rest` of zero
+    /// axes, because NumPy orders result axes differently if a `...` separates two index arrays.
+    /// Returns an error for more items than axes, a second `...`, or a step of 0; `what` (such as
+    /// `a table with 2 axes`) names the array in the error.
     pub(crate) fn expand_axes(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
         let given: usize = index.iter().map(Self::count_axes).sum();
         let Some(left) = ndim.checked_sub(given) else {
@@ -221,7 +222,8 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns the values, or an error unless the array has one axis, as a ragged axis requires.
+    /// Returns the values of an array with one axis. Returns an error for another number of axes,
+    /// because an index of a ragged axis must have one axis.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);
@@ -254,7 +256,8 @@ pub(crate) fn list_true_positions(mask: &[bool]) -> Vec<i64> {
     (0i64..).zip(mask).filter(|(_, m)| **m).map(|(i, _)| i).collect()
 }
 
-/// Returns the position of an index, which counts from the end if negative; `None` if out of range.
+/// Returns the position to which an index refers. A negative index counts from the end: -1 gives 2
+/// for a size of 3. Returns `None` if the index is out of range.
 pub(crate) fn resolve_position(index: i64, size: usize) -> Option<usize> {
     if index < 0 {
         // Subtract as `usize`, because a size may exceed `i64::MAX`.
@@ -272,7 +275,8 @@ pub(crate) struct AxisSpan {
 }
 
 impl AxisSpan {
-    /// Resolves a slice of an axis by Python's rules; a step of 0 selects nothing.
+    /// Resolves `start:stop:step` on an axis of `size` elements by Python's rules: `::2` on an axis
+    /// of 5 elements selects 0, 2 and 4. A step of 0 selects nothing.
     pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
         let n = i64::try_from(size).unwrap_or(i64::MAX);
         // `start` and `stop` are clamped to 0..=n, or for a negative step to -1..n, where -1 is the

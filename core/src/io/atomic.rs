@@ -66,7 +66,8 @@ impl AtomicFile {
 }
 
 #[cfg(feature = "sql")]
-/// Syncs the complete file `temporary` to disk and renames it to `target`, like [`AtomicFile::commit`].
+/// Syncs the complete file `temporary` to disk and renames it to `target`, like
+/// [`AtomicFile::commit`]. If `target` exists and `overwrite` is false, returns an error.
 pub fn settle(temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
     let file = access::open(temporary).map_err(|e| Error::io(temporary, e))?;
     sync_and_rename(&file, temporary, target, overwrite)
@@ -110,8 +111,8 @@ impl Write for AtomicFile {
 }
 
 /// A folder that is filled under a temporary name next to its final path; [`commit`](Self::commit)
-/// renames it. A drop without a commit and the leftovers of a killed process are handled as for
-/// [`AtomicFile`].
+/// renames it. A drop without a commit removes the folder. If the process is killed, the next
+/// writer into the parent folder removes the temporary folder.
 ///
 /// A commit does not sync the files in the folder to disk.
 ///
@@ -272,7 +273,8 @@ impl AtomicFiles {
     /// Moves all files to the target folder. The next writer completes an interrupted move.
     ///
     /// # Errors
-    /// If a file exists and `overwrite` is false, or another process created the new target folder.
+    /// If the target folder has a file with the same path and `overwrite` is false, or if the
+    /// target folder did not exist at the start and another process has created it since.
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, overwrite, within, mut lease } = self;
         let io = |e| Error::io(&target, e);

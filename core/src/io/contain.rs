@@ -20,7 +20,7 @@ pub(crate) fn contain_panics<T>(path: &Path, read: impl FnOnce() -> Result<T>) -
     })
 }
 
-/// Returns the message of a panic.
+/// Returns the message of a panic, or `no message` if the panic carries no text.
 pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()

@@ -24,7 +24,8 @@ use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 /// Value of `format` in the metadata of a dictionary file.
 pub const FORMAT: &str = "serrate.dictionary";
 
-/// Parses an Arrow type. Nesting that would exhaust the stack of Arrow's parser is an error.
+/// Parses the text of an Arrow type, such as `Int64`. Returns an error if the text has more than 32
+/// opening parentheses, because deep nesting would exhaust the stack of Arrow's parser.
 pub(crate) fn parse_type(text: &str) -> Result<DataType> {
     const MAX_NESTED: usize = 32;
     if text.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {

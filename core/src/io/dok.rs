@@ -56,7 +56,9 @@ pub fn write(path: impl AsRef<Path>, tensor: &DokTensor, options: &SaveOptions) 
     write_coo(path, &coo.shape, &coo.indices, &coo.values, options)
 }
 
-/// Writes entries in the given order. Coordinates must be distinct and within the shape.
+/// Writes a sparse tensor of shape `shape`: the coordinates `indices` (`[ndim, nnz]`) and the
+/// values of the entries, in the order of these two tensors. Coordinates must be distinct and
+/// within the shape.
 pub(crate) fn write_coo(
     path: impl AsRef<Path>,
     shape: &[usize],

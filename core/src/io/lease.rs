@@ -51,7 +51,8 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// Record of a commit of several renames. The next writer completes or undoes it if the process ends halfway.
+/// Record of a commit of several renames. If the process ends halfway, the next writer completes or
+/// undoes the commit.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(super) enum Commit {
     /// The folder with this name is moved aside and replaced. A later writer moves the old folder
@@ -150,7 +151,8 @@ impl Lease {
         }
     }
 
-    /// Locks a new lock file; `None` if another writer took it for a leftover and removed it first.
+    /// Locks a new lock file. Returns `None` if another writer removed the file before the lock,
+    /// because it took the file for a leftover, and an error if the data path already exists.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         let place = Some(folder.to_path_buf());
@@ -220,10 +222,11 @@ impl Drop for Lease {
     }
 }
 
-/// Removes the temporary files of all writers of this process. A process calls it before it exits
-/// while writers still run. A commit that is under way is left to the next writer.
+/// Removes the temporary files of all writers of this process. For a process that exits while its
+/// writers still run. A commit that is under way is left to the next writer.
 pub fn remove_temporaries() {
-    // The lock is held until the function returns, so that no writer begins or commits meanwhile.
+    // Hold the mutex `HELD` until the function returns, so that no writer begins or commits
+    // meanwhile.
     let held = lock_mutex(&HELD);
     for (stem, folder) in held.iter().flatten() {
         if let Some(folder) = folder {
@@ -313,7 +316,8 @@ fn is_same_file(path: &Path, file: &File) -> bool {
     }
     #[cfg(not(unix))]
     {
-        // Systems other than Unix cannot replace an open file, so a path that exists still names `file`.
+        // Only Unix can replace an open file. On other systems, a path that exists therefore still
+        // names `file`.
         let _ = file;
         path.exists()
     }
@@ -345,7 +349,8 @@ pub(super) fn move_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes leftovers of ended writers in a folder. Ignores failures: a new writer can go on.
+/// Removes leftovers of ended writers in a folder, unless this was done a short time ago. Ignores
+/// failures, because a new writer does not depend on the removal.
 fn sweep_folder(folder: &Path) {
     if !is_due(folder) {
         return;
@@ -388,7 +393,8 @@ fn is_due(folder: &Path) -> bool {
     swept.insert(folder.to_path_buf(), now).is_none()
 }
 
-/// If the lock is free, completes or undoes a recorded commit, then removes data and lock file.
+/// Tries to take the lock file `path` of a writer. If the lock is free, the writer has ended:
+/// completes or undoes its recorded commit, then removes its data and the lock file.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
     let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains_key(stem));
@@ -462,7 +468,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let alive = Lease::acquire(dir.path()).unwrap();
         fs::write(alive.data(), "1").unwrap();
-        // Remove the name from `HELD`, as if another process had acquired the lease.
+        // Remove the name from `HELD`, so that this process takes the lease for that of another
+        // process.
         lock_mutex(&HELD).as_mut().unwrap().remove(&alive.stem);
         abandon(dir.path(), ".serrate-dead", None);
         fs::write(dir.path().join(".serrate-mine.tmp"), "no lock: not ours").unwrap();
@@ -513,7 +520,8 @@ mod tests {
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("sub/y")).unwrap(), b"newer");
 
-        // The record in the lock file is incomplete, so the process ended before the first rename.
+        // The record in the lock file is incomplete, so the process ended before its first rename:
+        // the old file stays.
         abandon(&target, ".serrate-d", None);
         fs::write(target.join(".serrate-d.lock"), "{\"Repl").unwrap();
         fs::write(target.join(".serrate-d.tmp/x"), "not whole").unwrap();

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Length, times and inode of a file. If two stamps of a path are equal, and
-/// [`settled`](Self::settled) returned the first, the file was not written between the two.
+/// Length, times and inode of a file. If [`settled`](Self::settled) returns a stamp and a later
+/// stamp of the path is equal, the file was not written in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     length: u64,
@@ -61,8 +61,9 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns for how long after `now` a change of the file may leave its times unchanged. Returns
-    /// `None` if every change after `now` gives other times, or if the times are in the future.
+    /// Returns how long `settled` must wait: for this time after `now`, a change of the file may
+    /// leave its times unchanged. Returns `None` if every change after `now` gives other times, or
+    /// if the times are in the future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };

@@ -85,7 +85,8 @@ impl MappedFile {
         self.batches.len()
     }
 
-    /// Decodes batch `index`; aligned and uncompressed buffers are views of the file.
+    /// Decodes batch `index`. A buffer of the batch is a view of the mapped file if it is aligned
+    /// and not compressed, otherwise a copy.
     pub(super) fn decode_batch(&self, index: usize) -> Result<RecordBatch> {
         let fail = |message: String| Error::file(&self.path, format!("batch {index}: {message}"));
         let block = self
@@ -104,7 +105,8 @@ impl MappedFile {
     }
 }
 
-/// Checks all offsets in a block, because the decoder trusts them, and returns the bytes of the block.
+/// Returns the bytes of a block (the message and the data of one batch). First checks all offsets
+/// in the block, because the decoder trusts them.
 fn check_block_bytes(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
     Checker::from_message_bytes(bytes).check_block(block)?;
     let number = |n: i64| usize::try_from(n).map_err(|e| e.to_string());

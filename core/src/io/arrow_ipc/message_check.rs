@@ -12,7 +12,8 @@ use arrow::ipc::{
 
 /// Magic bytes at the start (padded) and end of every Arrow file.
 pub(super) const MAGIC: &[u8] = b"ARROW1";
-/// Size in bytes of the end of a file: the length of the footer (4 bytes) and [`MAGIC`].
+/// Size in bytes of the end of a file: a field of four bytes with the length of the footer, and
+/// [`MAGIC`].
 pub(super) const TAIL: usize = 10;
 /// Continuation marker before the length of a message, absent in old files.
 const MARKER: [u8; 4] = [0xff; 4];
@@ -20,7 +21,7 @@ const MARKER: [u8; 4] = [0xff; 4];
 /// Result of a check. The error is a message that describes the damage.
 type Checked<T = ()> = std::result::Result<T, String>;
 
-/// Checks an Arrow file or stream of known length.
+/// Checks the numbers in an Arrow file or stream whose length is known.
 pub struct Checker<R> {
     reader: R,
     length: u64,
@@ -57,7 +58,7 @@ impl<R: Read + Seek> Checker<R> {
         Ok(bytes)
     }
 
-    /// Checks a whole file or stream.
+    /// Checks the whole input: as a file if it begins with [`MAGIC`], otherwise as a stream.
     pub fn check(&mut self) -> Checked {
         let magic = self.length.min(MAGIC.len() as u64);
         match self.read(0, magic)? == MAGIC {
@@ -97,8 +98,9 @@ impl<R: Read + Seek> Checker<R> {
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
         }
-        // If Arrow's file reader rejects a file, DataFusion reads it as a stream: it takes the magic bytes
-        // for the length of a message and allocates 1.3 GB. Return an error for such a file here.
+        // If Arrow's file reader rejects a file, DataFusion reads the file as a stream. Its stream
+        // reader then takes the magic bytes for the length of a message and allocates 1.3 GB.
+        // Therefore, check here that the file reader accepts the file.
         self.reader.seek(SeekFrom::Start(0)).map_err(|e| e.to_string())?;
         FileReader::try_new(&mut self.reader, None).map_err(|e| e.to_string())?;
         Ok(())
@@ -199,7 +201,8 @@ impl<R: Read + Seek> Checker<R> {
                 .split_first_chunk()
                 .ok_or_else(|| format!("buffer {i} is too short to hold its uncompressed length, so the file is damaged; create it again"))?;
             let claimed = i64::from_le_bytes(*claimed);
-            // A declared size of -1 marks an uncompressed buffer, and a size of 0 an empty buffer.
+            // A buffer is not compressed if its declared size is -1, and empty if its declared size
+            // is 0.
             if claimed == -1 || claimed == 0 {
                 continue;
             }
@@ -296,15 +299,16 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Number of bytes to read from the start of a compressed buffer: the maximum size of the header of
-/// a Zstandard frame (RFC 8878, 3.1.1.1).
+/// Maximum size in bytes of the header of a Zstandard frame (RFC 8878, 3.1.1.1). So many bytes at
+/// the start of a compressed buffer suffice to find the size that the frame declares.
 const FRAME: u64 = 18;
 
-/// Returns whether `length` compressed bytes, which begin with `frame`, can expand to `claimed` bytes.
+/// Returns whether a compressed buffer of `length` bytes, whose first bytes are `frame`, can expand
+/// to `claimed` bytes.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
-    // `of` bytes expand to at most `most` bytes; a margin of `whole` bytes is added. In LZ4, a byte
-    // of a match length encodes at most 255 bytes; in Zstandard, an RLE block of 4 bytes encodes at
-    // most 128 KiB.
+    // `of` compressed bytes expand to at most `most` bytes; the limit adds a margin of `whole`
+    // bytes. In LZ4, a byte of a match length encodes at most 255 bytes; in Zstandard, an RLE block
+    // of 4 bytes encodes at most 128 KiB.
     let (most, of, whole) = match codec {
         CompressionType::ZSTD => (128 << 10, 4, 128 << 10),
         _ => (255, 1, 64 << 10),

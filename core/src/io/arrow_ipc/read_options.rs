@@ -21,7 +21,8 @@ impl Default for IpcReadOptions {
     }
 }
 
-/// Returns the indices of the named columns, ascending and without duplicates.
+/// Returns the indices of the named columns, ascending and without duplicates. Returns an error if
+/// the schema lacks one of them.
 pub(super) fn select_columns(
     path: &Path,
     schema: &SchemaRef,

@@ -24,7 +24,8 @@ pub enum IpcForm {
     Stream,
 }
 
-/// Compression of buffers. Compressed buffers cannot be used in place.
+/// Compression of buffers. A reader must decompress compressed buffers, so it cannot use them in
+/// place in a mapped file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpcCompression {
     /// No compression.
@@ -82,7 +83,9 @@ enum WriterForm<W: Write> {
 }
 
 impl IpcTableWriter {
-    /// Starts a file. `schema` is a [`RaggedTable::arrow_schema`], possibly with other list types.
+    /// Starts a file. `schema` is the [`RaggedTable::arrow_schema`] of the tables, or the same
+    /// schema with other list types, such as `LargeList` instead of `List`; the writer converts the
+    /// tables to it.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -50,13 +50,14 @@ pub struct FeatureShard {
     _charge: Arc<Charge>,
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// One list of events per row (subject). `events` has one list of measurements per event.
+    /// `subjects` has one list of events per row (subject), and `events` one list of measurements
+    /// per event.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: SubjectMeasurements,
-    /// One list of static facts per row, and the static facts of all rows; `None` if no window of
-    /// the features is [`WindowSpan::Static`].
+    /// One list of static facts (facts without a time) per row, and the static facts of all rows.
+    /// `None` if no window of the features is [`WindowSpan::Static`].
     statics: Option<(Layout, SubjectMeasurements)>,
 }
 
@@ -207,8 +208,9 @@ impl FeatureShard {
         self.labels.len()
     }
 
-    /// Divides labels into ranges of up to `size` labels; splits only subjects with more labels.
-    /// There are no ranges if there are no labels.
+    /// Divides the labels into ranges of up to `size` labels. All labels of a subject are in one
+    /// range, unless the subject has more than `size` labels. Returns no range if there are no
+    /// labels.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -335,8 +337,8 @@ impl FeatureShard {
     }
 }
 
-/// Running aggregates of the current subject: one [`FeatureState`] for each pair of a feature key
-/// in its history and a window.
+/// Running aggregates of the current subject: one [`FeatureState`] for each window and each feature
+/// key that occurs in the history of the subject.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
     /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject lacks it.
@@ -345,7 +347,8 @@ struct Scratch<'a> {
     keys: Vec<u32>,
     /// For each element of `keys`: its states, one per window.
     states: Vec<FeatureState>,
-    /// Positions in `keys`, ordered by feature key; outdated if it is shorter than `keys`.
+    /// Positions in `keys`, ordered by feature key. If `sorted` is shorter than `keys`, it is
+    /// outdated, and [`emit_label`](Self::emit_label) sorts again.
     sorted: Vec<u32>,
     slope: bool,
 }
@@ -384,7 +387,8 @@ impl<'a> Scratch<'a> {
         }
     }
 
-    /// Appends the features of a label, then clears the states of windows of fixed length.
+    /// Appends the features of a label. Then clears the states of windows of fixed length, such as
+    /// `30d`: they start anew for each label, while the states of `all` continue.
     fn emit_label(&mut self, out: &mut FeatureRows) {
         let (windows, aggregates) = (self.spec.windows(), self.spec.aggregates());
         if self.sorted.len() < self.keys.len() {

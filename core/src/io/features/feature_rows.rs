@@ -136,7 +136,8 @@ impl FeatureRows {
             .iter()
             .enumerate()
             .map(|(i, feature)| {
-                // If a feature is requested twice, only its last column is filled: use it for both.
+                // If `features` contains a feature twice, `scatter_columns` has filled only its
+                // last column: use that column for both.
                 let at = place[*feature].unwrap_or(i);
                 let aggregate = spec.parts(*feature).2;
                 let values = &values[at * rows..(at + 1) * rows];
@@ -146,9 +147,9 @@ impl FeatureRows {
             .collect()
     }
 
-    /// Writes the values into dense columns, one value per label. `place` returns the index of the
-    /// column of a feature, or `None` if the feature is not requested. Returns values and validity,
-    /// column by column.
+    /// Returns one dense column per requested feature, with one element per label: first the values
+    /// of all columns, column by column, then whether each value exists. `place` returns the index
+    /// of the column of a feature, or `None` if the feature is not requested.
     fn scatter_columns(
         &self,
         columns: usize,

@@ -17,7 +17,8 @@ const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 pub enum FeatureKey {
     /// One code.
     Code(Arc<str>),
-    /// All codes that begin with this text; the prefix `LAB//` is displayed as `LAB//*`.
+    /// All codes that begin with this text. The text form has a `*` at the end: `LAB//*` for the
+    /// prefix `LAB//`.
     Prefix(Arc<str>),
 }
 

@@ -36,7 +36,8 @@ impl CompensatedSum {
     }
 }
 
-/// Least-squares line of values over time. It uses running means, because sums lose precision.
+/// Least-squares line of values (y) over time (x). Holds running means instead of sums, because
+/// sums lose precision.
 #[derive(Clone, Copy, Debug, Default)]
 struct LeastSquaresLine {
     mean_x: f64,
@@ -72,7 +73,8 @@ pub(super) struct FeatureState {
 }
 
 impl FeatureState {
-    /// Adds a measurement; times must ascend. If `slope` is true, also updates `line`.
+    /// Adds a measurement, which must not be earlier than the previous one. If `slope` is true,
+    /// also updates `line`.
     #[inline]
     pub(super) fn add(&mut self, value: Option<f32>, time: i64, slope: bool) {
         self.count += 1;

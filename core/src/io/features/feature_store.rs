@@ -311,7 +311,7 @@ impl FeatureStore {
     }
 }
 
-/// Returns, for each value, the row that contains it: the index of its label.
+/// Returns, for each value, the index of its label, which is the number of its row in the output.
 fn row_numbers(rows: &FeatureRows) -> Vec<i64> {
     let each = rows.iter().flat_map(|(label, features, _)| {
         std::iter::repeat_n(i64::try_from(label).unwrap_or(i64::MAX), features.len())

@@ -229,7 +229,8 @@ impl Features {
         Ok(shard_of_labels)
     }
 
-    /// Records the shard of a subject; returns an error if the subject is also in another shard.
+    /// Records that the subject `id` is in the shard `shard`. Returns an error if another shard
+    /// with the subject was read before.
     fn claim_subject(&self, id: i64, shard: usize) -> Result<()> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let first = *seen.subjects.entry(id).or_insert(shard);

@@ -90,7 +90,8 @@ pub(super) struct ColumnSink {
 }
 
 impl ColumnSink {
-    /// Creates a sink. `declared` is the type of leaves, or a list type, which fixes the depth.
+    /// Creates a sink. `declared` is the type of the values, or a list type, which also fixes the
+    /// depth; if it is `None`, type and depth are inferred.
     pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
         let depth = declared.map_or(0, list_depth);
         let mut kinds = vec![ElementKind::List; depth];
@@ -139,7 +140,8 @@ impl ColumnSink {
         Ok(())
     }
 
-    /// Makes the deepest level a level of lists; its `nulls` elements so far become null lists.
+    /// Makes the elements of the deepest level lists. The `nulls` elements of that level, which are
+    /// all null so far, become null lists.
     fn open_level(&mut self, nulls: usize) {
         self.kinds.pop();
         self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);

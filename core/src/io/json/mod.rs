@@ -132,7 +132,7 @@ pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragged
     let length = access::metadata(path).map_err(|e| Error::io(path, e))?.len();
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     let what = format!("reading the JSON document {}", path.display());
-    // The charge covers the text and the values parsed from it.
+    // Reserve memory for the text and for the values parsed from it.
     let _charge = Charge::take(&what, length.saturating_mul(2))?;
     let text = access::read(path).map_err(|e| Error::io(path, e))?;
     RaggedTable::from_json_text(&text, options).map_err(|e| Error::file(path, e.to_string()))

@@ -38,8 +38,8 @@ impl ColumnSinks {
         i
     }
 
-    /// Returns the [`ColumnSink`] of the member `name`; first appends a null for each earlier
-    /// record without the column. A second member `name` in the record is an error.
+    /// Returns the [`ColumnSink`] for the value of the member `name`. First appends a null for each
+    /// earlier record without this member. Returns an error if the record has the member twice.
     fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
         let i = self.add(name, options);
         let row = self.first_row + self.rows;
@@ -306,8 +306,8 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 ///
 /// Skips empty lines. Infers undeclared types per table, so the type of a column may differ between
 /// tables, such as UInt8 and UInt16 ([`RaggedTable::concat`] unifies them). A column without values
-/// in a table keeps the type of the earlier tables. A column that no record of a table has is null
-/// in all rows of this table.
+/// in a table keeps the type of the earlier tables. If no record of a table has a declared column,
+/// or a column of an earlier table, this column is null in all rows of the table.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -342,7 +342,8 @@ impl<R: BufRead> NdjsonReader<R> {
         Self { input, options, known: Vec::new(), line: 0, rows: 0, done: false }
     }
 
-    /// Reads up to `limit` more rows; `None` at the end. Input without records gives one table without rows.
+    /// Reads up to `limit` more rows as one table. Returns `None` if no record is left. Input
+    /// without records gives one table without rows.
     fn next_table(&mut self, limit: usize) -> Result<Option<RaggedTable>> {
         let mut sinks = ColumnSinks::new_starting_at(self.rows);
         for (name, _) in &self.options.schema {

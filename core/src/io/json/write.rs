@@ -59,7 +59,8 @@ impl Leaf {
             Self::Bool(b) => b.into(),
             Self::Int(i) => i.into(),
             Self::UInt(i) => i.into(),
-            // Convert through the shortest decimal text, so that the float32 0.1 is written as 0.1.
+            // Convert the float32 through its shortest decimal text: 0.1 is written as 0.1, not as
+            // 0.10000000149011612.
             Self::Single(x) => float(x.to_string().parse().unwrap_or_else(|_| x.into())),
             Self::Double(x) => float(x),
             Self::Text(s) => s.into(),

@@ -67,7 +67,8 @@ impl TensorContents {
         &self.shape
     }
 
-    /// Returns the tensor with its hash table.
+    /// Returns the tensor. The first call builds its hash table; if that fails, every call returns
+    /// the error.
     pub fn tensor(&self) -> Result<&DokTensor> {
         let made = self.tensor.get_or_init(|| {
             let (shape, options) = (self.shape.clone(), MapOptions::default());
@@ -104,7 +105,8 @@ pub(crate) fn default_names(ndim: usize) -> Vec<String> {
 }
 
 impl Contents {
-    /// Returns whether the metadata of a file marks it as a sparse tensor or a dictionary.
+    /// Returns whether the metadata of a file marks it as a sparse tensor or a dictionary; false if
+    /// the file is not a safetensors file.
     pub fn is_in(path: &Path) -> bool {
         SafetensorsFile::open(path, false).is_ok_and(|file| {
             let format = file.header().metadata().get("format");
@@ -236,7 +238,7 @@ impl Contents {
     }
 
     /// Creates contents from `columns`, with the names, shape and type of `self`. The first
-    /// `before` rows are old entries. Repeated keys are handled as by [`keys`](Self::keys).
+    /// `before` rows are old entries. [`keys`](Self::keys) describes the handling of repeated keys.
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -254,8 +256,10 @@ impl Contents {
         }
     }
 
-    /// Creates a dictionary from `columns`: keys, then the value. A repeated key is an error if
-    /// `duplicates` is `None`. The first new row is row `before`; error messages call it row 0.
+    /// Creates a dictionary from `columns`: keys, then the value. If a key is repeated,
+    /// `duplicates` keeps its last value or the sum of its values; if `duplicates` is `None`, a
+    /// repeated key is an error. Row `before` is the first new row; error messages count rows from
+    /// there.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -339,7 +343,8 @@ impl Contents {
     }
 }
 
-/// Returns the type in which a dictionary stores a column of type `given`: Utf8 for all string types.
+/// Returns the type in which a dictionary stores a column of type `given`: Utf8 for all string
+/// types, otherwise `given`.
 pub fn key_type(given: &DataType) -> DataType {
     if is_text(given) { DataType::Utf8 } else { given.clone() }
 }
@@ -419,8 +424,9 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     }
 }
 
-/// Checks the coordinates in `column` and appends them to `out`. Returns the size of the axis:
-/// `size`, or the largest coordinate plus 1 if `size` is `None`.
+/// Appends the coordinates in `column` to `out`. Returns the size of the axis: `size`, or the
+/// largest coordinate plus 1 if `size` is `None`. Returns an error if the column is not of
+/// integers, or if a coordinate is NULL, negative or not below `size`.
 fn append_coordinates(
     column: &ArrayRef,
     name: &str,

@@ -38,7 +38,7 @@ impl Version {
         let what = format!("the sparse tensor or dictionary {}", path.display());
         let bytes = contents.nbytes();
         let charge = Charge::take(&what, bytes).or_else(|_| {
-            // Release the cached files that nothing uses, then try again.
+            // Memory does not suffice: release the cached files that nothing uses, then try again.
             lock_mutex(&RECENT).clear();
             Charge::take(&what, bytes)
         })?;
@@ -132,7 +132,8 @@ fn read_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
-/// Returns the [`Stamp`] of a file. First waits until any later change must give another stamp.
+/// Returns the [`Stamp`] of a file. First waits until the file is unchanged for so long that any
+/// later change gives another stamp.
 fn find_settled_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
@@ -142,8 +143,8 @@ pub fn open(path: &Path) -> Result<Arc<Version>> {
     open_version(path, None)
 }
 
-/// Returns the version of a file that has the stamp `stamp`. Returns an error if that version is
-/// not in memory and the file has changed.
+/// Returns the version with the stamp `stamp` of a file, from memory or from the file. Returns an
+/// error if that version is not in memory and the file has changed.
 pub(crate) fn open_pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
     open_version(path, Some(stamp))
 }
@@ -254,7 +255,8 @@ fn make_cancelled_error(path: &Path) -> Error {
     )
 }
 
-/// Writes a new file, or replaces an existing file if `overwrite` is set.
+/// Writes a file and returns its version. If the file exists, replaces it if `overwrite` is true,
+/// otherwise returns an error.
 pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
     let known = match (access::exists(path), path.file_name()) {
         (false, Some(name)) => {
@@ -270,7 +272,8 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Caches entries just written. The caller holds the write lock, so the file still contains them.
+/// Caches entries just written. The caller holds the write lock, so no other writer has replaced
+/// them in the file.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = find_settled_stamp(&path)?;
     let version = Version::from_change(path, stamp, contents);
@@ -315,7 +318,7 @@ mod tests {
         assert!(Arc::ptr_eq(&held, &slots.find_or_add_slot(Path::new("held"))));
         let kept = slots.find_or_add_slot(Path::new("kept"));
         assert!(kept.has_versions());
-        // The slots of files in use are kept, even if there are more than `FULL`.
+        // Slots of files in use are kept, even if there are more of them than `FULL`.
         let used: Vec<_> =
             (0..200).map(|i| slots.find_or_add_slot(Path::new(&format!("u{i}")))).collect();
         let last = slots.find_or_add_slot(Path::new("u0"));
@@ -345,7 +348,8 @@ mod tests {
         }
         assert!(gone[0].upgrade().is_none());
         assert!(Arc::ptr_eq(&first, &open(&first.path).unwrap()));
-        // The new version of file `0` replaces its old version among the recently opened files.
+        // Opening the new version of file `0` removes the old version from the recently opened
+        // files.
         let old = Arc::downgrade(&opened("0"));
         let new = opened("0");
         assert!(old.upgrade().is_none_or(|old| Arc::ptr_eq(&old, &new)));

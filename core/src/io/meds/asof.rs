@@ -199,7 +199,8 @@ impl AsOf {
         &self.shards
     }
 
-    /// Returns shard, row and number of events up to the label's time. The label must exist.
+    /// Returns the index of the shard of a label, the row of its subject in the shard, and the
+    /// number of events up to the label's time. Panics if the label does not exist.
     pub(super) fn locate_label(&self, label: usize) -> (usize, usize, usize) {
         let place = self.places[label];
         (place.shard as usize, place.row as usize, place.events as usize)
@@ -253,8 +254,8 @@ fn to_checked_u32(number: usize, what: &str) -> Result<u32> {
         .map_err(|_| Error::invalid(format!("the number of {what} exceeds the maximum of 2^32 - 1; read fewer shards or labels at a time")))
 }
 
-/// Gives the codes of all shards a common dictionary, so that rows of several shards can be
-/// combined without a translation of dictionary keys.
+/// Replaces the dictionaries of codes of all shards by one common dictionary, so that rows of
+/// several shards can be combined without a translation of dictionary keys.
 fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());

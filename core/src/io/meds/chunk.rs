@@ -22,8 +22,8 @@ const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 /// A NULL in a required column: the name of the column, and the row in the file.
 pub(crate) type Gap = (&'static str, usize);
 
-/// Drops rows whose subject or code is NULL. Returns the other rows, the indices of the other rows
-/// in `batch` (`None` if no row was dropped), and the positions of the NULLs.
+/// Drops rows whose subject or code is NULL. Returns the remaining rows, their indices in `batch`
+/// (`None` if no row was dropped), and a [`Gap`] for each NULL.
 fn drop_gaps(
     batch: &RecordBatch,
     first_row: usize,
@@ -63,6 +63,7 @@ pub(crate) struct MedsChunk {
 }
 
 /// Numeric values of a chunk: float16 and float32 as `Single`, all other numbers as `Double`.
+/// `Absent` if the file has no column `numeric_value` or the column has the type Null.
 pub(crate) enum ChunkValues {
     Absent,
     Single(Float32Array),
@@ -98,8 +99,8 @@ impl MedsChunk {
         self.times.is_valid(row).then(|| self.times.value(row))
     }
 
-    /// Returns the end (at most `limit`) of the adjacent rows from row `row` on that have the same
-    /// subject and time as row `row`.
+    /// Returns the end of the adjacent rows that begin at `row` and have the same subject and time.
+    /// Looks only at rows before `limit`.
     #[inline]
     pub(crate) fn find_run_end(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);
@@ -118,8 +119,8 @@ impl MedsChunk {
         row + same
     }
 
-    /// Returns whether the codes share buffers with `before`. If so, the caller can reuse its
-    /// results per code.
+    /// Returns whether the codes share buffers with `before`, the codes of an earlier chunk. If so,
+    /// the caller can reuse what it has computed for each code of that chunk.
     pub(crate) fn has_same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
         a.len() == b.len()
@@ -139,7 +140,8 @@ impl MedsChunk {
         Self::read_columns(source, &["subject_id", "code", "numeric_value"])
     }
 
-    /// Reads like [`read`](Self::read), but drops rows with a [`Gap`], and returns the gaps.
+    /// Reads like [`read`](Self::read), but drops the rows whose subject or code is NULL, and
+    /// returns a [`Gap`] for each of these NULLs.
     pub(crate) fn read_complete(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {

@@ -48,7 +48,8 @@ impl MedsDataset {
     ///
     /// # Errors
     /// If there is no `data` folder or no Parquet file in it, a file is not Parquet or lacks
-    /// `subject_id`, `time` or `code`, or types of a column in several shards do not unify.
+    /// `subject_id`, `time` or `code`, or a column has types in two shards that have no common
+    /// type.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_path_buf();
         let data = root.join("data");

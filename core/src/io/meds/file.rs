@@ -46,8 +46,9 @@ impl MedsFile {
         self.metadata.schema()
     }
 
-    /// Returns the columns with the types stored in Parquet, regardless of the Arrow types recorded by the
-    /// writer: `Utf8`, `LargeUtf8` and `Utf8View` are the same, as are `List` and `LargeList`.
+    /// Returns the name and type of each column as stored in Parquet, regardless of the Arrow type
+    /// that the writer recorded. [`find_plain_type`] simplifies the types: `Utf8`, `LargeUtf8` and
+    /// `Utf8View` become the same type, and so do `List` and `LargeList`.
     #[allow(dead_code, reason = "only some features use it")]
     pub(crate) fn stored_types(&self) -> Result<Vec<(String, DataType)>> {
         let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
@@ -68,7 +69,7 @@ impl MedsFile {
     }
 
     /// Reads the columns that are in `columns` and in the file, in file order. The column
-    /// `dictionary` is read as a dictionary.
+    /// `dictionary`, if it has strings, is read as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         contain_panics(&self.path, || self.read_all(columns, dictionary))
     }
@@ -135,7 +136,8 @@ impl MedsFile {
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
-    /// Returns metadata with which `column` is read as a dictionary; `None` if that is impossible.
+    /// Returns metadata with which the column `column`, if it has strings, is read as a dictionary.
+    /// Returns `None` if the `parquet` crate cannot read the column with this type.
     fn find_dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()
@@ -185,7 +187,8 @@ impl MedsFile {
         }
     }
 
-    /// Returns a column that a batch of this file must have.
+    /// Returns the column `column` of a batch of this file, or an error that names the file if the
+    /// batch lacks the column.
     pub(crate) fn require_column<'a>(
         &self,
         batch: &'a RecordBatch,
@@ -212,7 +215,9 @@ impl MedsFile {
         ))
     }
 
-    /// Returns the codes of a batch as a dictionary. The batch begins at row `first_row` of the file.
+    /// Returns the column `code` of a batch as a dictionary. Returns an error if the batch lacks
+    /// the column, if the column does not hold strings, or if a code is NULL. The batch begins at
+    /// row `first_row` of the file.
     pub(crate) fn cast_codes(&self, batch: &RecordBatch, first_row: usize) -> Result<ArrayRef> {
         let code = self.require_column(batch, "code")?;
         if !is_string_like(code.data_type()) {
@@ -272,7 +277,7 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
     Ok(names)
 }
 
-/// Returns the Arrow type that the column `code` has after it is read.
+/// Returns `Dictionary(UInt32, Utf8)`, the Arrow type that the column `code` has after it is read.
 pub(crate) fn make_dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }

@@ -119,7 +119,8 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Creates labels from arrays of equal length; `values` are in any order, with each kind once.
+    /// Creates labels from arrays of equal length; `values` has at most one array per kind, in any
+    /// order.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -248,7 +249,8 @@ impl Labels {
         Ok(list_tasks(&list_files(path.as_ref())?).into_iter().map(str::to_owned).collect())
     }
 
-    /// Reads the label files `names` (without their ending) of the folder `path`, or `path` if it is a file.
+    /// Reads the label files `names` (relative paths without `.parquet`) of the folder `path`. If
+    /// `path` is a file, reads only this file and ignores `names`.
     fn read_files(path: &Path, names: &[String]) -> Result<Self> {
         if !access::exists(path) {
             return Err(Error::file(
@@ -312,7 +314,8 @@ impl Labels {
         Self::try_new(subject_ids, prediction_times, values)
     }
 
-    /// Concatenates labels. If a part lacks a kind of value, this kind is NULL in the rows of that part.
+    /// Concatenates `parts`. If one of them lacks a kind of value, its labels have NULL for this
+    /// kind.
     fn concat_parts(parts: &[Self]) -> Result<Self> {
         if let [one] = parts {
             return Ok(one.clone());
@@ -517,7 +520,9 @@ fn list_files(path: &Path) -> Result<Vec<String>> {
     list_files_with_ending(path, "parquet")
 }
 
-/// Returns the tasks of the files `names`; an empty list if all files belong to one task.
+/// Returns the tasks of the files `names`: the distinct first folders of their paths, such as
+/// `mortality` of `mortality/0`. Returns an empty list in the cases in which [`Labels::tasks`]
+/// does.
 pub(crate) fn list_tasks(names: &[String]) -> Vec<&str> {
     let mut tasks: Vec<&str> = Vec::new();
     for (task, _) in names.iter().filter_map(|name| name.split_once('/')) {

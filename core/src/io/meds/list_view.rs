@@ -17,14 +17,15 @@ use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::table::{Column, RaggedTable};
 
-/// A list column of the tables in an [`AsOf`], and the part of the list to return for each label.
+/// A list column of the tables in an [`AsOf`], and the steps that derive a list for each label from
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsOfView {
     /// Whether the column belongs to the static facts.
     pub statics: bool,
     /// Name of the column in its table.
     pub column: String,
-    /// Operations on the lists, in order.
+    /// Steps to apply to the list of each label, in this order.
     pub steps: Vec<AsOfViewStep>,
 }
 
@@ -45,7 +46,9 @@ impl AsOfView {
         view
     }
 
-    /// Finds the column in all shards of `rows`. Copies no values; [`AsOfRanges::gather`] copies them.
+    /// Finds the column in all shards of `rows`. Returns an error if a shard lacks the column, or
+    /// if it does not have 1 or 2 levels of lists. Copies no values; [`AsOfRanges::gather`] copies
+    /// them.
     pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<AsOfRanges<'a>> {
         let shards = rows
             .shards()
@@ -83,7 +86,8 @@ impl<'a> ShardColumn<'a> {
 }
 
 /// The list of one label: a range of elements of axis 1 of a shard, or of leaves after
-/// [`AsOfViewStep::Flatten`].
+/// [`AsOfViewStep::Flatten`]. `inner` has the lists of leaves of these elements; it is `None` if
+/// the elements are leaves.
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,
@@ -136,7 +140,8 @@ impl<'a> AsOfRanges<'a> {
         self.find_span(label).leaves().len()
     }
 
-    /// Copies the lists of some labels, after all steps, to one array.
+    /// Returns an array with one row for each of `labels`: its list after all steps of the view.
+    /// Copies the values. Returns an error if there is no shard.
     pub fn gather(&self, labels: &[usize]) -> Result<RaggedArray> {
         let Some(first) = self.shards.first() else {
             return Err(Error::invalid(
@@ -228,8 +233,8 @@ impl AsOf {
     }
 }
 
-/// Divides labels into ranges of up to `rows` labels and `leaves` leaves. A single label may have
-/// more leaves.
+/// Divides the labels `0..labels` into ranges of up to `rows` labels whose lists in `views` have up
+/// to `leaves` leaves in total. A single label may have more leaves.
 pub fn stretches(
     views: &[AsOfRanges<'_>],
     labels: usize,
@@ -252,7 +257,8 @@ pub fn stretches(
     out
 }
 
-/// Returns the start and the end of `start:stop` in a list of `len` elements, by Python's rules.
+/// Returns the start and the end of `start:stop` in a list of `len` elements, by Python's rules:
+/// `-2:` in a list of 5 elements gives 3 and 5.
 fn clip_slice(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
     let place = |at: Option<i64>, default: usize| match at {
         None => default,

@@ -126,7 +126,8 @@ impl Needed<'_> {
         self.0.is_none_or(|names| names.contains(&name))
     }
 
-    /// Returns whether a column is needed for events or, as `static_{name}`, for static facts.
+    /// Returns whether the caller needs the column `name` of events or the column `static_{name}`
+    /// of static facts.
     pub(crate) fn needs_column(&self, name: &str) -> bool {
         self.has_column(name) || self.has_column(&format!("static_{name}"))
     }
@@ -165,7 +166,8 @@ pub struct MedsShard {
 }
 
 impl MedsShard {
-    /// Charges the memory of the shard to the memory limit.
+    /// Reserves the memory of the shard within the memory limit of the process. Returns an error if
+    /// the limit would be exceeded.
     #[doc(hidden)]
     pub fn charge(&self) -> Result<Charge> {
         let bytes = |table: &RaggedTable| Ok::<_, Error>(table.to_batch()?.get_array_memory_size());
@@ -277,6 +279,7 @@ impl<'a> MeasurementColumns<'a> {
     }
 
     /// Nests the columns into the tables of events and statics, which have the same rows.
+    /// `unsorted` decides whether rows that are out of order are sorted or an error.
     pub(super) fn nest_tables(self, unsorted: Unsorted) -> Result<(RaggedTable, RaggedTable)> {
         let (has_time, has_none) = (is_not_null(&self.time)?, is_null(&self.time)?);
         let all_timed = self.time.null_count() == 0;
@@ -387,7 +390,9 @@ fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
     out
 }
 
-/// Inserts empty rows into `table`, so that its subjects are `subjects` instead of only `own`.
+/// Inserts empty rows into `table`, which has one row for each subject of `own`, so that it has one
+/// row for each subject of `subjects`. All of `own` must be in `subjects`. `names` are the names of
+/// the axes.
 fn insert_subjects(
     table: RaggedTable,
     own: &[i64],

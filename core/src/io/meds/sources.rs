@@ -11,7 +11,8 @@ use super::vocabulary::Vocabulary;
 use crate::error::{Error, Result};
 use crate::table::Unsorted;
 
-/// Names of derived columns, which no column of a file may have.
+/// Names of columns that are computed when the files are read. A column of a file must not have
+/// such a name.
 const DERIVED: [&str; 5] =
     ["time_delta_days", "code_id", "static_code", "static_code_id", "static_numeric_value"];
 
@@ -20,7 +21,8 @@ const DERIVED: [&str; 5] =
 pub struct MedsReadOptions {
     /// Columns to read in addition to `subject_id`, `time`, `code` and `numeric_value`; `None` for
     /// all columns that any shard has. A column that a shard lacks is NULL there. A name that no
-    /// shard has, or that is derived on reading (such as `code_id`), is an error.
+    /// shard has, or the name of a column that is computed when the files are read (such as
+    /// `code_id`), is an error.
     pub columns: Option<Vec<String>>,
     /// Treatment of rows not ordered by subject and time: a stable sort (default) or an error.
     pub unsorted: Unsorted,
@@ -69,7 +71,8 @@ impl Dataset {
             }
         }
         let vocabulary = Vocabulary::from_codes(codes)?;
-        // If another thread has set the vocabulary first, return that vocabulary, which is the same.
+        // Another thread may have set the vocabulary first; it has computed the same vocabulary, so
+        // return it.
         Ok(self.vocabulary.get_or_init(|| vocabulary))
     }
 
@@ -116,7 +119,7 @@ impl Dataset {
             Some(f) => Err(Error::file(
                 &self.root,
                 format!(
-                    "column {:?} has the name of a derived column, which the table gets when the files are read; rename the column in the files, or omit it from the list of columns to read",
+                    "column {:?} of the files has the name of a column that is computed when they are read; rename it in the files, or leave it out of the columns to read",
                     f.name()
                 ),
             )),

@@ -67,7 +67,8 @@ impl Splits {
     }
 
     /// Determines a shard's split: the first folder on its path with the name of a split. Without
-    /// such a folder, the split is looked up by subject.
+    /// such a folder, the split is `BySubject` if there is a `subject_splits.parquet`, otherwise
+    /// `Unknown`.
     pub(crate) fn find_shard_split(&self, shard: &str) -> SplitSource<'_> {
         let split = shard.split('/').find_map(|part| self.names.iter().find(|n| *n == part));
         match (split, &self.of_subject) {
@@ -79,7 +80,7 @@ impl Splits {
 }
 
 /// Returns the name of a shard with the split in front: a split within the name moves to the front
-/// (`a/train/3` becomes `train/a/3`); otherwise the split is added.
+/// (`a/train/3` becomes `train/a/3`); otherwise the split is added (`7` becomes `train/7`).
 pub(crate) fn move_below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

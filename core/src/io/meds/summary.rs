@@ -193,20 +193,8 @@ impl MedsSummary {
         &self.shards
     }
 
-    /// Returns the counts of every split (`train` of the shard `train/0`), in order of appearance.
-    ///
-    /// ```
-    /// # use serrate_core as serrate;
-    /// use serrate::io::meds::{MedsDataset, MedsSummary};
-    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
-    /// let mut summary = MedsSummary::default();
-    /// for name in ["train/0", "train/1"] {
-    ///     summary.push(&data.shard(name)?.read(&Default::default())?)?;
-    /// }
-    /// let splits = summary.splits();
-    /// assert_eq!((splits.len(), splits[0].name.as_str(), splits[0].subjects), (1, "train", 20));
-    /// # Ok::<(), serrate::Error>(())
-    /// ```
+    /// Returns the counts of every split, in order of appearance. The split is the part of the
+    /// shard's name before the first `/`, such as `train` of `train/0`.
     pub fn splits(&self) -> Vec<PartSummary> {
         let mut splits: Vec<PartSummary> = Vec::new();
         for shard in &self.shards {

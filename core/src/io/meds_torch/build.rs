@@ -12,12 +12,12 @@ pub(super) struct Builder {
     pub(super) measurement_ends: Vec<i64>,
     pub(super) codes: Vec<i64>,
     pub(super) values: Vec<f32>,
-    /// End offset of the static facts of each subject.
+    /// End of the static facts of each subject in `static_codes` and `static_values`.
     pub(super) static_ends: Vec<i64>,
     pub(super) static_codes: Vec<u32>,
     pub(super) static_values: Vec<Option<f32>>,
     seen: HashSet<i64>,
-    /// Number of events before the current subject.
+    /// Index in `times` of the first event of the current subject.
     first_event: usize,
 }
 
@@ -52,7 +52,8 @@ impl Builder {
         self.push_measured(time, &[row.token], &[value])
     }
 
-    /// Adds measurements of one subject at one time, like [`push`](Self::push). Values must be finite or NaN.
+    /// Adds measurements of one subject at one time; returns false in the cases in which
+    /// [`push`](Self::push) does. Values must be finite or NaN.
     #[inline]
     pub(super) fn push_run(
         &mut self,

@@ -49,7 +49,8 @@ pub(super) struct EncodedShard {
 }
 
 impl EncodedShard {
-    /// Returns an error if a subject of this shard, which has index `i`, is also in another shard.
+    /// Returns an error if a subject of this shard, which has index `i`, is also in another shard,
+    /// unless [`TensorizeOptions::shared_subjects`] is true.
     pub(super) fn check_subjects(
         &self,
         dataset: &MedsDataset,
@@ -78,7 +79,8 @@ enum RowTarget {
 }
 
 impl ChunkEncoder<'_> {
-    /// Encodes a shard into output shards named `names`; reads the file again if its rows are out of order.
+    /// Encodes a shard into output shards named `names`; if its rows are out of order, reads the
+    /// file again and sorts them.
     pub(super) fn encode_shard(&self, source: &MedsFile, names: &[String]) -> Result<EncodedShard> {
         if let Some(encoded) = self.read(source, names, RowTarget::Build)? {
             return Ok(encoded);
@@ -139,7 +141,8 @@ impl ChunkEncoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // Add rows one by one, because `scratch.values` does not tell NULL from NaN.
+                    // `scratch.values` does not tell NULL from NaN, but static facts and collected
+                    // rows must. Therefore, scale and add such rows one by one.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.scale_value(
@@ -178,7 +181,8 @@ impl ChunkEncoder<'_> {
         Ok(Some(EncodedShard { parts, unknown, sorted }))
     }
 
-    /// Writes the tokens and values of a chunk, and the rows to drop, to `scratch`.
+    /// Writes the tokens and values of the rows of a chunk to `scratch`, and the indices of the
+    /// rows to drop. Counts the measurements with an unknown code in `missed`.
     fn translate_codes(
         &self,
         source: &MedsFile,
@@ -316,7 +320,8 @@ fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) 
     }
 }
 
-/// Tokens and values of one chunk; the memory is reused for all chunks of a shard.
+/// Tokens, values and indices of dropped rows of one chunk. All chunks of a shard use the same
+/// memory.
 #[derive(Default)]
 struct ChunkScratch {
     tokens: Vec<u32>,
@@ -339,7 +344,8 @@ fn count_missed(
     missed.clear();
 }
 
-/// Determines the output shard of each subject.
+/// Determines the output shard of each subject. `of` has the splits of the subjects; it is `None`
+/// if the shard has only one output shard. `to` is the index of the output shard of `subject`.
 struct SplitRoute<'a> {
     of: Option<&'a Splits>,
     subject: Option<i64>,

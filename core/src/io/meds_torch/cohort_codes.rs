@@ -176,7 +176,8 @@ impl OldCodes {
         Ok(codes.iter().map(|code| places.get(code.as_ref()).copied()).collect())
     }
 
-    /// Returns rows of the old `codes.parquet` (NULLs for a NULL index); `None` if no file exists.
+    /// Returns the rows with the indices `rows` of the old `codes.parquet`; a NULL index gives a
+    /// row of NULLs. Returns `None` if there is no such file.
     fn take_rows(&self, rows: &UInt32Array) -> Result<Option<RecordBatch>> {
         let Some(table) = &self.table else { return Ok(None) };
         let columns =
@@ -192,7 +193,8 @@ impl OldCodes {
         Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?))
     }
 
-    /// Returns a column as f64, and whether it is Float16 or Float32; `None` without the column.
+    /// Returns the column `name` as f64, and whether it is Float16 or Float32. Returns `None` if
+    /// there is no such column, and an error if it is not numeric.
     fn read_numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
         let Some(column) = self.find_column(name) else { return Ok(None) };
         if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {
@@ -218,7 +220,7 @@ struct Scales {
 
 impl Scales {
     /// Reads means and standard deviations from `metadata/codes.parquet`, or computes them from the
-    /// counts and sums in this file.
+    /// counts and sums in this file. Returns an error if the file has neither.
     fn from_codes(old: &OldCodes) -> Result<Self> {
         let arithmetic = Arithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =
@@ -246,7 +248,9 @@ impl Scales {
         Ok(Self { mean, std, arithmetic })
     }
 
-    /// Reads mean and std of each code from `metadata/codes.parquet`, or computes them from the train split.
+    /// Reads mean and std of each code from `metadata/codes.parquet`, or computes them from
+    /// `fitted`, the counts of the train split: in 64 bits if `exact` is true, otherwise as
+    /// meds-torch-data does.
     fn new(
         old: &OldCodes,
         fitted: Option<&Fitted>,

@@ -265,8 +265,9 @@ impl ShardFit {
         }
     }
 
-    /// Counts the codes of `rows`, which belong to one subject. Counts the subject once per code in
-    /// run `run` (see [`RunningCounts::last_run`]); if `run` is `None`, the caller counts subjects.
+    /// Counts the codes of `rows`, which belong to one subject. Counts the subject once for each
+    /// code that occurs in run `run` (see [`RunningCounts::last_run`]). If `run` is `None`, counts
+    /// no subjects; the caller does.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

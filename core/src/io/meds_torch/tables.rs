@@ -24,9 +24,9 @@ pub(crate) struct Tables {
     pub(crate) unknown: BTreeMap<String, u64>,
 }
 
-/// Builds the tables that a reader of the cohort written by [`tensorize`](super::tensorize) would
-/// return: the same shards, rows, events, tokens and static facts. Returns the same errors as
-/// `tensorize`, except errors about the output folder.
+/// Builds, without writing files, the tables that [`tensorize`](super::tensorize) would write and a
+/// reader would return: the same shards, rows, events, tokens and static facts. Returns the same
+/// errors as `tensorize`, except errors about the output folder.
 pub(crate) fn tensorize_in_memory(
     dataset: &MedsDataset,
     split: Option<&str>,

@@ -254,7 +254,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(out, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;
-    // Ignore the temporary files of a killed writer, which the next writer removes.
+    // Ignore the temporary files of a killed writer: the next writer removes them.
     let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
     if names.is_empty() {
         return Ok(());

@@ -355,8 +355,8 @@ impl CohortShard {
         self.read_noting(&mut None)
     }
 
-    /// Reads like [`read`](Self::read); sets `mismatch` if the two files differ in events or
-    /// measurements.
+    /// Reads like [`read`](Self::read). If the two files differ in events or measurements, sets
+    /// `mismatch` to the kind of difference and returns an error.
     pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
         let events = self.read_events(&schema, mismatch)?;
@@ -401,8 +401,9 @@ impl CohortShard {
         schema.combine_events(lengths, inner, &tensors)
     }
 
-    /// Checks that the rows of the tensors have as many events as the schema file has times, which
-    /// are `lengths`. The tensors may lack the rows without events.
+    /// Checks that each row of the tensors has as many events as the same row of the schema file
+    /// has times: `lengths[row]`. If the tensors lack the rows without events, skips these rows of
+    /// the schema file. If the numbers differ, sets `mismatch` and returns an error.
     fn check_events(
         &self,
         tensors: &RaggedTable,
@@ -446,7 +447,8 @@ impl CohortShard {
     }
 
     /// Checks that events have as many measurements in the tensors as in the column
-    /// `measurements_per_event` of the schema file.
+    /// `measurements_per_event` of the schema file. If the numbers differ, sets `mismatch` and
+    /// returns an error.
     fn check_measurements(
         &self,
         events: &Layout,
@@ -554,7 +556,9 @@ impl SchemaFile {
         })
     }
 
-    /// Combines the columns of tensors with the rows and times of the schema file.
+    /// Combines the columns of the tensors with the subjects and times of the schema file to the
+    /// table of events. `lengths` has the number of events of each row, and `inner` the
+    /// measurements of each event.
     fn combine_events(
         &self,
         lengths: Vec<usize>,
@@ -737,7 +741,8 @@ fn require_values(column: &Column) -> Column {
     Column::with_field(Arc::new(field), column.axis(), column.values().clone())
 }
 
-/// Casts the tokens of the column `name` to 32 bits; NULL becomes 0.
+/// Casts the tokens of the column `name` to 32 bits; NULL becomes 0. Returns an error for a token
+/// below 0 or above 2^32 - 1.
 fn cast_tokens(name: &str, values: &ArrayRef) -> Result<UInt32Array> {
     let wide = cast_integers(values).map_err(|e| match e {
         InexactCast::Cast(e) => Error::invalid(format!(

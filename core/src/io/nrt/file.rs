@@ -77,7 +77,8 @@ impl NrtFile {
     ///
     /// # Errors
     /// If the file cannot be read or is not a safetensors file, a tensor's name has no axis, Arrow
-    /// lacks a tensor's type, bounds are missing or not integers, or lengths do not match.
+    /// lacks a tensor's type, bounds are missing or not integers, or tensors of the same axis
+    /// differ in length.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }
@@ -372,7 +373,8 @@ impl NrtFile {
         self.read_columns(1, elements, &columns, deepest)
     }
 
-    /// Reads elements of the axis `first` as the rows of a table.
+    /// Reads `columns` for the elements `rows` of axis `first`, which become the rows of the table.
+    /// Reads the axes down to `depth`, even if no column is on them.
     fn read_columns(
         &self,
         first: usize,
@@ -539,8 +541,8 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the range of elements of `rows` on each axis from 0 to `depth`. Reads at most two
-    /// bounds per axis.
+    /// Returns, for each axis from 0 to `depth`, the range of elements that belong to `rows`. Reads
+    /// at most two bounds per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

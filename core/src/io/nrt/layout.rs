@@ -188,7 +188,8 @@ impl FileLayout {
         })
     }
 
-    /// Selects columns by name (`None` for all). Also returns the deepest axis to read.
+    /// Returns the columns with the names `columns` and the deepest axis of these columns. `None`
+    /// selects all columns and all axes of the file.
     pub(super) fn select_columns(
         &self,
         columns: Option<&[&str]>,
@@ -230,8 +231,9 @@ impl FileLayout {
     }
 }
 
-/// Returns the number of elements of an axis: the length of its columns and of the bounds of the next axis,
-/// which must agree. Without such tensors, the number is the last bound of the axis.
+/// Returns the number of elements of an axis: the length of its columns and of the bounds of the
+/// next axis, which must agree. If there are no such tensors, the last bound of the axis is the
+/// number; without a bound, the number is 0.
 fn axis_len(
     file: &SafetensorsFile,
     axis: usize,
@@ -262,10 +264,10 @@ fn axis_len(
     }
 }
 
-/// Drops integer tensors `dim{d}/lengths` with one element per list of axis `d`, which the Python
-/// library before 0.0.7 stored. If axis `d` has as many elements as lists, the tensor may be a
-/// column. It is then dropped only if the file has at least two axes of lists and each of these
-/// axes has such a tensor.
+/// Drops the tensors `dim{d}/lengths` that the Python library before 0.0.7 stored: integers, one
+/// for each list of axis `d`. If axis `d` has as many elements as lists, such a tensor may also be
+/// a column. In this case, it is dropped only if the file has at least two axes of lists and each
+/// of them has such a tensor.
 fn drop_legacy_lengths(
     file: &SafetensorsFile,
     chain: &[&TensorEntry],

@@ -208,7 +208,7 @@ impl BoundsRange<'_> {
         let base = if self.before == 0 { Some(0) } else { bounds().next().flatten() };
         let last = bounds().next_back().flatten();
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
-        // If a bound is invalid, `describe_first_wrong` returns an error that names the first invalid bound.
+        // A bound is invalid in these cases: return an error that names the first invalid bound.
         let (Some(base), Some(last)) = (base, last) else {
             return Err(self.describe_first_wrong::<T>());
         };
@@ -285,7 +285,8 @@ impl BoundsRange<'_> {
     }
 }
 
-/// Returns a zero, then every bound minus `base`; `None` if a bound decreases or is outside `0..=total`.
+/// Returns a zero, then every bound minus `base`. Returns `None` if one of these differences is
+/// less than the previous one or greater than `total`.
 fn collect_offsets<N: arrow::datatypes::ArrowNativeType>(
     bounds: impl ExactSizeIterator<Item = Option<i64>>,
     base: i64,

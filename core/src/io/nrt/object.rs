@@ -464,7 +464,8 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // Include the bound before the lists (their start), even for an empty range.
+                // The first list starts at the bound before the lists, so include this bound, even
+                // for an empty range.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;
@@ -524,7 +525,8 @@ impl NrtObject {
         Ok(self.make_nrt_file(parts))
     }
 
-    /// Fetches the ranges that no part contains. Returns old and new parts, sorted by start.
+    /// Fetches those of `ranges` that no element of `parts` contains. Returns old and new parts,
+    /// sorted by start.
     async fn fetch_missing(
         &self,
         parts: &[FetchedPart],

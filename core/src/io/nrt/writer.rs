@@ -67,7 +67,7 @@ struct TargetColumn {
     given: DataType,
     /// Arrow type of the column as it is written to the file.
     written: DataType,
-    /// Tensor of the column; `None` if the column is omitted.
+    /// Tensor of the column; `None` if [`WriteOptions::plain`] omits the column.
     tensor: Option<TensorId>,
 }
 
@@ -189,7 +189,8 @@ impl NrtWriter {
                 ),
             ));
         }
-        // Check all values before writing the first one.
+        // Check all values before writing the first one, so that an error does not leave half a
+        // table in the file.
         let mut values = Vec::with_capacity(self.columns.len());
         for target in &self.columns {
             let column = table.column(&target.name)?;

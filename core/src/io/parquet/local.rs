@@ -59,7 +59,7 @@ impl ChunkReader for LocalFile {
     }
 }
 
-/// Reads a local file from an offset on.
+/// Reads a local file from the offset `at` on.
 #[derive(Debug)]
 pub(crate) struct FromPlace {
     file: LocalFile,

@@ -258,7 +258,8 @@ impl ParquetTableReader {
                 Some(batch) => Some(batch.map_err(|e| Error::file(&self.path, e.to_string()))?),
             },
         };
-        // Read as many rows as the batch of `others` has.
+        // Read as many rows as the batch of `others` has, so that all columns of the result have
+        // the same length.
         let rows = others.as_ref().map_or(self.batch, RecordBatch::num_rows).min(self.left);
         self.left -= rows;
         let mut ours = self.columns.next(&self.path, rows)?.into_iter();
@@ -284,7 +285,8 @@ impl Iterator for ParquetTableReader {
     }
 }
 
-/// Returns the indices in the file of the columns to read, ascending.
+/// Returns the indices in the file of the columns to read, ascending; all columns if `columns` is
+/// `None`. Returns an error if the file lacks a column.
 fn select_columns(
     path: &Path,
     metadata: &ArrowReaderMetadata,
@@ -325,7 +327,8 @@ struct SelectedGroups {
     selectors: Vec<RowSelector>,
     /// Each group with its requested rows.
     spans: Vec<(usize, Range<usize>)>,
-    /// Average over the rows of these groups, for the column with the most leaves; at least 1.
+    /// Average number of leaves per row of these groups, in the column with the most leaves; at
+    /// least 1.
     leaves_per_row: u128,
 }
 

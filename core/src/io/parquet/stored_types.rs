@@ -58,7 +58,9 @@ pub fn to_stored(batch: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(stored, columns, &options)?)
 }
 
-/// Returns the first type within `t` that Parquet, or the Parquet writer of Arrow, does not have.
+/// Returns the first type within `t` that Parquet, or the Parquet writer of Arrow, lacks, such as
+/// an interval of months, days and nanoseconds, or a union. Returns `None` if there is no such
+/// type.
 fn find_missing_type(t: &DataType) -> Option<&DataType> {
     match t {
         DataType::Interval(IntervalUnit::MonthDayNano) | DataType::Union(..) => Some(t),

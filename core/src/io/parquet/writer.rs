@@ -16,7 +16,8 @@ use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
 /// Maximum size in bytes of a column's dictionary in a row group (half a million 32-bit numbers);
-/// later values have the encoding PLAIN. If all values differ, a dictionary only takes space.
+/// later values have the encoding PLAIN. The maximum is small, because a dictionary only takes
+/// space if all values differ.
 const DICTIONARY_BYTES: usize = 2 << 20;
 
 /// Options of [`ParquetTableWriter`].
@@ -217,7 +218,8 @@ impl ParquetTableWriter {
     /// Declares the elements of `arrow.fixed_shape_tensor` columns nullable. Copies no values.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
-            // The Parquet writer returns an error for the wrong number of columns.
+            // Leave the batch as it is: the Parquet writer returns an error for the wrong number of
+            // columns.
             return Ok(batch.clone());
         }
         let columns = batch

@@ -126,8 +126,9 @@ impl ByteSource {
         }
     }
 
-    /// Creates a source from parts of a file of `len` bytes, each with its start. If no part contains the
-    /// range of a read, the read is an error, and [`missing`](Self::missing) then returns the range.
+    /// Creates a source from `parts` of a file of `len` bytes. Each part is the offset of its first
+    /// byte and its bytes. If no part contains the range of a read, the read is an error, and
+    /// [`missing`](Self::missing) then returns the range.
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn from_parts(path: PathBuf, len: u64, mut parts: Vec<(u64, Bytes)>) -> Self {
         parts.sort_by_key(|(start, _)| *start);
@@ -267,7 +268,8 @@ fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
     })
 }
 
-/// Fills `buffer` with the bytes at `offset` of a file. On Unix, the cursor of the file does not move.
+/// Fills `buffer` with the bytes at `offset` of a file. On Unix, the cursor of the file does not
+/// move; on Windows, it does.
 #[cfg(unix)]
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)

@@ -374,8 +374,8 @@ impl Header {
     }
 }
 
-/// Returns the numbers of elements and bytes of a tensor; `None` if one overflows, or if the size
-/// is not a whole number of bytes.
+/// Returns the numbers of elements and bytes of a tensor; `None` if one of the two overflows, or if
+/// the size is not a whole number of bytes.
 pub(super) fn compute_tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
     // An empty tensor also gives `None` if the product of the sizes before the first 0 overflows.
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;

@@ -166,7 +166,8 @@ impl Object {
         Ok((header, parts))
     }
 
-    /// Fetches ranges concurrently; ranges at most [`ObjectOptions::gap`] apart share a request.
+    /// Fetches ranges concurrently; ranges at most [`ObjectOptions::gap`] apart share a request,
+    /// and a range longer than [`ObjectOptions::largest`] takes several.
     pub(crate) async fn fetch_ranges(
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
@@ -225,7 +226,8 @@ impl Object {
         Ok((range.start, self.check_object_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of a response; an error if its range or the object's size is unexpected.
+    /// Returns the bytes of the response to a request for `range`. Returns an error if the response
+    /// has another range, or the object no longer has the same size.
     async fn check_object_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(
@@ -262,7 +264,8 @@ pub fn make_first_request(options: &ObjectOptions) -> GetOptions {
     }
 }
 
-/// Converts an error of a store to an error that names the object and a remedy.
+/// Converts an error of a store to an error that names the object. If the object is missing or was
+/// replaced, the message also names a remedy.
 pub fn explain(name: &Path, error: object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { .. } => Error::io(
@@ -277,7 +280,8 @@ pub fn explain(name: &Path, error: object_store::Error) -> Error {
     }
 }
 
-/// Sorts ranges, drops empty ones and coalesces ranges at most `gap` bytes apart.
+/// Sorts ranges, drops empty ones, and merges ranges at most `gap` bytes apart: `0..5` and `12..20`
+/// become `0..20` for a gap of 10.
 fn coalesce_ranges(mut ranges: Vec<Range<u64>>, gap: u64) -> Vec<Range<u64>> {
     ranges.retain(|r| r.start < r.end);
     ranges.sort_by_key(|r| r.start);

@@ -498,7 +498,8 @@ impl Encoded<'_> {
 /// ```
 ///
 /// # Errors
-/// See [`write_tensors`], except for errors of writing.
+/// If the bytes of a tensor do not match its type and shape, a tensor is named `__metadata__` or
+/// has too many dimensions, or two tensors have the same name.
 pub fn encode_tensors<'a>(
     path: &Path,
     tensors: impl IntoIterator<Item = (&'a str, Dtype, &'a [usize], &'a [u8])>,

@@ -5,7 +5,8 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 /// Number of 64-bit words that hold one bit of each level of a window.
 pub(super) const WORDS: usize = 64;
 
-/// One bit of every level of a window, and a spare word, so that `set_bits` can always write two words.
+/// A bit plane: one of the bits of every level of a window. The spare word at the end lets
+/// `set_bits` always write two words.
 pub(super) type Plane = [u64; WORDS + 1];
 
 /// Returns a mask of the lowest `n` bits, at most 64.
@@ -49,7 +50,8 @@ fn load_tail(data: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// Packs the bits of `word` selected by `mask` into the lowest bits (the portable form of `pext`).
+/// Packs the bits of `word` that `mask` selects into the lowest bits: `0b1010` and the mask
+/// `0b1100` give `0b10`. This is the portable form of the instruction `pext`.
 pub(super) fn extract_bits(word: u64, mask: u64) -> u64 {
     let (mut word, mut mask) = (word & mask, mask);
     // Each selected bit moves down by a distance: the number of unset mask bits below it. Step `s`

@@ -18,10 +18,11 @@ use super::{DecodedParts, ListsFile};
 use crate::error::Result;
 use crate::kernels::simd::for_avx2;
 
-/// Memory is reserved for at most this many entries (pairs of levels) per compressed byte.
+/// Maximum number of entries (pairs of levels) per compressed byte for which memory is reserved,
+/// because a damaged footer may declare any number.
 const ENTRIES_PER_BYTE: u64 = 16;
 
-/// Memory is reserved for at most this many values before any of them is decoded.
+/// Maximum number of values for which memory is reserved before any of them is decoded.
 const MOST_EXPECTED: usize = 1 << 28;
 
 #[derive(Debug)]
@@ -156,7 +157,9 @@ struct DecodeTarget<'a> {
 }
 
 impl<R: ChunkReader> PageCursor<R> {
-    /// Appends (if `keep`) or skips the next `rows` rows. A row ends where the next row starts.
+    /// Appends the next `rows` rows to `to` if `keep` is true, otherwise skips them. A row ends
+    /// where the next row starts. Returns an error if fewer rows are left, or the pages and the
+    /// footer disagree.
     fn pass_rows(&mut self, to: &mut DecodeTarget<'_>, mut rows: usize, keep: bool) -> Result<()> {
         if rows == 0 {
             return Ok(());
@@ -240,8 +243,9 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// Returns whether all rows of the page are to be skipped; if so, subtracts their number from
-    /// `rows` and adds it to `begun`. Reads only repetition levels.
+    /// Returns whether the page has at most `rows` rows, so that the caller can skip the whole
+    /// page. If so, subtracts their number from `rows` and adds it to `begun`. Reads only
+    /// repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, DecodeFault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;
@@ -254,7 +258,9 @@ impl OpenPage {
         Ok(true)
     }
 
-    /// Appends (if `keep`) or skips `rows` rows. Returns whether the last row ends within the page.
+    /// Appends the next `rows` rows if `keep` is true, otherwise skips them. Returns whether the
+    /// last row ends within the page. If not, `rows` is the number of rows that are left for the
+    /// next pages.
     fn pass_page_rows(
         &mut self,
         window: &mut LevelWindow,
@@ -300,8 +306,8 @@ impl OpenPage {
     }
 }
 
-/// Appends the entries in the window that belong to the next `rows` rows. Returns whether the last
-/// row ends in the window.
+/// Appends the entries in the window that belong to the next `rows` rows, and subtracts the rows
+/// that begin there from `rows`. Returns whether the last row ends in the window.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
@@ -330,8 +336,9 @@ fn append_inline(
     Ok(false)
 }
 
-/// Adds the number of valid values in the next `rows` rows to `values`. Returns whether the last
-/// row ends in the window.
+/// Consumes the entries of the next `rows` rows in the window: adds the number of their valid
+/// values to `values`, and subtracts the rows that begin there from `rows`. Returns whether the
+/// last row ends in the window.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

@@ -117,7 +117,7 @@ fn has_supported_encodings(chunk: &ColumnChunkMetaData) -> bool {
     })
 }
 
-/// Returns whether a node may be null; `None` if it is repeated.
+/// Returns whether a node may be null; `None` if it is repeated or declares no repetition.
 fn is_nullable(node: &Type) -> Option<bool> {
     let info = node.get_basic_info();
     match info.has_repetition().then(|| info.repetition())? {
@@ -142,7 +142,8 @@ fn list_element(list: &Type) -> Option<&Type> {
         return None;
     }
     let plain = inner.converted_type() == ConvertedType::NONE && inner.logical_type_ref().is_none();
-    // By Parquet's backward compatibility rules, a group of such a name is itself the element.
+    // By Parquet's backward compatibility rules, a repeated group with the name `array`, or with
+    // the name of the list and `_tuple`, is itself the element.
     if !plain || inner.name() == "array" || inner.name() == format!("{}_tuple", info.name()) {
         return None;
     }

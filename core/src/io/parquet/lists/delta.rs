@@ -109,7 +109,8 @@ impl Delta {
             )));
         }
         let bytes = self.part / 8 * self.width;
-        // An encoder may omit the data after the last integer, so require only the bytes up to it.
+        // An encoder may omit the rest of the last miniblock, so require only the bytes of the
+        // integers that are left in the page.
         let needed = self.part.min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if (needed * self.width).div_ceil(8) > self.data.len() - self.at {
             return Err(self.make_end_error());

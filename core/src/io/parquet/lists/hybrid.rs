@@ -62,8 +62,8 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // The data may end within the last group of 8 numbers, so count only the
-                    // numbers that are in the data.
+                    // A run has groups of 8 numbers, but the data may end within the last group.
+                    // Therefore, count only the numbers that are in the data.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }
@@ -173,7 +173,8 @@ impl Hybrid {
                 EncodedRun::Packed(bit) => {
                     while filled < end {
                         let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
-                        // Up to 7 of the 64 loaded bits belong to earlier numbers; at least 57 bits are left.
+                        // Up to 7 of the 64 loaded bits belong to earlier numbers, so at least 57
+                        // bits are usable.
                         let step = (end - filled).min(57 / W);
                         for (b, plane) in planes.iter_mut().enumerate() {
                             set_bits(
@@ -274,7 +275,8 @@ impl Hybrid {
     }
 }
 
-/// Sets bit `at + i` of `plane` for each set bit `i` of `bits`. Has no branch: writes two words.
+/// Sets bit `at + i` of `plane` for each set bit `i` of `bits`. Always writes two words, so it
+/// needs no branch.
 #[inline(always)]
 fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
     let (word, shift) = (at / 64, at % 64);
@@ -361,7 +363,7 @@ fn unpack_numbers(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
     widths!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20);
 }
 
-/// Unpacks one number at a time; returns the bit index after the last.
+/// Unpacks one number at a time; returns the bit index after the last number.
 fn unpack_one_by_one(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) -> usize {
     for value in out {
         *value = to_u32(load_u64(data, bit / 8) >> (bit % 8) & make_low_mask(width));
@@ -375,7 +377,8 @@ fn unpack_eights<const W: usize>(data: &[u8], out: &mut [u32]) {
     let (eights, rest) = out.as_chunks_mut::<8>();
     let mut at = 0;
     for eight in eights {
-        // A number is loaded as four bytes, so three bytes after the group must be readable.
+        // Each number is read by a four-byte load, so three bytes past the end of the group must be
+        // readable.
         match data.get(at..at + W + 3) {
             Some(bytes) =>
             {
@@ -456,7 +459,8 @@ mod tests {
                         expected,
                         "{width} bits, {skipped}, {n}"
                     );
-                    // `count_zeros` has advanced past the counted numbers.
+                    // `count_zeros` has consumed the counted numbers, so the next number is the one
+                    // after them.
                     let mut next = [9];
                     runs.read(&mut next).unwrap();
                     assert!(skipped + n >= 100 || next[0] == all[skipped + n]);

@@ -98,8 +98,9 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // An entry may continue a list only if the previous entry has an element of this list.
-            // For the first entry of the word, `filled` tells whether the previous entry has one.
+            // An entry that continues a list needs a previous entry with an element of this list.
+            // If the entry is the first of the word, `filled` tells whether the previous entry has
+            // such an element.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
@@ -123,7 +124,9 @@ impl ListsBuilder {
         Ok(())
     }
 
-    /// Starts lists at an entry, from level `rep` inward; `slots` is the number of values before the entry.
+    /// Starts the lists that an entry with the levels `rep` and `def` begins: one at depth `rep`
+    /// and, as long as the new list has elements, one inside it. `slots` is the number of values
+    /// before the entry.
     #[inline(always)]
     fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), DecodeFault> {
         let outer = usize::from(rep);

@@ -129,7 +129,8 @@ pub(super) trait ValueSink: Send {
     /// Grows the buffer to at least `slots` elements; new elements are zero.
     fn grow(&mut self, slots: usize) -> Result<(), DecodeFault>;
 
-    /// Decodes values of a page into the elements of the range `slots` that are not null.
+    /// Decodes values of a page into the elements of the range `slots` that are not null. `valid`
+    /// has a set bit for each element that is not null; if it is `None`, no element is null.
     fn append(
         &mut self,
         page: &mut EncodedValues,
@@ -207,7 +208,8 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
             return Ok(());
         }
         if len == 0 {
-            // `vec![0; n]` is zeroed lazily but aborts if memory runs out, so first try to reserve.
+            // `vec![0; n]` gets zeroed memory without writing to it, but aborts the process if
+            // memory runs out. So try first whether the memory can be reserved.
             Vec::<T>::new().try_reserve_exact(slots).map_err(DecodeFault::new)?;
             self.out = vec![T::default(); slots];
             self.use_huge_pages();
@@ -397,7 +399,8 @@ fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes,
     }
 }
 
-/// Returns the index after `count` values that start at index `at`; an error if the data has fewer.
+/// Returns the index after `count` values from index `at` on. Returns an error if the data has
+/// fewer values.
 fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<usize, DecodeFault> {
     let all = data.len() / T::STORED;
     let end = at.checked_add(count).filter(|end| *end <= all);

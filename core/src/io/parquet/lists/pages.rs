@@ -114,7 +114,8 @@ impl<'a> ColumnChunk<'a> {
         Ok(out)
     }
 
-    /// Checks that pages follow each other within the chunk and that their rows ascend.
+    /// Checks the offset index: pages must follow each other within the chunk, and their first rows
+    /// must ascend from 0.
     fn check_index(&self) -> Result<()> {
         let (mut end, mut row) = (self.bytes.start, 0);
         for (i, page) in self.pages.iter().enumerate() {
@@ -330,7 +331,8 @@ impl<R: ChunkReader> Pages<R> {
     }
 }
 
-/// Splits the levels off the front of a version 1 page.
+/// Splits the levels off the front of `buf`, the data of a version 1 page. `levels` names the
+/// levels in errors.
 fn split_levels(
     buf: &mut Bytes,
     bits: usize,
