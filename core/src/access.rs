@@ -137,8 +137,8 @@ impl Policy {
         }
     }
 
-    /// Returns an error if `path` is outside the root folder, and [`Opened::Replaced`] if `path`
-    /// does not name `file` any more, which was opened there.
+    /// Returns an error if `path` is outside the root folder. Returns [`Opened::Replaced`] if
+    /// `path`, from which `file` was opened, does not name this file any more.
     fn check_opened(&self, file: &File, path: &Path) -> io::Result<Opened> {
         let Some((given, real)) = &self.root else { return Ok(Opened::Inside) };
         let Ok(full) = fs::canonicalize(path) else { return Ok(Opened::Replaced) };

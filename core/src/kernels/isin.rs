@@ -207,7 +207,8 @@ impl SearchSet {
             let converted = exactly_in(&values, to)?;
             values = filter(&converted, &is_not_null(&converted)?)?;
         } else if given != *to {
-            // A string that cannot be parsed is an error; a number out of range matches nothing.
+            // A string that cannot be parsed is an error. A number that the type `to` cannot
+            // represent becomes null, and equals no leaf.
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let converted = cast_with_options(&values, to, &options)?;

@@ -435,8 +435,8 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
 }
 
 /// Adds an interval to timestamps in a time zone whose offset changes, or subtracts the interval.
-/// Arrow's own addition returns an error if the result is a local time that does not exist or that
-/// occurs twice. Returns `None` for other operands.
+/// Uses [`zones::add_intervals`], because Arrow's addition returns an error if the result is a
+/// local time that does not exist or that occurs twice. Returns `None` for other operands.
 fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<ArrayRef>> {
     let zoned = |v: &ArrayRef| match v.data_type() {
         DataType::Timestamp(_, Some(zone)) => zones::may_change(zone),

@@ -622,8 +622,8 @@ mod tests {
                 assert_eq!(a, b, "{round}");
                 let [c, d] = bits(&singles, valid, &offsets);
                 assert_eq!(c, d, "{round}");
-                // Fold each list separately, so that it begins at the start of the offsets instead
-                // of after other lists.
+                // Fold each list separately, so that its leaves are at the start of a buffer
+                // instead of after the leaves of other lists.
                 for list in 0..offsets.len() - 1 {
                     let at = |o: i32| usize::try_from(o - base).unwrap();
                     let (start, end) = (at(offsets[list]), at(offsets[list + 1]));

@@ -134,8 +134,8 @@ fn find_quantiles<T: Ranked>(
     found
 }
 
-/// Changes the range `within` to `to`. Calls `each` with every leaf that only one of the two ranges
-/// has, and with true if this range is `to`, false if it is the old one.
+/// Changes the range `within` to `to`. Calls `each(leaf, true)` for every leaf that this adds to
+/// the range, and `each(leaf, false)` for every leaf that this removes.
 fn move_range(within: &mut Range<usize>, to: &Range<usize>, mut each: impl FnMut(usize, bool)) {
     if to.start >= within.end || to.end <= within.start {
         within.clone().for_each(|leaf| each(leaf, false));
