@@ -11,8 +11,8 @@ use super::simd::for_avx2;
 pub(crate) struct Rank {
     bits: BooleanBuffer,
     /// Copy of the last bytes (at most [`SPAN`]) of the bitmap, padded with zeros. Bits past the
-    /// end are 0. A read of 64 bits near the end uses this copy, because it would read past the end
-    /// of the bitmap.
+    /// end are 0. A read of 64 bits near the end uses this copy, because a read from the bitmap
+    /// would go past its end.
     last: [u8; LAST],
     words: OnceLock<ScalarBuffer<u64>>,
     /// `before[i]` is the number of set bits before word `i`; the last entry is the number of all set bits.
