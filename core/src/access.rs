@@ -137,7 +137,8 @@ impl Policy {
         }
     }
 
-    /// Checks that `path` is inside the root folder and still names `file`, which was opened there.
+    /// Returns an error if `path` is outside the root folder. Returns [`Opened::Replaced`] if
+    /// `path`, from which `file` was opened, does not name this file any more.
     fn check_opened(&self, file: &File, path: &Path) -> io::Result<Opened> {
         let Some((given, real)) = &self.root else { return Ok(Opened::Inside) };
         let Ok(full) = fs::canonicalize(path) else { return Ok(Opened::Replaced) };
@@ -237,7 +238,7 @@ pub fn check_store() -> io::Result<()> {
 }
 
 /// Copies the object or folder at a URL to a local path and returns that path. The second argument
-/// names the files of a folder that are copied; if it is empty, all files are copied.
+/// has the names of the files to copy from a folder; if it is empty, all files are copied.
 type Fetch = fn(&str, &[&str]) -> io::Result<PathBuf>;
 
 /// The function that copies objects to local files. Without it, [`localize`] refuses the URLs of
@@ -260,7 +261,8 @@ pub fn is_store_url(path: &str) -> bool {
     path.split_once("://").is_some_and(|(scheme, _)| STORES.contains(&scheme))
 }
 
-/// Returns `path` itself or, for the URL of an object store, the path of a local copy.
+/// Returns `path` itself or, for the URL of an object store, the path of a local copy. `only` has
+/// the names of the files to copy from a folder; if it is empty, all files are copied.
 #[doc(hidden)]
 pub fn localize<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
     if !is_store_url(path) {
@@ -298,8 +300,8 @@ pub fn hide_secrets(path: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{scheme}://{host}{object}{query}"))
 }
 
-/// Returns whether `path` is in a temporary folder of this crate, such as the folder of a copied
-/// object. The name of such a folder begins with `.serrate-`.
+/// Returns whether `path` is, or is inside, a temporary file or folder of this crate, such as the
+/// folder of a copied object: whether a name in `path` begins with `.serrate-`.
 #[doc(hidden)]
 pub fn is_copy(path: impl AsRef<Path>) -> bool {
     let mut parts = path.as_ref().components();

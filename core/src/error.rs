@@ -24,7 +24,8 @@ pub const MORE_MEMORY: &str =
 /// Local copies of objects and folders of a store, with their URLs.
 static COPIES: RwLock<Vec<(PathBuf, String)>> = RwLock::new(Vec::new());
 
-/// Makes messages name `url` instead of its local copy, a file or folder.
+/// Records that `copy`, a file or folder, is a local copy of `url`, so that error messages name the
+/// URL.
 #[doc(hidden)]
 pub fn add_copy(copy: &Path, url: &str) {
     let mut copies = COPIES.write().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +34,8 @@ pub fn add_copy(copy: &Path, url: &str) {
     }
 }
 
-/// Returns the URL of a file or folder that is in a local copy, and any other path unchanged.
+/// Returns the URL of the original if `path` is a local copy ([`add_copy`]) or inside one. Returns
+/// any other path unchanged.
 #[doc(hidden)]
 pub fn find_original(path: &Path) -> Cow<'_, Path> {
     let copies = COPIES.read().unwrap_or_else(PoisonError::into_inner);
@@ -496,8 +498,8 @@ impl Error {
             if test(error) {
                 return true;
             }
-            // `source()` skips the error that a transparent variant wraps: continue with that
-            // error.
+            // `source()` of a transparent variant skips the wrapped error and returns the source of
+            // that error, so continue with the wrapped error.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

@@ -4,13 +4,15 @@ use super::gather::{find_row_of_list, replace_axis, take_ranges};
 use crate::array::{ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 
-/// Returns both arrays with the same list lengths on the first `levels` levels.
+/// Returns both arrays, with lists of equal lengths on the axes 1 to `levels`. If a list is null in
+/// one array, the list at the same index of the other array becomes empty: `[NULL, [1]]` and
+/// `[[7, 8], [2]]` become `[NULL, [1]]` and `[[], [2]]`.
 ///
-/// If a list is null in one array, the same list of the other array becomes empty. Nothing is
-/// copied if all these lists are empty already.
+/// Copies nothing if every list that must become empty is empty already.
 ///
 /// # Errors
-/// When two valid lists differ in length; the message has axis, list, row and both lengths.
+/// When the numbers of rows differ, or two valid lists differ in length; the message has axis,
+/// list, row and both lengths.
 pub fn aligned(
     left: &RaggedArray,
     right: &RaggedArray,
@@ -47,7 +49,7 @@ pub fn aligned(
 /// Returns both arrays like [`aligned`], but a list that is null in one array is null in both results.
 ///
 /// # Errors
-/// When two valid lists differ in length.
+/// Same as [`aligned`].
 pub fn share_lists(
     left: &RaggedArray,
     right: &RaggedArray,

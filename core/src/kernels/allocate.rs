@@ -3,11 +3,12 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use crate::array::prefetch::request_huge_pages;
 
 /// Minimum size in bytes of an allocation for which huge pages are requested: the largest `mmap`
-/// threshold of glibc. From this size on, every allocation is freshly mapped memory, and page
-/// faults of 4 KiB pages take half of the time that is needed to fill it.
+/// threshold of glibc. An allocation of this size or more is always freshly mapped memory. If its
+/// pages have 4 KiB, page faults take half of the time in which the memory is filled.
 const MAPPED: usize = 32 << 20;
 
-/// Returns an empty vector with capacity `n`, in huge pages if it is large and the system supports them.
+/// Returns an empty vector with capacity for `n` values. If they take [`MAPPED`] bytes or more,
+/// requests huge pages, which the system may refuse.
 pub(super) fn allocate_values<T>(n: usize) -> Vec<T> {
     let mut room = Vec::with_capacity(n);
     if n.saturating_mul(size_of::<T>()) >= MAPPED {
@@ -16,7 +17,7 @@ pub(super) fn allocate_values<T>(n: usize) -> Vec<T> {
     room
 }
 
-/// Applies `f` to every value, including values at nulls, and keeps the nulls.
+/// Applies `f` to every value, also to the arbitrary values that null slots store. Nulls stay null.
 pub(super) fn map_values<I: ArrowPrimitiveType, O: ArrowPrimitiveType>(
     values: &PrimitiveArray<I>,
     f: impl Fn(I::Native) -> O::Native,

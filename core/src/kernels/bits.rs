@@ -5,11 +5,14 @@ use arrow::buffer::{BooleanBuffer, MutableBuffer, ScalarBuffer};
 
 use super::simd::for_avx2;
 
-/// A bitmap with the number of set bits before each of its 64-bit words, for rank queries.
+/// A bitmap with the number of set bits before each of its 64-bit words, for rank queries: how many
+/// bits before bit `i` are set?
 #[derive(Debug)]
 pub(crate) struct Rank {
     bits: BooleanBuffer,
-    /// Copy of the last bytes (at most [`SPAN`]) of the bitmap, padded with zeros. Bits past the end are 0.
+    /// Copy of the last bytes (at most [`SPAN`]) of the bitmap, padded with zeros. Bits past the
+    /// end are 0. A read of 64 bits near the end uses this copy, because a read from the bitmap
+    /// would go past its end.
     last: [u8; LAST],
     words: OnceLock<ScalarBuffer<u64>>,
     /// `before[i]` is the number of set bits before word `i`; the last entry is the number of all set bits.
@@ -55,9 +58,8 @@ impl Rank {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Returns the number of set bits before each bit index in `positions`. `positions` are list
-    /// offsets, which need not start at 0 in a slice, so `positions[0]` is first subtracted from
-    /// each of them.
+    /// Returns, for each list offset in `positions`, the number of set bits before the list. The
+    /// offsets of a sliced array need not start at 0; offset `positions[0]` is bit 0 of the bitmap.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(
@@ -85,7 +87,8 @@ fn map_bytes(bits: &BooleanBuffer) -> &[u8] {
     &bits.values()[bits.offset() / 8..end]
 }
 
-/// Returns the number of set bits before bit `at`; `before[i]` is the number before word `i`.
+/// Returns the number of set bits before bit `at`; `before[i]` is the number of set bits before
+/// word `i`.
 #[inline(always)]
 fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
     let (word, bit) = (at / 64, at % 64);
@@ -111,7 +114,8 @@ pub(crate) struct BitWords<'a> {
 }
 
 impl BitWords<'_> {
-    /// Returns the 64 bits starting at bit `at`, the first bit lowest; bits past the end are 0.
+    /// Returns the 64 bits from bit `at` on. Bit `at` becomes the lowest bit; bits past the end are
+    /// 0.
     #[inline(always)]
     pub(crate) fn load_bits(self, at: usize) -> u64 {
         let at = at + self.shift;
@@ -220,7 +224,8 @@ impl Validity for BitWords<'_> {
 }
 
 /// Returns the bits of a bitmap as 64-bit words. The first bit is the lowest bit of the first word;
-/// bits past the end are 0. Shares the buffer if possible.
+/// bits past the end are 0. Shares the buffer if the bitmap starts at an aligned word of the
+/// buffer, and the buffer has no set bits after the bitmap in its last word.
 pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
     collect_words(&Rank::new(bits))
 }

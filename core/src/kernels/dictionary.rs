@@ -74,7 +74,8 @@ fn look_up_answers(
     Ok(BooleanArray::new(bits, NullBuffer::union(keys.nulls(), known.as_ref())))
 }
 
-/// Returns bit `key` of `table` for every key, even for null keys; false if there is no such bit.
+/// Returns, for every key, bit `key` of `table`, or false if the table has no such bit. For a null
+/// key, uses the arbitrary integer that the null slot stores.
 pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<BooleanBuffer> {
     let t = keys.data_type();
     Ok(match t {
@@ -96,8 +97,8 @@ pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<Boolean
     })
 }
 
-/// Reads dictionary keys as unsigned integers; negative keys, which occur only in null slots,
-/// become large.
+/// Reads dictionary keys as unsigned integers. Negative keys occur only in null slots; they become
+/// so large that [`look_up`] returns false.
 fn to_unsigned<T: ArrowPrimitiveType, U: UnsignedKey>(keys: &dyn Array) -> ScalarBuffer<U> {
     let keys = keys.as_primitive::<T>().values();
     ScalarBuffer::new(keys.inner().clone(), 0, keys.len())

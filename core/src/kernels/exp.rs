@@ -23,7 +23,8 @@ fn exp_one(x: f64) -> f64 {
     /// 1.5 * 2^52. Adding this constant to a float rounds the float to an integer, which is then in the
     /// lowest bits of the sum; subtracting the constant again gives the integer as a float.
     const ROUND: f64 = 6_755_399_441_055_744.0;
-    /// `ln 2` in two parts; the first has so few digits that its integer multiples are exact.
+    /// `ln 2` as a sum of two numbers. The first number has so few significant bits that its
+    /// product with an integer is exact.
     const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
     // Limit the argument to -746 to 710, because the result is 0 below this range and infinity above it.
     let at = if x > 710.0 { 710.0 } else { x };

@@ -175,8 +175,9 @@ const BLOCK: usize = 256;
 /// code prefetches values because hardware cannot predict which of them a sparse mask selects.
 const AHEAD: usize = 16;
 
-/// If the mask is sparse, prefetches the first selected value of the nonzero mask word that is [`AHEAD`]
-/// nonzero words after nonzero word `i`. `found` has the indices of the nonzero words.
+/// If the mask is sparse, prefetches the first selected value of a later nonzero mask word: the
+/// word that is [`AHEAD`] entries after entry `i` of `found`. `found` has the indices of the
+/// nonzero words.
 #[inline(always)]
 fn prefetch_sparse<V>(flat: &[V], start: usize, keep: &[u64], found: &[u32], i: usize) {
     if found.len() < keep.len() / 2
@@ -246,7 +247,7 @@ fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u3
     &found[..next]
 }
 
-/// Returns the bits of `bits` whose bit in `keep` is set. `keep` has `count` set bits.
+/// Filters a bitmap: returns the bits of `bits` at the indices of the `count` set bits of `keep`.
 fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer {
     let bits = Rank::new(bits);
     let bits = bits.bits();
@@ -268,7 +269,8 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
     BooleanBuffer::new(Buffer::from_vec(words), 0, count)
 }
 
-/// Extracts the bits of `bits` at the set bits of `mask`, and packs them into the lowest bits.
+/// Extracts the bits of `bits` at the set bits of `mask`, and packs them into the lowest bits:
+/// `0b1010` with the mask `0b0110` gives `0b01`. `WIDE` selects an instruction of BMI2.
 ///
 /// # Safety
 /// The CPU must support BMI2 if `WIDE` is set.
@@ -288,7 +290,8 @@ unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
     out
 }
 
-/// Returns the bits of `bits` whose bit in `keep` is set, as words; `keep` has `count` set bits.
+/// Filters a bitmap: returns the bits of `bits` at the indices of the `count` set bits of `keep`,
+/// as 64-bit words.
 ///
 /// # Safety
 /// Same as [`extract_bits`].

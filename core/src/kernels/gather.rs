@@ -141,7 +141,8 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
     gather_ranges(array, merge_ranges(ranges.map(|(start, end)| start..end)))
 }
 
-/// Returns `outer` with `level` as axis `axis`, and the rows of `below` as the elements of `level`.
+/// Returns an array of `rows` rows: `outer` with `level` instead of its axis `axis` and all deeper
+/// levels. The elements of the lists of `level` are the rows of `below`.
 pub(crate) fn replace_axis(
     outer: &RaggedArray,
     rows: usize,

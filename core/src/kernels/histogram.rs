@@ -39,9 +39,11 @@ pub struct Histogram {
     /// Type of the values; for dictionaries, the type of their values.
     values: DataType,
     /// Counts of integers of 8 or 16 bits, and of `UInt32` below [`TABLE_LIMIT`]. The index is the
-    /// integer; for a signed type, it is the bits of the integer read as an unsigned number.
+    /// integer. The bits of a signed integer are read as an unsigned number, so the index of the
+    /// `Int8` -1 is 255.
     table: Vec<u64>,
-    /// Counts that are not in `table`: values, and a count per value. The counts of a repeated value add up.
+    /// Counts that are not in `table`. Each part has distinct values and one count per value. If a
+    /// value is in several parts, its count is the sum of the counts in all of them.
     parts: Vec<(ArrayRef, UInt64Array)>,
     part_values: usize,
 }
@@ -350,8 +352,9 @@ pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {
     counts.counts()
 }
 
-/// Adds the counts of integers to `table`, with the integers as indices. Many values without nulls are
-/// counted alternately in two tables, so that a repeated value does not wait for an update of its counter.
+/// Adds the counts of integers to `table`, with the integers as indices. If there are many values
+/// and none is null, two tables count alternate values, so that a repeated value does not wait for
+/// the previous update of its counter.
 fn count_in_table<T>(table: &mut Vec<u64>, size: usize, values: &ArrayRef)
 where
     T: ArrowPrimitiveType<Native: TryInto<usize>>,

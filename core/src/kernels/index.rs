@@ -114,7 +114,8 @@ pub fn slice(
     replace_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }
 
-/// A bound of a slice for lists of any size, counted from the start or the end of the list.
+/// A bound of a slice, counted from the start or the end of each list, so that it applies to lists
+/// of any size.
 #[derive(Clone, Copy)]
 enum SliceBound {
     FromStart(usize),
@@ -166,7 +167,8 @@ fn slice_by_bounds(
             let first = start.clamp_to(to - from);
             let kept = stop.clamp_to(to - from).saturating_sub(first);
             total += kept;
-            // A slice has at most as many elements as its list, so the offset fits `O`.
+            // A slice has at most as many elements as its list, so its offset fits `O`, the type of
+            // the given offsets.
             ends.push(O::usize_as(total));
             if kept > 0 {
                 if pending.end != from + first {
@@ -409,9 +411,9 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Indexes axis 1 by the first [`Index`], the next axis by the next and so on, like `x[:, ...]`
-/// in NumPy. Axes without an [`Index`] stay whole. An integer gives null for a null list, and is an error for
-/// an empty list; the other kinds of index keep null lists.
+/// Indexes axis 1 with the first [`Index`], axis 2 with the second, and so on, like `x[:, ...]` in
+/// NumPy. All elements of an axis without an [`Index`] are kept. An integer gives null for a null
+/// list, and is an error for an empty list; the other kinds of index keep null lists.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -129,8 +129,9 @@ fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     Ok(values.as_primitive::<Float64Type>().iter().flatten().any(large))
 }
 
-/// Returns the type of the leaves in the zone of the values, if only the values have a zone: the leaves are
-/// then local times in this zone, as with `=`.
+/// If only the values have a time zone, returns the type of the leaves with this zone, because `=`
+/// also reads such leaves as local times in the zone of the other operand. Otherwise returns
+/// `None`.
 fn find_zone_of_values(leaf: &DataType, values: &DataType) -> Option<DataType> {
     match (leaf, value_type(values)) {
         (DataType::Timestamp(unit, None), DataType::Timestamp(_, Some(zone))) => {
@@ -140,8 +141,8 @@ fn find_zone_of_values(leaf: &DataType, values: &DataType) -> Option<DataType> {
     }
 }
 
-/// Converts local times to instants of the type `leaf`, without those that this type cannot
-/// represent.
+/// Converts local times to instants of the timestamp type `leaf`, and drops times that `leaf`
+/// cannot represent. Returns the values unchanged if `leaf` has no zone.
 fn convert_local_values(values: &ArrayRef, leaf: &DataType) -> Result<ArrayRef> {
     let DataType::Timestamp(unit, Some(_)) = leaf else { return Ok(Arc::clone(values)) };
     let local = cast(values, &DataType::Timestamp(*unit, None))?;
@@ -206,7 +207,8 @@ impl SearchSet {
             let converted = exactly_in(&values, to)?;
             values = filter(&converted, &is_not_null(&converted)?)?;
         } else if given != *to {
-            // A string that cannot be parsed is an error; a number out of range matches nothing.
+            // A string that cannot be parsed is an error. A number that the type `to` cannot
+            // represent becomes null, and equals no leaf.
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let converted = cast_with_options(&values, to, &options)?;
@@ -261,8 +263,8 @@ impl SearchSet {
     }
 }
 
-/// Casts integers to the float type `to`, and drops each integer that `to` cannot represent exactly
-/// after the integer is rounded to float64.
+/// Converts integers to float64 and then to the float type `to`. Drops each integer whose float64
+/// is not a value of `to`, such as 16777217 for float32.
 fn keep_exact(integers: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let doubles = cast(integers, &DataType::Float64)?;
     let floats = cast(&doubles, to)?;

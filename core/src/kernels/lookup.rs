@@ -251,7 +251,8 @@ impl Lookup {
     }
 }
 
-/// Converts each value to the `i64` of an equal key of type `of`; null if no such key is possible.
+/// Converts each value to the `i64` that stores the equal key of type `of`; null if no key of this
+/// type can equal the value.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = &align_clocks(values, of)?;
@@ -269,8 +270,10 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     Ok(wide.as_primitive::<Int64Type>().clone())
 }
 
-/// If only the values or only the keys have a zone, returns the values as instants or as local times like
-/// the keys. An instant to which no local time corresponds, because clocks repeat it, becomes null.
+/// If only the keys have a time zone, converts the values from local times in this zone to
+/// instants. If only the values have a zone, converts them to local times. A local time that clocks
+/// repeat stands for the later of two instants, so the earlier one becomes null. Other values stay
+/// unchanged.
 fn align_clocks(values: &ArrayRef, keys: &DataType) -> Result<ArrayRef> {
     use DataType::{Date32, Date64, Timestamp};
     match (values.data_type(), keys) {

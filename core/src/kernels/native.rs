@@ -27,7 +27,8 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     }
     let data = values.to_data();
     let width = values.data_type().primitive_width();
-    // Avoid `ArrayDataBuilder::build`: its count of nulls takes as long as the sum of the values.
+    // Avoid `ArrayDataBuilder::build`: it counts the nulls, which takes as long as adding up the
+    // values.
     macro_rules! view {
         ($t:ty) => {{
             let numbers = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len());

@@ -1,8 +1,9 @@
 //! Softmax, log-softmax and normalization along an axis.
 //!
 //! Null leaves stay null and are skipped. Along an outer axis, the elements of a list are lists
-//! themselves; their leaves at the same index are normalized together. The result shares the lists
-//! of the array. Floats keep their type and are computed in 64 bits; integers become Float64.
+//! themselves; their leaves at the same index are normalized together: the 1 and the 3 of
+//! `[[1, 2], [3]]`. The result shares the lists of the array. Floats keep their type and are
+//! computed in 64 bits; integers become Float64.
 
 use std::sync::Arc;
 
@@ -135,8 +136,8 @@ pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<Rag
         let (mut norm, mut eps) = (compute_norm(values, p), eps);
         let largest = if norm.is_infinite() { compute_norm(values, f64::INFINITY) } else { norm };
         if largest < norm {
-            // The powers of finite values overflow, so first divide the values by the largest
-            // absolute value.
+            // The values are finite, but their powers overflow, so first divide the values by the
+            // largest absolute value.
             values.iter_mut().for_each(|v| *v /= largest);
             (norm, eps) = (compute_norm(values, p), eps / largest);
         }
@@ -170,8 +171,8 @@ fn choose_larger_or_nan(m: f64, v: f64) -> f64 {
 
 /// Subtracts the largest value from all values. If any value is NaN, all values become NaN.
 fn subtract_largest(values: &mut [f64]) {
-    // Eight lanes shorten the dependency chain. A lane with NaN keeps it, because no value compares
-    // greater than NaN.
+    // Eight lanes shorten the dependency chain. A lane that is NaN stays NaN, because no value
+    // compares greater than NaN.
     let mut lanes = [f64::NEG_INFINITY; 8];
     let (eights, rest) = values.as_chunks::<8>();
     for eight in eights {
@@ -197,7 +198,8 @@ fn sum_lanes(values: &[f64]) -> f64 {
 enum NormalizeGroups {
     /// Every list of the innermost axis is a group; its leaves are adjacent.
     Lists(Layout),
-    /// `order` has the indices of all leaves, group by group; `ends` has the end of each group.
+    /// For an outer axis: `order` has the indices of all leaves, group by group; `ends` has the end
+    /// of each group in `order`.
     Slots { order: Vec<usize>, ends: Vec<usize> },
 }
 
@@ -207,10 +209,10 @@ impl NormalizeGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // `on` has the slot of each element of the current level. On the reduced axis, the slot is
-        // the index of the list that contains the element. On deeper axes, two elements share a
-        // slot if their lists share a slot and they have the same index in them. Leaves that share
-        // a slot are a group.
+        // `on` has the number of the slot of each element of the current level. On the reduced
+        // axis, the slot is the index of the list that contains the element. On deeper axes, two
+        // elements share a slot if their lists share a slot and they have the same index in their
+        // lists. Leaves that share a slot are a group.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);

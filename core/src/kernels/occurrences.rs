@@ -13,8 +13,9 @@ use super::reshape::flatten_all;
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::Result;
 
-/// Counts the leaves that are one of `values`, in every list of axis `axis`, or in every row if `axis` is
-/// `None`. Returns `Int64`. Equality is as in [`isin`]; null leaves equal no value. A null list gives null.
+/// Counts the leaves that equal one of `values`, in every list of axis `axis`, or in every row if
+/// `axis` is `None`. Returns `Int64`. Equality is as in [`isin`]; null leaves equal no value. A
+/// null list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -91,14 +92,16 @@ fn find_any_in_rows(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArra
     reduce(&isin(array, values)?, Reduction::Any, None)
 }
 
-/// The only value to search for, as the bits of an integer: the value, or its dictionary key.
+/// The value to search for, if it is the only one, as the bits of an integer. If the leaves are a
+/// dictionary, the integer is the dictionary key of the value.
 struct Needle {
     bits: u64,
 }
 
 impl Needle {
     /// Creates a needle if one comparison per leaf is enough: `values` is one integer for integer
-    /// leaves, or one value with exactly one key in the dictionary of the leaves.
+    /// leaves, or one value with exactly one key in the dictionary of the leaves. Otherwise returns
+    /// `None`.
     fn new(leaves: &ArrayRef, values: &ArrayRef) -> Result<Option<Self>> {
         let t = leaves.data_type();
         if values.len() != 1 || values.logical_null_count() > 0 {
@@ -176,7 +179,8 @@ where
         let mut at = range.start;
         for step in flat[range].chunks(STEP) {
             if step.iter().fold(false, |found, v| found | (*v == wanted)) {
-                // Check that an equal leaf is valid, because the buffer also has a value for a null leaf.
+                // Check that an equal leaf is not null: the buffer has an arbitrary value for a
+                // null leaf, too.
                 let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(at + i));
                 if step.iter().enumerate().any(|(i, v)| *v == wanted && valid(i)) {
                     return true;

@@ -42,10 +42,11 @@ struct ElementRun {
 
 /// Pads or truncates every list to a given length.
 ///
-/// `sizes` has one entry per axis after the rows: a number for all rows, or one per row that applies to all
-/// of its lists; a missing or null size leaves the lists of that axis unchanged. New leaves have the fill
-/// value; new lists are empty, or have the size given for their axis. Null lists stay null. Leaves may have
-/// any type; the result is ragged even if all lists have the same length.
+/// `sizes` has one entry per axis after the rows: a number for all rows, or one per row that
+/// applies to all of its lists; a missing or null size leaves the lists of that axis unchanged. New
+/// leaves have the fill value. New lists have the size given for their axis; without a size, they
+/// are empty. Null lists stay null. Leaves may have any type; the result is ragged even if all
+/// lists have the same length.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -110,7 +111,8 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             Some(_) => count.total().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
         };
-        // Maximum number of [`ElementRun`]s of the next level: a changed list adds at most two.
+        // Maximum number of [`ElementRun`]s of the next level: each padded or truncated list adds
+        // at most two.
         let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)
@@ -162,7 +164,8 @@ impl LevelTotals {
     }
 }
 
-/// Estimates the bytes of the padded leaves; assumes that kept strings have the average length.
+/// Estimates the size of the padded leaves in bytes. Assumes that the leaves that remain after
+/// truncation have the average size of all leaves, which matters for strings.
 fn estimate_leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &LevelTotals) -> u128 {
     let total = count.total();
     let validity = if fill.is_none() || leaves.is_nullable() { total.div_ceil(8) } else { 0 };

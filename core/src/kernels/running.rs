@@ -2,7 +2,8 @@
 //!
 //! The result has the lists of the input. Along the innermost axis, an operation runs over the
 //! leaves of each list; along an outer axis (or axis 0), over the leaves at the same index of
-//! successive elements, which a reduction would combine. Elements without this index are skipped.
+//! successive elements: the running sums of `[[1, 2], [3], [5, 6]]` along the outer axis are
+//! `[[1, 2], [4], [9, 8]]`. An element that is too short to have the index is skipped.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +29,8 @@ use crate::array::nulls::with_nulls;
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
-/// A running operation: combines each value with all values before it.
+/// A running operation, which combines each value with all values before it: the sums of
+/// `[1, 2, 3]` are `[1, 3, 6]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Running {
     /// Sum.
@@ -413,7 +415,8 @@ fn shift_lists(
     Ok((with_nulls(&moved, nulls)?, same_list))
 }
 
-/// Returns a bit per leaf: whether the leaf `distance` before it (after it if `back`) is in the same list.
+/// Returns a bit per leaf: whether the leaf that lies `distance` leaves before it is in the same
+/// list. If `back` is set, tests the leaf that lies `distance` leaves after it.
 fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> BooleanBuffer {
     let mut bits = MutableBuffer::from_len_zeroed(len.div_ceil(8));
     bits.as_slice_mut().fill(u8::MAX);
@@ -427,8 +430,8 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts leaves by `far` indices, towards the start if `back` is set; vacated indices have
-/// unspecified values.
+/// Shifts leaves by `far` indices towards the end, or towards the start if `back` is set. The `far`
+/// indices without a source have unspecified values.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {
@@ -580,7 +583,8 @@ pub fn diff_type(leaf: &DataType) -> Result<DataType> {
     })
 }
 
-/// Computes [`diff`] of unsigned integers in 128 bits, so that only the differences must fit `Int64`.
+/// Computes [`diff`] of unsigned integers in 128 bits, so that only the differences must fit
+/// `Int64`, and values above the range of `Int64` are no error.
 fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     let before = shift(array, n, None, axis)?;
     let (a, b) = (array.leaves().as_primitive::<UInt64Type>(), before.leaves());
@@ -696,7 +700,8 @@ fn fill_lists(
     by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
-/// Calls `each` with every range of nulls that a valid leaf fills, and with the index of this leaf.
+/// Calls `each` for all adjacent nulls of a list that the leaf before them (after them if `back` is
+/// set) replaces: with the range of the nulls, and with the index of this leaf.
 fn for_each_gap(
     nulls: &NullBuffer,
     lists: &Layout,
@@ -726,7 +731,8 @@ fn for_each_gap(
     }
 }
 
-/// Applies `work` to lists of leaves along `axis`; for an outer axis, leaves are first reordered into lists.
+/// Applies `work` to the lists of leaves along `axis`. For an outer axis, first reorders the
+/// leaves, so that leaves at the same index of successive elements form a list.
 fn apply_in_lists(
     array: &RaggedArray,
     axis: i64,

@@ -189,7 +189,8 @@ fn collect_shapes(
     RaggedArray::try_new(array.len(), vec![ListAxis::try_new(offsets, nulls)?], leaves)
 }
 
-/// Returns the index of an axis of lists; a negative `axis` counts from the innermost. Axis 0 is an error.
+/// Returns the index of an axis of lists; a negative `axis` counts from the innermost. Returns an
+/// error for axis 0 and for an axis that the array does not have.
 pub(crate) fn list_axis(array: &RaggedArray, axis: i64) -> Result<usize> {
     match resolve_axis(axis, array.ndim(), "the array")? {
         0 if array.ndim() == 1 => Err(Error::invalid(

@@ -181,7 +181,8 @@ impl Avx2 {
         has_avx2().then_some(Self(()))
     }
 
-    /// Gathers the bits of `word` at the set bits of `mask`, lowest first.
+    /// Gathers the bits of `word` at the set bits of `mask` in the lowest bits of the result: the
+    /// word `0b1010` with the mask `0b0110` gives `0b01`.
     #[cfg(feature = "parquet")]
     #[inline(always)]
     pub(crate) fn gather_bits(self, word: u64, mask: u64) -> u64 {

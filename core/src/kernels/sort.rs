@@ -99,6 +99,7 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 }
 
 /// Returns the index of every leaf among the [`sort`]ed valid leaves of its list; nulls stay null.
+/// Equal leaves get different ranks: `[20, 10, 20]` gives `[1, 0, 2]`.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -122,8 +122,9 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
 }
 
-/// Gives `array` and `indices` the same outer lists. Also returns the axis that the indices select
-/// from, and the indices as integers.
+/// Returns the axis that the indices select from, both arrays with outer lists of equal lengths
+/// ([`aligned`]), and the leaves of the indices as integers. Returns an error if the indices have
+/// no level of lists, or more levels than the array.
 pub(super) fn align_indices(
     what: &'static str,
     array: &RaggedArray,
@@ -141,7 +142,7 @@ pub(super) fn align_indices(
     Ok((axis, array, indices, at))
 }
 
-/// Returns `a`; its lists above axis `axis` are null if they are null in `a` or `b`.
+/// Returns `a` with more nulls: a list above axis `axis` is null if it is null in `a` or in `b`.
 pub(super) fn merge_outer_nulls(
     a: &RaggedArray,
     b: &RaggedArray,
@@ -157,8 +158,8 @@ pub(super) fn merge_outer_nulls(
     RaggedArray::try_new(rows, axes, leaves)
 }
 
-/// Takes the values of every list at the indices in `at`; neither values nor indices have nulls.
-/// The error is the list and the position of an index that is out of range.
+/// Takes the values of every list at the indices in `at`; neither values nor indices have nulls. If
+/// an index is out of range, returns its list, and its position in the list, as the error.
 fn take_primitive<T: ArrowPrimitiveType>(
     values: &PrimitiveArray<T>,
     from: &Layout,

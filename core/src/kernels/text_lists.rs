@@ -140,7 +140,8 @@ impl ListParser<'_> {
         })
     }
 
-    /// Parses a quoted value after its opening quote, up to the closing quote.
+    /// Parses a quoted value after its opening quote, up to the closing quote. Returns `None` if
+    /// there is no closing quote.
     fn parse_quoted(&mut self, quote: char) -> Option<String> {
         let mut value = String::new();
         let mut chars = self.rest.char_indices();

@@ -87,7 +87,9 @@ fn complete_strings<O: OffsetSizeTrait>(texts: &ArrayRef) -> ArrayRef {
     Arc::new(GenericStringArray::<O>::from_iter(complete))
 }
 
-/// Does the same as [`complete_times`] for strings that are converted to dates or timestamps; shares other values.
+/// Rewrites the strings in `values` with [`complete_times`] if the caller converts them to the type
+/// `to` and `to` is a date, a timestamp or [`EXACT_SECONDS`]. Otherwise returns the values
+/// unchanged.
 pub(super) fn complete_texts(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     use DataType::{Date32, Date64, Timestamp};
     let is_time = matches!(to, Timestamp(..) | Date32 | Date64) || *to == EXACT_SECONDS;
@@ -186,7 +188,8 @@ impl<'a> TimeParser<'a> {
         self.rest.is_empty()
     }
 
-    /// Takes all leading digits; `None` if their number is not between `least` and `most`.
+    /// Removes all leading digits from `rest` and returns them; `None` if their number is not
+    /// between `least` and `most`.
     fn take_digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
         let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
         if !(least..=most).contains(&end) {
@@ -203,14 +206,15 @@ impl<'a> TimeParser<'a> {
         Some(first)
     }
 
-    /// Skips the `T` or the blanks between a date and a time; `None` if there is neither.
+    /// Skips the `T` or the blanks between a date and a time; `None` if `rest` begins with neither.
     fn separate_time(&mut self) -> Option<()> {
         self.read_one_of(&['T', 't', ' '])?;
         self.rest = self.rest.trim_start_matches(' ');
         Some(())
     }
 
-    /// Takes the rest of the string if it may be the name of a time zone other than UTC.
+    /// Returns the rest of the string if it may be the name of a time zone: if it begins with a
+    /// letter and is neither `Z` nor `UTC`. Otherwise returns `None`.
     fn take_zone_name(&mut self) -> Option<&'a str> {
         let name = self.rest.trim_start_matches(' ');
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || is_utc(name) {
@@ -220,7 +224,8 @@ impl<'a> TimeParser<'a> {
         Some(name)
     }
 
-    /// Parses the rest as a zone: empty, `Z`, `UTC` or an offset; returns it in Arrow's format.
+    /// Parses the rest as a zone: empty, `Z`, `UTC` or an offset such as `+02`. Returns the zone in
+    /// Arrow's format, such as `+02:00`; `None` for another string.
     fn take_zone(&mut self) -> Option<String> {
         self.rest = self.rest.trim_start_matches(' ');
         if self.is_empty() {

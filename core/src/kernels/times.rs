@@ -101,7 +101,8 @@ pub(super) fn are_whole_microseconds(texts: &dyn Array) -> Result<BooleanArray> 
     Ok(texts.as_string::<i32>().iter().map(|text| Some(whole(text))).collect())
 }
 
-/// Returns the number of nanoseconds that the seventh to ninth fractional digits of a time represent.
+/// Returns the number of nanoseconds that the seventh to ninth fractional digits of a time
+/// represent: 789 for `10:00:00.123456789`.
 fn parse_digits_below_microseconds(text: &str) -> i128 {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let mut digits = fraction.bytes().take_while(u8::is_ascii_digit).skip(6);
@@ -256,7 +257,7 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
         t if *t == EXACT_SECONDS && is_instant_or_span(from) => Some(exact_seconds(values)),
         t if *t == EXACT_SECONDS && is_text(from) => Some(text_seconds(values, None)),
         t if *t == INTERVAL_NANOSECONDS && interval => Some(interval_nanoseconds(values)),
-        // Arrow rejects the local times that clocks skip or repeat.
+        // Arrow rejects the local times that clocks skip or repeat, so do not use its cast.
         DataType::Timestamp(_, Some(zone)) if may_change(zone) && is_local_time(from) => {
             Some(local_to_instants(values, to, false))
         }

@@ -183,9 +183,9 @@ shorthand! {
     abs => Abs;
     /// Returns -1, 0 or 1 for every leaf; null for a null leaf.
     sign => Sign;
-    /// Rounds every leaf up; null for a null leaf.
+    /// Rounds every leaf up to an integer; null for a null leaf.
     ceil => Ceil;
-    /// Rounds every leaf down; null for a null leaf.
+    /// Rounds every leaf down to an integer; null for a null leaf.
     floor => Floor;
     /// Returns the square root of every leaf; null for a null leaf.
     sqrt => Sqrt;

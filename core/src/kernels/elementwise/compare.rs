@@ -47,7 +47,8 @@ macro_rules! floats {
                 let bits = self.to_bits().cast_signed();
                 let below = (bits >> (<$key>::BITS - 1)) & <$key>::MAX;
                 let key = bits ^ below;
-                // At this point the key of -0.0 is -1, just below the key of 0.0.
+                // At this point the key of -0.0 is -1 and the key of 0.0 is 0, so give both the key
+                // 0.
                 let key = if key == -1 { 0 } else { key };
                 if self.is_nan() { <$key>::MAX } else { key }
             }
@@ -140,7 +141,8 @@ fn compare_typed<T: ArrowPrimitiveType<Native: Comparable>>(
         (None, None) => return None,
     };
     let (a, b) = (WordOperand::new::<T>(left), WordOperand::new::<T>(right));
-    // `==` and `<`, with swapped operands and negated results, give all six comparisons.
+    // `==` and `<` suffice for all six comparisons: `a > b` is `b < a` (`swapped`), and `a >= b` is
+    // the negation of `a < b` (`not`).
     let (less, swapped, not) = match op {
         Op::Eq => (false, false, false),
         Op::NotEq => (false, false, true),

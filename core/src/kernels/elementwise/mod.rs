@@ -147,11 +147,12 @@ impl Op {
 /// One operand of a [`binary`] operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
-    /// An array with the lists of the other operand, or with only the outer levels of these lists;
-    /// each value then applies to all leaves below it. A list of one element is repeated to the
-    /// length of the other list.
+    /// An array that has the lists of the other operand or only their outer levels. In the second
+    /// case, each value applies to all leaves of the other operand below it. A list of one element
+    /// is repeated to the length of the other list.
     Array(&'a RaggedArray),
-    /// A scalar for all leaves: an array of length 1. A number takes the leaves' type if it fits.
+    /// A scalar for all leaves: an array of length 1. A number is converted to the type of the
+    /// leaves if this type can represent it.
     Scalar(&'a ArrayRef),
 }
 
@@ -434,8 +435,8 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
 }
 
 /// Adds an interval to timestamps in a time zone whose offset changes, or subtracts the interval.
-/// Arrow's own addition returns an error if the result is a local time that does not exist or that
-/// occurs twice. Returns `None` for other operands.
+/// Uses [`zones::add_intervals`], because Arrow's addition returns an error if the result is a
+/// local time that does not exist or that occurs twice. Returns `None` for other operands.
 fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<ArrayRef>> {
     let zoned = |v: &ArrayRef| match v.data_type() {
         DataType::Timestamp(_, Some(zone)) => zones::may_change(zone),
@@ -449,8 +450,8 @@ fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<Arra
     swapped.then(|| zones::add_intervals(right, left, false)).transpose()
 }
 
-/// Returns an error if an interval is not a multiple of the unit of `instants`, because Arrow would
-/// drop the remainder.
+/// Returns an error if the time of an interval (the part below a day) is not a multiple of the unit
+/// of `instants`, such as one hour for dates, because Arrow would drop the remainder.
 fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
     let unit = match instants.data_type() {
         DataType::Date32 | DataType::Date64 => NANOSECONDS_PER_DAY,

@@ -263,7 +263,8 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     both(common)
 }
 
-/// Returns the types that the operands of arithmetic are cast to, of which one or both are times.
+/// Returns the types that the two operands of an arithmetic operation are cast to, if one or both
+/// are times.
 fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     use DataType::{Duration, Interval, Timestamp};
     use TimeUnit::Microsecond;
@@ -311,7 +312,8 @@ fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, Dat
     }
 }
 
-/// Returns the types that operands are cast to of which one or both are decimals.
+/// Returns the types that two operands are cast to, if one or both are decimals. Returns `None` if
+/// no decimal type can represent the values of both.
 fn combine_decimals(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     let both = |t: DataType| Some((t.clone(), t));
@@ -334,7 +336,8 @@ fn combine_decimals(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, Dat
     }
 }
 
-/// Returns the type in which two times are compared; `None` if the rules for all types hold.
+/// Returns the type in which two times are compared; `None` if no rule below applies, so that the
+/// rules for operands of any type apply.
 fn find_compared_time(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     match (a, b) {
@@ -356,7 +359,8 @@ fn find_compared_time(a: &DataType, b: &DataType) -> Option<DataType> {
     }
 }
 
-/// Returns precision and scale of decimals that represent all values of an integer or decimal type.
+/// Returns precision and scale of the decimals that represent all values of an integer or decimal
+/// type; `None` for other types.
 fn find_decimal_digits(t: &DataType) -> Option<(u8, i8)> {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     if let Decimal32(p, s) | Decimal64(p, s) | Decimal128(p, s) | Decimal256(p, s) = t {
@@ -376,7 +380,8 @@ fn make_decimal_type(precision: u8, scale: i8) -> Option<DataType> {
     }
 }
 
-/// Returns the decimal type that represents all values of two integer or decimal types.
+/// Returns the decimal type that represents all values of two integer or decimal types; `None` if
+/// it would need more than 76 digits.
 fn find_common_decimal(a: &DataType, b: &DataType) -> Option<DataType> {
     let ((p, s), (q, t)) = (find_decimal_digits(a)?, find_decimal_digits(b)?);
     let scale = s.max(t);
@@ -514,7 +519,7 @@ fn combine_with_number(
                 Some(values.clone())
             } else {
                 let wide = promote_types(values, &find_smallest_type(n));
-                // Different integers above 2^53 could be equal as floats.
+                // Different integers above 2^53 could be equal as floats, so compare as decimals.
                 let rounds = op.is_comparison() && wide.as_ref().is_some_and(DataType::is_floating);
                 if rounds { Some(EXACT_INTEGERS) } else { wide }
             };
@@ -536,8 +541,9 @@ fn combine_with_number(
 const FINEST_CLOCK: DataType = DataType::Time64(TimeUnit::Nanosecond);
 
 /// Returns the type in which dates or timestamps of type `values` compare with the literal string
-/// `text`: `values` itself if it represents the time in `text` exactly. `there` is `text` cast to
-/// `values`.
+/// `text`. If `values` represents the time in `text` exactly, returns `values`. Otherwise returns
+/// [`EXACT_SECONDS`] or, for timestamps with a zone, a timestamp in micro- or nanoseconds. `there`
+/// is `text` cast to `values`.
 fn find_type_of_instants(values: &DataType, text: &ArrayRef, there: &ArrayRef) -> Result<DataType> {
     let zone = match values {
         DataType::Timestamp(_, zone) => zone.clone(),

@@ -79,8 +79,8 @@ fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Re
     Ok(Pair { shape, left: a, right: b })
 }
 
-/// One operand. Element `i` of the current level of the result comes from element `at[i]` of the
-/// operand, or from element `i` if `at` is `None`.
+/// One operand while the result is built level by level. Element `i` of the level that was built
+/// last comes from element `at[i]` of the operand, or from element `i` if `at` is `None`.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,
@@ -99,7 +99,8 @@ impl SideElements<'_> {
         }
     }
 
-    /// Stores the indices `at`; stores `None` if they are exactly `0..len`.
+    /// Stores the indices `at`. Stores `None` if they are `0..len`, because no element then needs
+    /// to be copied.
     fn set_positions(&mut self, at: Vec<u64>, len: usize) {
         let same = at.len() == len && at.iter().enumerate().all(|(i, p)| *p == i as u64);
         self.at = (!same).then_some(at);
@@ -207,7 +208,8 @@ fn combine_level(
     ListAxis::try_new(layout, nulls)
 }
 
-/// Adds a level that only `deep` has: repeats element `i` of `flat` for all elements of list `i`.
+/// Adds a level of lists that only the operand `deep` has, and repeats element `i` of the operand
+/// `flat` for all elements of list `i`. Returns the level.
 fn add_level(
     len: usize,
     (deep, level): (&mut SideElements<'_>, &ListAxis),

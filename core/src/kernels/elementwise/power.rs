@@ -59,7 +59,8 @@ fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result
         let odd = !power.mod_checked(T::ONE.add_wrapping(T::ONE))?.is_zero();
         return Ok(if odd { base } else { T::ONE });
     }
-    // `add_hint` would add a second remedy to the message of an `ArithmeticOverflow`.
+    // Do not return an `ArithmeticOverflow`, because `add_hint` would add a second remedy to its
+    // message.
     Err(ArrowError::InvalidArgumentError(format!(
         "{base:?} ** {power:?} does not fit the integer type of the operands; cast the base or the power to float64"
     )))

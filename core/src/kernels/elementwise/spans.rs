@@ -206,8 +206,9 @@ impl Ratio {
         }
     }
 
-    /// Returns a double as a quotient. Drops bits below 2^-120, which cannot change a product by a
-    /// nanosecond, and caps the exponent, because products of numbers above the cap overflow.
+    /// Returns a double as a quotient; `None` for NaN and infinities. Drops bits below 2^-120,
+    /// which cannot change a product by a nanosecond, and caps the exponent, because products of
+    /// numbers above the cap overflow.
     fn from_double(x: f64) -> Option<Self> {
         const MOST_BITS: i32 = 120;
         if !x.is_finite() {
@@ -244,7 +245,8 @@ impl Ratio {
         self.round_product(self.numerator.checked_mul(i256::from_i128(ticks.into()))?)
     }
 
-    /// Divides by the denominator, and rounds to the nearest integer; halves away from zero.
+    /// Divides `product` by the denominator, and rounds to the nearest integer, halves away from
+    /// zero. Returns `None` if the integer does not fit 64 bits.
     fn round_product(self, product: i256) -> Option<i64> {
         let (whole, rest) = self.divide_product(product)?;
         let is_half = rest.checked_abs()?.checked_mul(i256::from_i128(2))? >= self.denominator;
@@ -256,7 +258,7 @@ impl Ratio {
     }
 
     /// Multiplies an interval by this quotient. Fractions of months become days. Fractions of days
-    /// become nanoseconds, and only these are rounded.
+    /// become nanoseconds, which are rounded. Returns `None` if a part overflows.
     fn scale_interval(self, interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
         let times = |field: i128| self.numerator.checked_mul(i256::from_i128(field));
         let (months, rest) = self.divide_product(times(interval.months.into())?)?;
@@ -271,7 +273,8 @@ impl Ratio {
         ))
     }
 
-    /// Divides by the denominator. Returns the quotient, rounded towards zero, and the remainder.
+    /// Divides `product` by the denominator. Returns the quotient, rounded towards zero, and the
+    /// remainder.
     fn divide_product(self, product: i256) -> Option<(i256, i256)> {
         Some((product.checked_div(self.denominator)?, product.checked_rem(self.denominator)?))
     }

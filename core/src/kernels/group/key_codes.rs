@@ -26,7 +26,7 @@ pub(super) fn to_comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
 }
 
 /// Returns the rank of each value among the distinct values (from 0; nulls stay null), and the
-/// number of distinct values.
+/// number of distinct values: `[b, a, b]` gives `[1, 0, 1]` and 2.
 pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array, u32)> {
     if u32::try_from(values.len()).is_err() {
         return Err(Error::invalid(format!(

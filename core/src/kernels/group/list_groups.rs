@@ -84,7 +84,8 @@ impl ListGroups {
         }
     }
 
-    /// Appends a list whose codes are at most `last`, with a counting sort.
+    /// Appends the list whose codes are in `self.codes`, with a counting sort. The codes are at
+    /// most `last`; `first` is the index of the first leaf of the list.
     fn push_counted(&mut self, first: u64, last: u64) {
         let counters = &mut self.counters;
         counters.clear();
@@ -108,8 +109,9 @@ impl ListGroups {
         }
     }
 
-    /// Appends a list by sorting integers that have a code in the high bits, and the index of its
-    /// leaf in the lowest `index_bits` bits.
+    /// Appends the list whose codes are in `self.codes`: sorts integers that have a code in the
+    /// high bits, and the index of its leaf in the list in the lowest `index_bits` bits. `first` is
+    /// the index of the first leaf of the list.
     fn push_packed(&mut self, first: u64, index_bits: u32) {
         self.packed.clear();
         self.packed.extend(self.codes.iter().zip(0u64..).map(|(code, i)| (code << index_bits) | i));

@@ -89,7 +89,8 @@ pub fn group(array: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     stack_levels(&array, axis, groups, members, below)
 }
 
-/// Returns the axis whose elements are grouped: the innermost axis of the keys. Checks the levels.
+/// Returns the axis whose elements are grouped: the innermost axis of the keys. Returns an error if
+/// the keys have no level of lists, or more levels than the array.
 fn check_levels(array: &RaggedArray, keys: &RaggedArray) -> Result<usize> {
     let (levels, axis) = (array.axes().len(), keys.axes().len());
     if axis == 0 || axis > levels {

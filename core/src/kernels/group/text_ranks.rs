@@ -6,7 +6,8 @@ use arrow::buffer::NullBuffer;
 
 use crate::kernels::seeded::Seeded;
 
-/// Number of slots of the table when a list begins; a power of two.
+/// Number of slots of the hash table when the search for the distinct strings of a list begins; a
+/// power of two. The table grows with the number of strings.
 const FIRST_SLOTS: usize = 64;
 
 /// Ranks of strings among the distinct strings of one list. Only the distinct strings are sorted.
@@ -16,7 +17,7 @@ pub(super) struct TextRanks {
     /// A hash table with open addressing. A slot has the index of a string in `different`, plus 1;
     /// or 0 if it is free.
     slots: Vec<usize>,
-    /// The hash and the first leaf of each distinct string.
+    /// The hash of each distinct string, and the index of the first leaf that has it.
     different: Vec<(u64, usize)>,
     sorted: Vec<usize>,
     ranks: Vec<u64>,
@@ -24,7 +25,8 @@ pub(super) struct TextRanks {
 }
 
 impl TextRanks {
-    /// Returns the rank of each leaf of a list; the rank of a null is arbitrary.
+    /// Returns, for each leaf of a list, the rank of its string among the distinct strings of the
+    /// list: `[b, a, b]` gives `[1, 0, 1]`. The rank of a null is arbitrary.
     pub(super) fn rank_list<'a>(
         &mut self,
         texts: &impl ArrayAccessor<Item = &'a str>,
@@ -54,7 +56,7 @@ impl TextRanks {
             self.ranks[*number] = rank;
         }
         for key in &mut self.keys {
-            // There are no ranks if all leaves are null.
+            // There are no ranks if all leaves are null; every key is then 0.
             *key =
                 usize::try_from(*key).ok().and_then(|at| self.ranks.get(at)).copied().unwrap_or(0);
         }

@@ -4,7 +4,8 @@
 //! leaves, and the lanes past the end of a list. A list of up to 64 leaves therefore needs no inner loop,
 //! whose exit would be mispredicted.
 
-// On targets other than x86-64, other modules name these types but never call their functions.
+// On targets other than x86-64, other modules name these types but never call their functions, so
+// the compiler would warn about dead code.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
 use super::fold::{Fold, LANES};
@@ -19,12 +20,13 @@ const LINE: usize = 64;
 pub(super) trait Block<F: Fold>: Copy {
     /// Whether AVX-512 code exists for the fold `F`. If false, the functions of this trait are never called.
     const AVAILABLE: bool;
-    /// Accumulators of a block, folded down to one register.
+    /// The accumulators of a block after they are folded into one register.
     type Part: Copy;
 
     fn empty(token: Avx512) -> Self;
     fn load_full(token: Avx512, values: &[F::In; BLOCK], bits: u64) -> Self;
-    /// Like `load_full` for fewer than [`BLOCK`] values; the lanes past them get the neutral value.
+    /// Like `load_full` for fewer than [`BLOCK`] values; the lanes after the last value get the
+    /// neutral value.
     fn load_tail(token: Avx512, values: &[F::In], bits: u64) -> Self;
     fn combine(self, other: Self) -> Self;
     fn to_register(self) -> Self::Part;
@@ -35,9 +37,9 @@ pub(super) trait Block<F: Fold>: Copy {
     fn to_lanes(self) -> [F::Acc; BLOCK];
 }
 
-/// Prefetches all cache lines of the `WIDTH` values one prefetch distance after the values at `at`.
-/// If each call prefetched only one line, the other lines of a list would never be prefetched when
-/// all lists have the same length.
+/// Prefetches all cache lines of `WIDTH` values. The first of these values lies one prefetch
+/// distance after index `at`. If each call prefetched only one line, the other lines of a list
+/// would never be prefetched when all lists have the same length.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {

@@ -60,7 +60,8 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
     })
 }
 
-/// Counts distinct small integers per list. A table maps each integer to the last list that has it.
+/// Counts distinct small integers per list. A table maps each integer to the last list that
+/// contains it, so that a repeated integer is not counted again.
 fn count_by_table<T>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64>
 where
     T: ArrowPrimitiveType<Native: Into<usize>>,
@@ -89,7 +90,8 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
         scratch.sort_unstable_by(|a, b| a.compare(*b));
         let nan = |v: T::Native| v.partial_cmp(&v).is_none();
         let differ = |w: &[T::Native]| w[0].is_ne(w[1]) && !(nan(w[0]) && nan(w[1]));
-        // NaN with different signs sort to both ends of `scratch`; `changes` then counts NaN twice.
+        // Negative NaN sort to the start of `scratch`, positive NaN to the end. If both occur,
+        // `changes` counts NaN twice.
         let ends = match (scratch.first(), scratch.last()) {
             (Some(a), Some(b)) => nan(*a) && nan(*b) && scratch.iter().any(|v| !nan(*v)),
             _ => false,

@@ -60,7 +60,8 @@ impl Exact {
         sums
     }
 
-    /// Converts each leaf to a serialized sum of one word, even if it is 0; a null leaf becomes 0.
+    /// Converts each leaf to a serialized sum of exactly one word, although a sum of 0 could have
+    /// none. A null leaf becomes 0.
     pub fn begin(self, array: &RaggedArray) -> Result<RaggedArray> {
         let leaves = array.leaves();
         let words: Vec<i64> = match self {
@@ -85,8 +86,9 @@ impl Exact {
         RaggedArray::try_new(array.len(), axes, Arc::new(Int64Array::from(words)))
     }
 
-    /// Reduces serialized sums along axis 1, like [`reduce`](super::reduce): if the elements of
-    /// axis 1 are lists of sums, adds the sums at the same index. Each innermost list is one sum.
+    /// Adds up serialized sums along axis 1, like [`reduce`](super::reduce): if the elements of
+    /// axis 1 are lists of sums, adds the sums at the same index of these lists. Each innermost
+    /// list has the words of one sum.
     ///
     /// # Errors
     /// When the sums are not lists.
@@ -162,7 +164,7 @@ impl Exact {
             Err(round_mean(sum.integer(0), count).unwrap_or_default().into())
         })?;
         let known = counts.iter().map(|n| *n > 0).collect::<arrow::buffer::NullBuffer>();
-        // Without any sum, `read_sums` returns an empty array of floats.
+        // Without any sum, `read_sums` returns an empty array of floats, so cast to integers.
         let leaves = cast(means.leaves(), &DataType::Int64)?;
         means.with_leaves(with_nulls(&leaves, Some(known))?)
     }

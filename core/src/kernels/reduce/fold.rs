@@ -23,14 +23,16 @@ pub(super) trait Fold: Sized {
     const START: Self::Acc;
     /// Value that leaves every accumulator unchanged.
     const NEUTRAL: Self::In;
-    /// Whether to use several accumulators per list, which is faster if each fits a SIMD lane.
+    /// Whether to use several accumulators per list, which is faster if an accumulator fits a SIMD
+    /// lane.
     const VECTORIZED: bool;
 
     fn push(acc: Self::Acc, value: Self::In) -> Self::Acc;
     fn combine(a: Self::Acc, b: Self::Acc) -> Self::Acc;
 }
 
-/// A number type of leaves. [`Wide`](FoldNumber::Wide) is the type in which its values are added up.
+/// A type of leaves that are numbers. [`Wide`](FoldNumber::Wide) is the type in which the leaves
+/// are added up.
 pub(super) trait FoldNumber: Copy {
     type Wide: Copy + Default + std::ops::Add<Output = Self::Wide>;
     const ZERO: Self;

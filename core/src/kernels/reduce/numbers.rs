@@ -106,7 +106,8 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
         let flat = leaves.as_primitive::<T>().values();
         // The result of a group without a valid leaf is null, and the value stored for the null is 0.
         let (found, nulls) = match (&task.groups, &valid) {
-            // No leaf is null, and every result combines at least one leaf, so no result is null.
+            // No leaf is null, and every group along an outer axis has at least one leaf, so no
+            // result is null.
             (LeafGroups::Stacked(stacked), None) => (
                 stacked.fold::<Extreme<T::Native, W>, _>(flat, None, OrderedNumber::one_zero)?,
                 None,

@@ -126,7 +126,8 @@ impl StackedLists {
         }
     }
 
-    /// Returns, for each list of leaves, the index along the reduced axis of the element that contains it.
+    /// Returns one index per list of leaves: the element of the reduced axis that contains the list
+    /// has this index in its own list.
     fn list_positions(&self) -> Vec<usize> {
         let mut along = Vec::new();
         for (depth, level) in self.levels.iter().enumerate() {
@@ -178,8 +179,8 @@ impl StackedLists {
         }
     }
 
-    /// Divides the lists into runs of adjacent lists that start at the same slot; `None` if the
-    /// starts do not ascend.
+    /// Divides the lists into runs of adjacent lists that start at the same slot. Returns `None` if
+    /// a list starts at a lower slot than the list before it.
     fn plan_runs(&self) -> Result<Option<StackedRuns>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
@@ -249,7 +250,8 @@ impl StackedLists {
             return counts;
         }
         // Leaf `k` of a list is in slot `start + k`. Count each list only at the slot of its last
-        // leaf; the last loop below adds this count to the earlier slots.
+        // leaf. The last loop of `count_slot_values` adds this count to all earlier slots of the
+        // list.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -310,8 +312,9 @@ impl StackedLists {
         Ok((gathered.order, gathered.lists.layout().clone()))
     }
 
-    /// Returns, for every leaf, the index of the leaf that lies `n` elements before it (after it if `n` is
-    /// negative) along the reduced axis, in the same slot (element of the result); `None` if there is none.
+    /// Returns, for every leaf, the index of the leaf of the same slot (element of the result) that
+    /// lies `n` elements before it along the reduced axis; after it if `n` is negative. Returns
+    /// `None` for a leaf without such a leaf.
     pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
         let Gathered { order, along, lists } = self.gather_stacked()?;
         let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);

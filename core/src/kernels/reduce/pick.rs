@@ -149,7 +149,8 @@ where
     }))
 }
 
-/// Returns the index of the first value for which `is` is true. Tests eight values at a time.
+/// Returns the index of the first value for which `is` returns true; `None` if there is no such
+/// value. Tests eight values at a time.
 #[inline(always)]
 fn find_first<T: Copy>(values: &[T], is: impl Fn(T) -> bool) -> Option<usize> {
     let (eights, rest) = values.as_chunks::<8>();

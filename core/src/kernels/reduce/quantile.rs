@@ -137,7 +137,8 @@ pub(super) fn compute_quantile(leaves: &ArrayRef, task: &ReduceTask, q: f64) -> 
     Ok(Arc::new(Float64Array::try_new(values, nulls)?))
 }
 
-/// Calls `each` with the index of every list and a scratch copy of its valid values.
+/// Calls `each` with the index of every list and a copy of its valid values, which `each` may
+/// reorder.
 fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> Result<()> {
     match lists.leaves.data_type() {
         DataType::Float64 => for_each_typed_list::<Float64Type, f64>(&lists.leaves, lists, each),
@@ -147,7 +148,8 @@ fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> 
     Ok(())
 }
 
-/// Calls `each` with the index of every list and a scratch copy of its valid durations, as integers of their unit.
+/// Calls `each` with the index of every list and a copy of its valid durations, as integers in
+/// their unit; `each` may reorder the copy.
 fn for_each_duration_list(
     lists: &GroupLists,
     each: impl FnMut(usize, &mut Vec<i64>),
@@ -186,7 +188,7 @@ fn for_each_typed_list<T, V>(
 }
 
 /// Returns the index of the value at or before the `q` quantile of `n` sorted values, and the
-/// weight of the value after it.
+/// weight of the next value: the 0.25 quantile of 4 values is at `(0, 0.75)`. `n` must not be 0.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -221,7 +223,8 @@ fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
 }
 
 /// Returns a quantile without sorting all values; `None` if there are no values. Values are in the
-/// order of `f64::total_cmp`, in which a positive NaN is greatest; `descending` reverses it.
+/// order of `f64::total_cmp`, in which a positive NaN is greatest; `descending` reverses this
+/// order.
 pub fn select_ordered_quantile(values: &mut [f64], q: f64, descending: bool) -> Option<f64> {
     if values.is_empty() {
         return None;

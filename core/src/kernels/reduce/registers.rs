@@ -181,8 +181,8 @@ unsafe fn load_8_doubles(mask: u8, values: *const f64) -> __m512d {
     unsafe { _mm512_maskz_mov_pd(mask, _mm512_loadu_pd(values)) }
 }
 
-/// Number of valid values per lane. A count is a `u8`, so callers read and reset the counts after
-/// at most 255 lists.
+/// Number of valid values per lane. Each list adds at most 1 to the count of a lane, which is a
+/// `u8`, so callers read and reset the counts after at most 255 lists.
 #[derive(Clone, Copy)]
 pub(super) struct LaneCounts(__m512i);
 
@@ -366,8 +366,8 @@ pub(super) struct Blocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,
     flat: &'a [F::In],
     validity: T,
-    /// Exclusive upper bound of the leaf indices from which [`BLOCK`] leaves and their validity
-    /// bits can be read without bounds checks.
+    /// From every leaf index below this bound, [`BLOCK`] leaves and their validity bits can be read
+    /// without bounds checks.
     whole: usize,
 }
 

@@ -25,7 +25,9 @@ pub(in crate::kernels) fn interpolate_rounded(low: i64, high: i64, share: f64) -
     low.saturating_add_unsigned(u64::try_from(step).unwrap_or(u64::MAX))
 }
 
-/// Returns the `q` quantile rounded to an integer, without a full sort; `None` for no values.
+/// Returns the `q` quantile rounded to an integer, without a full sort; `None` for no values. If
+/// `descending` is set, the values count from the largest: the 0.1 quantile is then the 0.9
+/// quantile of the ascending values.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

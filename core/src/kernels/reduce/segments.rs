@@ -272,8 +272,8 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<[F::Acc; LANES]> {
         let (flat, mut at) = (self.flat, at);
         let mut before = None;
-        // Without nulls, a loop folds all chunks but the last; only the exit of the loop is
-        // mispredicted.
+        // Without nulls, this loop folds all chunks of the list except the last. A long list then
+        // costs only one misprediction, at the exit of the loop.
         while T::ALL && end - at > STRIDE {
             let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
             prefetch_block::<F::In, STRIDE>(flat, at);
@@ -289,7 +289,8 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
             at += STRIDE;
         }
         prefetch_block::<F::In, HALF>(flat, at);
-        // Bits past the end of the list are 0, so the values there count as neutral.
+        // Bits past the end of the list are 0, so the values past the end count as the neutral
+        // value.
         let bits = self.validity.load_valid(at, end.min(at + STRIDE));
         let (part, upto) = if end - at <= HALF {
             let few;
@@ -417,8 +418,9 @@ pub(super) fn push_masked<F: Fold>(
     chunk: &[F::In; LANES],
     bits: u64,
 ) -> [F::Acc; LANES] {
-    // Convert the bits to `u32`, because most values also have 32 bits. This code vectorizes only if
-    // all comparisons come first, and each compares with the bit itself (`1 << i`) instead of 0.
+    // Convert the bits to `u32`, because most values also have 32 bits. The compiler vectorizes
+    // this code only if all comparisons come before the selections, and each comparison is with the
+    // bit itself (`1 << i`) instead of 0.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [
@@ -620,7 +622,8 @@ mod tests {
                 assert_eq!(a, b, "{round}");
                 let [c, d] = bits(&singles, valid, &offsets);
                 assert_eq!(c, d, "{round}");
-                // Fold each list alone, at the start of a buffer instead of after other lists.
+                // Fold each list separately, so that its leaves are at the start of a buffer
+                // instead of after the leaves of other lists.
                 for list in 0..offsets.len() - 1 {
                     let at = |o: i32| usize::try_from(o - base).unwrap();
                     let (start, end) = (at(offsets[list]), at(offsets[list + 1]));

@@ -127,11 +127,13 @@ trait StackFold<const COUNTED: bool> {
     /// Folds leaf `at + k` into slot `k`, for at most `WIDTH` leaves before `end`.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
-    /// Returns the number of valid leaves of each slot, and resets it; unspecified without `COUNTED`.
+    /// Returns the number of valid leaves of each slot since the last call, and resets the numbers
+    /// to 0; unspecified without `COUNTED`.
     fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
 }
 
-/// Maximum number of lists between two reads and resets of the counts, because a count is a `u8`.
+/// Maximum number of lists after which the counts must be read and reset. Each list adds at most 1
+/// to a count, which is a `u8`.
 const COUNTABLE: usize = u8::MAX as usize;
 
 /// Number of slots (elements of the result) per pass without AVX-512; their accumulators stay in registers.

@@ -97,7 +97,7 @@ enum Shift {
     Float(f64),
 }
 
-/// The starts of all windows, or their ends: the times `from`, shifted by `shift`.
+/// The starts of all windows, or the ends of all windows: the times `from`, shifted by `shift`.
 struct WindowEnds {
     from: Instants,
     shift: Shift,
@@ -182,12 +182,13 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
 
 /// Adds the calendar interval `by` to the times `at`, or subtracts it if `before` is set, like SQL.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<WindowEnds> {
-    // Arrow ignores the nanoseconds of an interval for dates, and rounds them to the unit of the
-    // times, so shift the result by them.
+    // Arrow ignores the nanoseconds of an interval that is added to dates, and rounds those added
+    // to timestamps to their unit. Therefore add only months and days with Arrow, and shift the
+    // result by the nanoseconds.
     let rest = i128::from(by.nanoseconds);
     let whole = IntervalMonthDayNano::new(by.months, by.days, 0);
     let moved = match at.data_type() {
-        // Arrow rejects the local times that clocks skip or repeat.
+        // Arrow rejects the local times that clocks skip or repeat, so do not use its addition.
         DataType::Timestamp(_, Some(_)) => {
             let whole: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(vec![whole]));
             add_intervals(at, &whole, before)?

@@ -15,7 +15,8 @@ pub(super) struct ListWindows {
 }
 
 impl ListWindows {
-    /// Returns whether each window has at least `least` valid leaves; `None` if this holds for all.
+    /// Returns the validity of the results: a window with fewer than `least` valid leaves gives
+    /// null. Returns `None` if no window has so few.
     pub(super) fn find_nulls(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(find_valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));

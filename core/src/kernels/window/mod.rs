@@ -315,7 +315,8 @@ pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Resul
     RaggedArray::try_new(target.at.len(), axes, leaves)
 }
 
-/// The arguments of a window function. Their lists match, and `array` is sorted by `times`.
+/// The arguments of a window function. The shared levels of `array`, `times` and `at` have lists of
+/// equal lengths, and the times of each list ascend.
 struct WindowInput {
     axis: usize,
     array: RaggedArray,
@@ -354,7 +355,7 @@ impl WindowInput {
         Ok(target)
     }
 
-    /// Returns the input, and the leaves of each window.
+    /// Returns the checked and sorted arguments, and the range of leaves of each window.
     fn make_leaf_windows(
         array: &RaggedArray,
         times: &RaggedArray,
@@ -384,7 +385,9 @@ impl WindowInput {
         self.times.axis(self.axis)
     }
 
-    /// Returns the lists of window times: the windows of list `i` select from list `i` of the elements.
+    /// Returns the lists of the times in `at`: the windows around the times of list `i` select from
+    /// list `i` of the elements. If `at` has one time per list of elements, each time is a list of
+    /// one.
     fn time_layout(&self) -> Layout {
         match self.at.axes().get(self.axis - 1) {
             Some(lists) => lists.layout().clone(),
@@ -409,7 +412,8 @@ impl WindowInput {
         Ok(window_ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
     }
 
-    /// Returns the validity of the windows: null if the time or the list of elements is null.
+    /// Returns the validity of the windows: a window is null if its time in `at` or its list of
+    /// elements is null.
     fn nulls(&self) -> Option<NullBuffer> {
         let own = self.at.leaves().logical_nulls().filter(|n| n.null_count() > 0);
         let lists = self.times.axes().last().and_then(ListAxis::nulls).map(|nulls| {

@@ -134,7 +134,8 @@ fn find_quantiles<T: Ranked>(
     found
 }
 
-/// Moves `within` to `to`; calls `each` with true for every added leaf, false for a removed one.
+/// Changes the range `within` to `to`. Calls `each(leaf, true)` for every leaf that this adds to
+/// the range, and `each(leaf, false)` for every leaf that this removes.
 fn move_range(within: &mut Range<usize>, to: &Range<usize>, mut each: impl FnMut(usize, bool)) {
     if to.start >= within.end || to.end <= within.start {
         within.clone().for_each(|leaf| each(leaf, false));

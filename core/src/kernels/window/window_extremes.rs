@@ -56,8 +56,8 @@ pub(super) fn find_extremes(
     Ok(found)
 }
 
-/// Returns one integer per leaf. The integers ascend with the leaves if `largest` is set, and
-/// descend otherwise; NaN has the greatest integer in both cases.
+/// Returns one integer per leaf. If `largest` is set, greater leaves have greater integers,
+/// otherwise smaller ones. NaN has the greatest integer in both cases.
 fn make_comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
     let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
         (DataType::Null, _) => vec![0; leaves.len()],

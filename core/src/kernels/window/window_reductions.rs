@@ -112,7 +112,8 @@ impl ListWindows {
         self.ranges.iter().map(end).collect()
     }
 
-    /// Returns, for each window, the leaf with the index in `chosen`; null for `None` and for null windows.
+    /// Returns, for each window, the leaf whose index is the entry of the window in `chosen`; null
+    /// if the entry is `None` or the window is null.
     fn take_leaves(&self, leaves: &ArrayRef, chosen: Vec<Option<usize>>) -> Result<ArrayRef> {
         let chosen = chosen.into_iter().enumerate();
         let chosen: UInt64Array = chosen

@@ -219,7 +219,8 @@ fn count_bits(limbs: usize) -> i64 {
     i64::try_from(limbs).map_or(i64::MAX, |limbs| limbs.saturating_mul(64))
 }
 
-/// Adds (or subtracts, if `negative`) `value`; branchless, as random signs would be mispredicted.
+/// Adds `value` to `limbs`; subtracts it if `negative` is set. Has no branch, because branches on
+/// random signs would be mispredicted.
 #[inline]
 pub(super) fn add_limbs<const N: usize>(limbs: &mut [u64], value: [u64; N], negative: bool) {
     let Some((here, above)) = limbs.split_first_chunk_mut::<N>() else { return };

@@ -52,7 +52,8 @@ pub struct ExactSums {
     first: usize,
     width: usize,
     limbs: Vec<u64>,
-    /// The stored limbs suffice for a term whose lowest bit has an index in `low..low + span`.
+    /// A term can be added without growing `limbs` if the index of its lowest bit is in
+    /// `low..low + span`.
     low: u32,
     span: u32,
     /// Counts of NaN, positive and negative infinities of each group that has any.
@@ -289,7 +290,8 @@ impl ExactSums {
         add_wide(self.limbs_from(group, offset), wide, value < 0);
     }
 
-    /// Returns the sum of a group that contains NaN or infinite numbers; `None` if all are finite.
+    /// Returns the sum, NaN or an infinity, of a group that contains NaN or infinities. Returns
+    /// `None` if all numbers of the group are finite.
     pub fn special(&self, group: usize) -> Option<f64> {
         match self.special.get(&group)? {
             [0, _, 0] => Some(f64::INFINITY),
@@ -302,7 +304,7 @@ impl ExactSums {
         self.limbs.get(group * self.width..(group + 1) * self.width).unwrap_or_default()
     }
 
-    /// Returns the sum of the finite numbers of a group.
+    /// Returns the exact sum of the finite numbers of a group; ignores NaN and infinities.
     pub fn whole(&self, group: usize) -> Whole {
         let exponent = i64::try_from(64 * self.first).unwrap_or(0) + self.terms.unit();
         Whole::from_signed(self.group_limbs(group).to_vec(), exponent)
@@ -394,7 +396,8 @@ fn to_exact_float(number: &Real) -> Option<i64> {
     exact.then(|| value.to_bits().cast_signed())
 }
 
-/// Returns the value of the limbs above the stored ones: all bits set for a negative sum, else 0.
+/// Returns the value that all limbs above the highest limb of `sum` have: all bits set for a
+/// negative sum, else 0.
 fn compute_sign_extension(sum: &[u64]) -> u64 {
     sum.last().map_or(0, |top| (top.cast_signed() >> 63).cast_unsigned())
 }
