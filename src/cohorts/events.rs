@@ -81,8 +81,8 @@ impl ShardEvents {
 pub(super) struct SubjectCounts {
     /// Distinct times, ascending.
     pub(super) times: Vec<i64>,
-    /// Prefix sums, column after column: for each time, the sum over all times before it; then the
-    /// sum over all times.
+    /// Prefix sums of the counts, one column after the other: for each time, the sum of the counts
+    /// at all earlier times, and after the last time, the sum of all counts.
     sums: Vec<i64>,
     /// For each column: the number of measurements without a time that match its predicate; for a
     /// derived predicate, 1 if the measurements without a time satisfy it, else 0.
@@ -90,7 +90,8 @@ pub(super) struct SubjectCounts {
 }
 
 impl SubjectCounts {
-    /// Returns the prefix sums of a column: element `i` is the sum over all times before time `i`.
+    /// Returns the prefix sums of a column: element `i` is the sum of the counts at all times
+    /// before the time with index `i`, and the last element is the sum of all counts.
     pub(super) fn find_column_sums(&self, column: usize) -> &[i64] {
         let stride = self.times.len() + 1;
         &self.sums[column * stride..(column + 1) * stride]

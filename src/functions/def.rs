@@ -68,8 +68,9 @@ pub(crate) struct Facts {
     pub(crate) planned_for: Option<&'static str>,
     /// The argument that names a look-up table.
     pub(crate) table: Option<TableArgument>,
-    /// Whether `cluster::preflight` keeps calls in the session, because the function reads a file by path. A worker
-    /// would resolve a relative path in its own working folder.
+    /// Whether `cluster::preflight` evaluates calls in the session instead of on workers, because
+    /// the function reads a file by path. A worker would resolve a relative path in its own working
+    /// folder.
     #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "clusters use it"))]
     pub(crate) reads_paths: bool,
 }
@@ -79,7 +80,8 @@ pub(crate) struct Facts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableArgument {
     pub(crate) index: usize,
-    /// Whether the names of the columns may be missing; `lookup::BIN_COLUMNS` then replaces them.
+    /// Whether the names of the columns may be omitted; the names in `lookup::BIN_COLUMNS` are then
+    /// used.
     pub(crate) has_default_columns: bool,
 }
 
@@ -203,7 +205,8 @@ impl Def {
     }
 }
 
-/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for that of an operator.
+/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for the syntax of an
+/// operator.
 fn parse_parameters(syntax: &'static str) -> Option<Vec<&'static str>> {
     let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
     let names: Vec<&str> =
@@ -318,7 +321,8 @@ impl ScalarUDFImpl for RaggedUdf {
         Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
     }
 
-    /// True only for functions of one argument: in others, NULL can stand for a missing argument.
+    /// Whether a NULL argument always makes the result NULL. True only for functions of one
+    /// argument: in other functions, NULL can stand for an argument that is not given.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
     }

@@ -22,8 +22,9 @@ use crate::array::list_depth;
 /// Whether an expression can be evaluated for every row of a schema without an error. A rewrite may
 /// then evaluate it for rows that the query skips.
 ///
-/// True for columns, literals, operators and casts that accept all values, and functions of Serrate and
-/// DataFusion that cannot fail. Ignores subqueries, because each runs once, whatever the rows.
+/// True for columns, literals, operators and casts that accept all values, and functions of Serrate
+/// and DataFusion that cannot fail. Subqueries may fail: a subquery runs once, so the rows for
+/// which the expression is evaluated make no difference.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     KnownTypes { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }

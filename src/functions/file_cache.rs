@@ -50,7 +50,8 @@ impl<T> FileCache<T> {
         Ok(value)
     }
 
-    /// Marks a file as most recently used. Returns its contents, which are `None` before the first read.
+    /// Marks a file as most recently used. Returns its slot in the cache, which is empty before the
+    /// first read.
     fn touch_slot(&self, full: &Path) -> CacheSlot<T> {
         let mut files = lock_ignoring_poison(&self.files);
         let entry = match files.iter().position(|f| f.path == full) {

@@ -79,7 +79,8 @@ impl ScalarUDFImpl for TypedLists {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let types: Vec<DataType> = types.iter().map(rename_item_fields).collect();
-        // DataFusion has no common type of a list and an untyped NULL.
+        // DataFusion has no common type of a list and an untyped NULL, so the common type is found
+        // without the NULL arguments.
         let lists: Vec<DataType> = types.iter().filter(|t| !t.is_null()).cloned().collect();
         if self.name() != "array_concat" || lists.is_empty() || lists.len() == types.len() {
             return self.inner.coerce_types(&types);

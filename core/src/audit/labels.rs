@@ -192,8 +192,9 @@ impl LabelTask {
     }
 }
 
-/// Checks a label, a subject and a time, against the events and the split of its subject. `split` is the split in
-/// the path of the file. Labels long after the last event are added to `late`.
+/// Checks one label, given by its subject and time, against the events and the split of this
+/// subject. `split` is the split that the path of the label file names. Adds the label to `late` if
+/// its time is long after the last event.
 fn check_subject(
     (subject, time): (i64, i64),
     split: Option<&str>,
@@ -250,7 +251,8 @@ fn read_numbers(
     Ok(numbers.as_primitive_opt::<Float32Type>().cloned())
 }
 
-/// Returns the number in `row` if the loader refuses this label because it is NaN or infinite.
+/// Returns the number in `row` if it is NaN or infinite, because the loader refuses such a label.
+/// Returns `None` for other numbers and for NULL.
 fn find_nonfinite_number(numbers: &Float32Array, row: usize) -> Option<f32> {
     let number = numbers.is_valid(row).then(|| numbers.value(row))?;
     (!number.is_finite()).then_some(number)

@@ -209,7 +209,7 @@ fn check_contents(
     Ok(facts)
 }
 
-/// Counts the tokens of measurements, and reports those that the vocabulary does not have.
+/// Counts the measurements of each token, and reports tokens that are not in the vocabulary.
 fn check_tokens(
     shard: &CohortShard,
     tokens: &[i64],
@@ -246,7 +246,7 @@ fn check_tokens(
     }
 }
 
-/// Reports the tokens of static facts that the vocabulary does not have.
+/// Reports tokens of static facts that are not in the vocabulary.
 fn check_static_tokens(
     shard: &CohortShard,
     tokens: &UInt32Array,

@@ -47,13 +47,13 @@ pub(super) struct BatchDraft {
     lists: BatchLists,
     facts: Option<BatchLists>,
     pub(super) axes: Vec<AxisCounts>,
-    /// Size of all tensors in bytes; `occupied` is the part that is not padding.
+    /// Size of all tensors in bytes. `occupied` is how many of these bytes are not padding.
     pub(super) bytes: usize,
     pub(super) occupied: usize,
 }
 
-/// The lists of a batch. `grid` determines the positions of their elements in padded tensors; it is
-/// `None` for a packed batch.
+/// The lists of a batch. `grid` determines the positions of the elements of these lists in padded
+/// tensors. It is `None` for a packed batch, which has no padding.
 pub(super) struct BatchLists {
     frame: Frame,
     pub(super) grid: Option<Arc<Grid>>,

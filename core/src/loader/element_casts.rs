@@ -1,12 +1,12 @@
-//! Converts the elements of a column to a common type if the shards store different types, and
+//! Converts the elements of a column to a common type if the shards store different types. Converts
 //! tokens to int64.
 
 use half::f16;
 
 use crate::dense::DType;
 
-/// Converts values in native byte order from one type to another; returns `false` if a value does
-/// not fit.
+/// Converts values in native byte order from one type to another. Returns `false` if a value is out
+/// of the range of the new type.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {

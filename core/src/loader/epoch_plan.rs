@@ -99,7 +99,8 @@ impl EpochPlan {
         plan
     }
 
-    /// Divides `order` into groups of `pool` items, and sorts each group stably by the length of the windows.
+    /// Divides `order` into groups of `pool` items, and sorts the items of each group stably by the
+    /// length of their windows.
     fn sort_pools(&self, order: &mut [u32], pool: usize) {
         let mut keys: Vec<(u32, u32, u32)> = Vec::new();
         for part in order.chunks_mut(pool) {
@@ -133,8 +134,9 @@ impl EpochPlan {
         self.epoch
     }
 
-    /// Returns the number of batches of this process, which are its [part](super::LoaderOptions::part) of the
-    /// epoch. All methods of the plan cover only this part.
+    /// Returns the number of batches that this process builds: its
+    /// [part](super::LoaderOptions::part) of the epoch. All methods of the plan count and list only
+    /// these batches.
     ///
     /// ```
     /// # use serrate_core as serrate;

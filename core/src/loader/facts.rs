@@ -6,7 +6,8 @@ pub(super) enum FactsPlace {
     Beside,
     /// At most this many facts of a row are prepended to its elements of axis 1, one element per fact.
     Elements(usize),
-    /// One element is prepended to axis 1 of a row; its list on axis 2 has the facts of the row.
+    /// One element that holds all facts is prepended to axis 1 of a row. The facts are the list of
+    /// this element on axis 2.
     List,
 }
 

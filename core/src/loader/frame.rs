@@ -11,9 +11,9 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The list offsets of a batch, and the indices of its elements in the shards. Each axis numbers
-/// its elements through the whole batch. On each axis, the elements of an [`Item`] are contiguous
-/// in the batch and in the shard.
+/// The list offsets of a batch, and the indices of its elements in the shards. The elements of an
+/// axis are numbered from 0 through the whole batch, not anew in each item. On each axis, the
+/// elements of an [`Item`] are contiguous in the batch and in the shard.
 #[derive(Debug)]
 pub(super) struct Frame {
     /// `starts[d][i]` is the index, within its shard, of the first element of item `i` on axis `d`.

@@ -92,8 +92,9 @@ impl Grid {
     pub(super) fn view_slots(&self, axis: usize, size: usize) -> GridSlots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
-            // The product can overflow only if another axis has the size 0, because the caller
-            // checked the number of bytes of the tensor.
+            // The caller checked that the number of bytes of the tensor does not overflow. This
+            // product can therefore overflow only if another axis has the size 0, and then the
+            // tensor has no bytes.
             blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
         }
         GridSlots { grid: self, blocks }

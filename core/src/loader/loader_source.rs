@@ -263,7 +263,8 @@ fn check_shard(
     Ok(())
 }
 
-/// Determines how batches hold a column: the common element type of all shards, and the padding.
+/// Determines how batches hold a column: its element type, which all shards have or are converted
+/// to, and its padding.
 fn unify_column(
     first: &Column,
     tables: &[Cow<'_, RaggedTable>],
@@ -351,9 +352,9 @@ impl ColumnValues {
         Ok(Self { cells, nulls, stored: stored.size(), size: dtype.size(), convert })
     }
 
-    /// Returns the leaves `range` as bytes in the type that batches use; `None` if a value does not
-    /// fit this type. Copies leaves only if they are booleans, are converted, or have nulls; nulls
-    /// become `fill`.
+    /// Returns the leaves `range` as bytes in the type that batches use, with `fill` in place of
+    /// nulls. Returns `None` if a valid leaf is out of the range of this type. Copies leaves only
+    /// if they are booleans, are converted, or have nulls.
     pub(super) fn read_value_bytes<'a>(
         &'a self,
         range: Range<usize>,
@@ -379,8 +380,9 @@ impl ColumnValues {
         }
         if let Some(nulls) = &nulls {
             if !fits {
-                // Convert only valid values again, because the stored value of a null slot need not
-                // fit the type.
+                // The conversion of all slots has failed. Convert only the valid slots again,
+                // because the stored value of a null slot may be out of range, and is overwritten
+                // below.
                 fits = self.convert.is_none_or(|convert| {
                     nulls.valid_indices().all(|i| {
                         let (from, to) = (i * self.stored, i * self.size);

@@ -12,7 +12,8 @@ pub(super) struct RowWindows {
     /// Maximum number of elements of a window, not counting prepended facts.
     len: usize,
     sampling: Sampling,
-    /// Whether the last stepped window is shifted back to full length instead of being shortened.
+    /// Whether the last stepped window, if it would be shorter, starts earlier instead, so that it
+    /// has full length.
     full: bool,
     /// Number of prepended facts beyond the maximum length of a window; 0 if all facts fit.
     over: usize,

@@ -122,7 +122,7 @@ impl<'a> TableStack<'a> {
             .iter()
             .map(|c| DenseTensor::from_flat(c.values().as_ref(), &what))
             .collect::<Result<Vec<_>>>()?;
-        // A stack has at least one table.
+        // `columns` and `parts` have one entry per table, and a stack has at least one table.
         let (first, stored) = (columns[0], parts[0].dtype());
         let refuse = |expected: &str| Error::type_of(&what, expected, first.data_type());
         let (dtype, copy) = match tensor {
@@ -165,7 +165,8 @@ enum LeafCopy {
     IsNumber,
 }
 
-/// Writes the values of several tables. A list never has values of two tables.
+/// Writes the values of several tables to a tensor. All values of a list belong to one table, so
+/// each list is one copy.
 struct PartsSink<'a> {
     /// For each table, the number of values of the tables before it.
     starts: &'a [usize],

@@ -36,7 +36,8 @@ pub(super) enum TensorContent {
     Fact,
     /// For `n` prepended facts, true at the first `n` positions of axis 1, even on padding.
     Leading,
-    /// The value (days) of each event at its first measurement; 0 at all other measurements.
+    /// The value of each event (days since the previous event) at its first measurement; 0 at all
+    /// other measurements.
     Spread,
     /// For each item, the index of its first event in the row; `EndEvent` is the index after its last event.
     FirstEvent,
@@ -162,7 +163,8 @@ pub(super) fn list_outputs(
     Ok(out.into_outputs())
 }
 
-/// Adds the tensors `cu_seqlens` and `offsets` of a packed batch, for each axis from 1 to `deepest`.
+/// Adds the tensors of lengths of a packed batch: `cu_seqlens` for each axis from 1 to `deepest`,
+/// and `offsets` for each axis from 2 to `deepest`.
 pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> {
     for axis in 1..=deepest {
         out.push(

@@ -13,8 +13,8 @@ use crate::error::Result;
 /// Maximum number of [`KeptRows::chunks`].
 const MOST_CHUNKS: usize = 1024;
 
-/// Maximum number of chunks that share buffers with batches, such as the values of a dictionary. Each
-/// chunk counts these buffers.
+/// Maximum number of chunks that share buffers with batches, such as the values of a dictionary.
+/// The size of each chunk includes these buffers, so many chunks would seem to take much memory.
 const MOST_SHARING_CHUNKS: usize = 32;
 
 /// Number of replaced rows that are always kept, because merging few rows is not worth its cost.
@@ -22,8 +22,9 @@ const SPARE_ROWS: usize = 32;
 
 /// Returns a copy of rows, without spare capacity.
 ///
-/// Arrow's `take` of lists allocates for each row the values of the array divided by its length. If
-/// the array is a slice, these are the values of all rows of the sliced array.
+/// Arrow's `take` of lists reserves for each row the average number of values per list: all values
+/// of the array divided by its length. If the array is a slice, it still has the values of the
+/// array that was sliced, so `take` reserves too much.
 pub(super) fn copy_rows(values: &dyn Array, rows: Vec<u64>) -> Result<ArrayRef> {
     let mut copy = take(values, &UInt64Array::from(rows), None)?;
     copy.shrink_to_fit();
@@ -106,8 +107,9 @@ impl KeptRows {
         }
     }
 
-    /// Replaces the row of each group by the best of its new rows for which `counts` is true, if that
-    /// is better. A row is better than another if it compares as `wanted`.
+    /// Replaces the row of each group by the best of its new rows, if that new row is better than
+    /// the row that is kept. Only new rows for which `counts` is true are considered. A row is
+    /// better than another if comparing it with the other gives `wanted`.
     pub(super) fn keep_best_rows(
         &mut self,
         values: &ArrayRef,
@@ -149,7 +151,8 @@ impl KeptRows {
         self.put_rows(values, &groups, rows)
     }
 
-    /// Replaces the rows of `groups`, which are different from each other, by `rows` of `values`.
+    /// Replaces the row of each of `groups` by the row of `values` at the same position in `rows`.
+    /// No group occurs twice.
     pub(super) fn put_rows(
         &mut self,
         values: &dyn Array,
@@ -203,8 +206,8 @@ impl KeptRows {
         self.merge_chunks()
     }
 
-    /// Returns the size in bytes. Counts rows twice, because a result, a state or a merge holds a copy
-    /// of them.
+    /// Returns the size in bytes. Counts each row twice, because a result, a partial state or a
+    /// merge holds a copy of the rows.
     pub(super) fn size(&self) -> usize {
         let at = self.at.capacity().saturating_mul(size_of::<Option<(usize, usize)>>());
         self.bytes.saturating_mul(2).saturating_add(at)

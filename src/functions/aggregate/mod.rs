@@ -103,8 +103,8 @@ pub(crate) struct AggFacts {
     /// Whether DISTINCT applies to the first of several arguments. Planning refuses DISTINCT for
     /// other aggregates of several arguments.
     pub(crate) distinct_of_first: bool,
-    /// Whether the result depends on the order of rows. If a call has ORDER BY, only the order of rows with equal keys
-    /// matters.
+    /// Whether the result depends on the order of rows. In a call with ORDER BY, it depends only on
+    /// the order of rows that have equal sort keys.
     pub(crate) any_row: bool,
     /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses calls on
     /// intervals unless it can normalize the intervals first.
@@ -206,7 +206,8 @@ impl AggBegin<'_> {
 pub(super) trait GroupStates: fmt::Debug + Send + Sync {
     fn fresh(&self) -> Result<Box<dyn GroupStates>>;
 
-    /// Adds rows: `values` has arguments, then sort keys; `groups` has the group of each row.
+    /// Adds rows: `values` has the columns of the arguments, followed by the columns of the sort
+    /// keys; `groups` has the group of each row.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {

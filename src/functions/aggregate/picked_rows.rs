@@ -60,14 +60,16 @@ impl PickedRows {
         })
     }
 
-    /// Adds the rows of `columns`, the value and the sort keys, for which `counts` is true.
+    /// Adds the rows for which `counts` is true. `columns` has the column of values, followed by
+    /// the columns of sort keys.
     fn pick_rows(
         &mut self,
         columns: &[ArrayRef],
         groups: &[usize],
         counts: impl Fn(usize) -> bool,
     ) -> Result<()> {
-        // DataFusion also passes the sort keys of `any_value`, which ignores them.
+        // Drops the sort keys of `any_value`: DataFusion passes them, but `any_value` ignores its
+        // ORDER BY.
         let columns = columns.iter().take(self.fields.len()).cloned().collect();
         let rows: ArrayRef = Arc::new(StructArray::try_new(self.fields.clone(), columns, None)?);
         if !self.sort.is_empty() {

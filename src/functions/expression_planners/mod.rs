@@ -301,8 +301,8 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // A `BinaryExpr` is never a list, because operators that return lists are planned as calls. To
-    // compute the type of a long `BinaryExpr` would take quadratic time.
+    // Operators that return lists are planned as calls, so a `BinaryExpr` is never a list. Its type
+    // is not computed, because that would take quadratic time for a long chain of operators.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {

@@ -272,7 +272,8 @@ fn count_whole(part: CalendarPart, start: &ArrayRef, end: &ArrayRef) -> Result<A
     Ok(Arc::new(elapsed.unary::<_, Int64Type>(|elapsed| elapsed / length)))
 }
 
-/// A time of the local calendar: its month since the year 0, its day of the month, and its time of day in microseconds.
+/// A time of the local calendar, in this order: the month, counted from January of the year 0; the
+/// day of the month; the microseconds since midnight.
 type LocalTime = (i64, i32, i64);
 
 fn count_whole_months(start: &ArrayRef, end: &ArrayRef) -> Result<Int64Array> {
