@@ -97,8 +97,9 @@ impl SubjectCounts {
         &self.sums[column * stride..(column + 1) * stride]
     }
 
-    /// Counts, for each predicate, the measurements of a subject that have no time. Returns the
-    /// number of static predicates before the first one that the subject does not satisfy.
+    /// Counts, for each predicate, the measurements of a subject that have no time. Returns how
+    /// many of the static predicates, in order, the subject satisfies before the first that it does
+    /// not satisfy.
     pub(super) fn count_statics(
         &mut self,
         shard: &ShardEvents,
@@ -108,7 +109,8 @@ impl SubjectCounts {
         let Some((lists, measurements)) = &shard.statics else { return 0 };
         self.timeless.clear();
         self.timeless.resize(criteria.columns.len(), 0);
-        // Counts by index in `criteria.plain` first, because the columns have another order.
+        // Counts in the order of `criteria.plain` first. The columns have another order, and take
+        // their counts from this vector.
         let mut found = vec![0i64; criteria.plain.len()];
         for at in lists.range(row) {
             measurements.visit_matches(&criteria.plain, at, |p| found[p] += 1);

@@ -312,8 +312,9 @@ impl ScalarUDFImpl for RaggedUdf {
         &self.signature
     }
 
-    /// Declares scalar subqueries, which read the table of a look-up, as conditional arguments. Without this,
-    /// if two calls share a table, the optimizer would make the table a column, with one copy per row.
+    /// Declares scalar subqueries, which read the table of a look-up, as conditional arguments.
+    /// Otherwise, if two calls read the same table, the optimizer would compute the table once as a
+    /// column, which has a copy of the table in each row.
     fn conditional_arguments<'a>(
         &self,
         args: &'a [Expr],
@@ -383,8 +384,8 @@ impl ScalarUDFImpl for RaggedUdf {
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 
-/// Removes the extension type of an argument from a result of another type: readers refuse a list that is marked as a
-/// fixed-shape tensor.
+/// Removes the extension type of an argument from the field of a result whose type differs from
+/// that of the argument. For example, readers refuse a list that is marked as a fixed-shape tensor.
 fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
     let mut field = Arc::unwrap_or_clone(field);
     let extension = field.metadata().get(EXTENSION_NAME);

@@ -289,7 +289,8 @@ mod tests {
                 .map(ToString::to_string)
                 .collect();
             if total && listed.is_none() {
-                // Calls the function with each kind of list that planning accepts.
+                // Calls the function with each list column (`i`, `f`, `s`, `b`, `n`) whose type
+                // planning accepts.
                 for list in ["i", "f", "s", "b", "n"] {
                     let call = format!("{}({list})", def.name);
                     if ctx.sql(&format!("SELECT {call} FROM ({ROWS})")).await.is_ok() {

@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
 
 use super::delegate;
 
-/// Functions whose arguments may differ in the names of element fields, and whose results may have
-/// NULL in lists with elements that are declared as never NULL.
+/// Functions whose arguments may differ in the names of element fields. Their results may contain
+/// NULL although the elements of an argument are declared as never NULL.
 const FUNCTIONS: [&str; 7] = [
     "array_add",
     "array_concat",

@@ -62,7 +62,8 @@ pub(super) fn check_labels(folder: &Path, log: &mut AuditLog) -> Result<u64> {
 #[derive(Default)]
 struct LabelTask {
     types: ColumnTypes,
-    /// For each subject and time, the first label: the hash of its value, the index of its file, and its row.
+    /// For each subject and time, the first label: the hash of its value, the index of its file in
+    /// `files`, and its row in this file.
     values: HashMap<(i64, i64), (u64, usize, usize)>,
     files: Vec<PathBuf>,
     hasher: RandomState,
@@ -258,9 +259,8 @@ fn find_nonfinite_number(numbers: &Float32Array, row: usize) -> Option<f32> {
     (!number.is_finite()).then_some(number)
 }
 
-/// Encodes the label values of each row of a batch as [`Rows`], which can be compared. Label
-/// columns that are not in `kinds` are encoded as NULL, so that the rows of all files of a task
-/// have the same columns.
+/// Encodes the label values of each row of a batch as [`Rows`], which can be compared. Encodes NULL
+/// for each label column that is not in `kinds`, so that all files of a task have the same columns.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
     // Compare float labels as float64 to find differences that the loader's float32 loses.
     let types = LabelKind::ALL.map(|kind| match kind {

@@ -166,8 +166,9 @@ impl SubjectTimeline {
         Ok(())
     }
 
-    /// Counts the candidates whose text also equals that of an earlier row of their group. Reads
-    /// text last and in small batches, because few files have duplicates and the strings are long.
+    /// Counts the candidates whose text values also equal those of an earlier row of their group.
+    /// Text is read only now and in small batches, because strings are long and few files have
+    /// candidates.
     fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.sort_unstable_by_key(|(_, row)| *row);

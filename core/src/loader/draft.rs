@@ -16,7 +16,8 @@ use crate::dense::densify::count_bytes;
 use crate::dense::{DType, DenseOptions, Side, Size};
 use crate::error::{Error, Result};
 
-/// Returns the largest possible shape of a padded batch: number of items, size of each other axis.
+/// Returns the largest shape that a padded batch can have: the number of items, then the size of
+/// each axis from axis 1 on.
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {

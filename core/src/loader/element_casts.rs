@@ -15,7 +15,8 @@ trait NativeNumber: Copy {
     fn write(self, out: &mut [u8]);
 }
 
-/// Converts numbers exactly, or integers to the nearest float; `None` if a number is out of range.
+/// Converts a number exactly, or an integer to the nearest float. Returns `None` if the number is
+/// out of the range of `Self`.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }

@@ -178,7 +178,8 @@ impl EpochPlan {
         (0..self.num_batches()).map(|batch| self.locate_batch(batch).len()).sum()
     }
 
-    /// Iterates over the items of a batch, in order; empty if there is no such batch.
+    /// Iterates over the items of a batch, in order. The iterator is empty if the epoch has no such
+    /// batch.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -203,7 +204,8 @@ impl EpochPlan {
         })
     }
 
-    /// Returns the positions of a batch's items in the order of the epoch; empty if there is no such batch.
+    /// Returns the positions of the items of a batch in the order of the epoch. Returns an empty
+    /// range if the epoch has no such batch.
     fn locate_batch(&self, batch: usize) -> Range<usize> {
         if batch >= self.num_batches() {
             return 0..0;

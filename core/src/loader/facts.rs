@@ -14,7 +14,7 @@ pub(super) enum FactsPlace {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) elements: usize,
-    /// Number of facts in the list that [`FactsPlace::List`] prepends to a row; `None` for the
-    /// other variants.
+    /// For [`FactsPlace::List`], the number of facts in the list that is prepended to a row; `None`
+    /// for the other variants.
     pub(super) list: Option<usize>,
 }

@@ -23,8 +23,8 @@ pub(super) struct Frame {
     pub(super) rows: Vec<Vec<u32>>,
     /// `offsets[d - 1]` has the offsets of the lists of axis `d` of the batch.
     pub(super) offsets: Vec<Vec<u32>>,
-    /// For each item, the numbers of facts that are prepended to it; empty if the source has no
-    /// facts.
+    /// For each item, the numbers of elements that are prepended to it for static facts; empty if
+    /// the source has no facts.
     before: Vec<Prefix>,
 }
 
@@ -135,7 +135,8 @@ fn check_count(n: usize, axis: usize) -> Result<u32> {
     })
 }
 
-/// Appends the offsets of `lists` to `out`; returns the range of their elements in the shard.
+/// Appends the offsets of the lists `lists` to `out`. Returns the range of the elements of these
+/// lists in the shard.
 fn push_lists(
     layout: &Layout,
     lists: Range<usize>,

@@ -70,7 +70,8 @@ impl Grid {
             .sum()
     }
 
-    /// Returns the range of elements that remain in list `i` of axis `level` after truncation.
+    /// Returns the elements that list `i` of axis `level` keeps after truncation, as indices within
+    /// the batch.
     fn find_retained_children(&self, level: usize, i: usize) -> Range<usize> {
         let offsets = &self.offsets[level - 1];
         let (start, end) = (offsets[i] as usize, offsets[i + 1] as usize);

@@ -12,7 +12,7 @@ use crate::error::Result;
 /// next tensor overwrites only these positions with padding.
 #[derive(Debug)]
 pub(super) struct Shelf {
-    /// Axis on which the tensor has its values: the tensor has one value per element of this axis.
+    /// The tensor has one value per element of this axis.
     axis: usize,
     /// Number of bytes per element.
     size: usize,
@@ -155,8 +155,8 @@ impl WriteSlots for FillPattern {
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
     len: usize,
-    /// Whether it is unknown where the block has values. Such a block cannot be padded again, so it
-    /// is freed when it is dropped.
+    /// Whether the positions of the values in the block are unknown. The old values of such a block
+    /// cannot be overwritten with padding, so the block is freed instead of returned to the shelf.
     dirty: bool,
     home: Weak<Shelf>,
 }

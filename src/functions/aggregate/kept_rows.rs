@@ -55,11 +55,13 @@ pub(super) struct KeptRows {
     data_type: DataType,
     most_chunks: usize,
     chunks: Vec<ArrayRef>,
-    /// Size of `chunks` in bytes, kept up to date because DataFusion reads it after each batch.
+    /// Size of `chunks` in bytes. It is updated with each change, because DataFusion reads it after
+    /// each batch.
     bytes: usize,
     /// Number of rows in `chunks`, including replaced rows.
     rows: usize,
-    /// Row of each group: array in `chunks`, and index in it; `None` for a group without a row.
+    /// The row of each group: the index of the array in `chunks`, and the index of the row in this
+    /// array; `None` for a group without a row.
     at: Vec<Option<(usize, usize)>>,
     /// Number of groups with a row.
     held: usize,
@@ -266,7 +268,8 @@ mod tests {
             kept.put_rows(&lists.slice(start, 10), &[groups], vec![5]).unwrap();
             groups += 1;
         }
-        // One list of 100 integers per group, twice, with what Arrow and the group itself need.
+        // Each group has one list of 100 integers, which counts twice. `more` is what Arrow and the
+        // group itself need.
         let (values, more) = (groups * 100 * 8 * 2, groups * 2000);
         assert!((values..values + more).contains(&kept.size()), "{} {values}", kept.size());
         assert_eq!(first_values(&kept.collect_rows(2).unwrap()), [Some(5), Some(15)]);

@@ -97,8 +97,8 @@ pub(super) struct AggDef {
 /// Facts about an aggregate that planner rules use. [`NONE`](Self::NONE) is the default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AggFacts {
-    /// Whether planning refuses DISTINCT: the accumulators ignore DISTINCT although it would change
-    /// the result, or the result describes every row.
+    /// Whether planning refuses DISTINCT, because the accumulators ignore DISTINCT although it
+    /// would change the result, or because the result describes every row.
     pub(crate) refuses_distinct: bool,
     /// Whether DISTINCT applies to the first of several arguments. Planning refuses DISTINCT for
     /// other aggregates of several arguments.
@@ -377,8 +377,8 @@ impl AggregateUDFImpl for RaggedUdaf {
         self: Arc<Self>,
         _: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
-        // Ignores whether DataFusion has sorted the input, because the state itself checks the
-        // order.
+        // The function needs no other version for sorted input, because its state checks the order
+        // itself.
         Ok(self.def.ordered.then(|| Arc::new(Self::new(self.def)) as Arc<dyn AggregateUDFImpl>))
     }
 

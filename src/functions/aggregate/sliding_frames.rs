@@ -56,7 +56,8 @@ pub(super) fn replay_frames(
     })
 }
 
-/// Accumulator of `bool_and` and `bool_or`; the numbers of true and false values give the result.
+/// Accumulator of `bool_and` and `bool_or`. It counts the true and the false values, and removes
+/// rows from the counts.
 #[derive(Debug, Default)]
 struct CountedBooleans {
     /// Whether all values must be true (`bool_and`), or at least one (`bool_or`).

@@ -115,8 +115,8 @@ impl ExprPlanner for ListOperators {
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        // DataFusion plans `substring(x FROM 2)` with its own `substr`, even if the session
-        // registers another.
+        // Uses the `substr` that accepts unsigned integers. DataFusion plans `substring(x FROM 2)`
+        // with its own `substr`, even if the session registers another.
         Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
     }
 
@@ -178,7 +178,7 @@ fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryE
 
 /// Whether the planners include [`ListOperators`], which plans LIKE, ILIKE and IN on lists.
 pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
-    // A planner can be identified only by its debug text.
+    // A planner has no name, so it is identified by its debug text.
     let ours = format!("{ListOperators:?}");
     planners.iter().any(|p| format!("{p:?}") == ours)
 }

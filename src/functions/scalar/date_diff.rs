@@ -224,7 +224,7 @@ fn number_parts(part: CalendarPart, times: &ArrayRef) -> Result<Int64Array> {
 }
 
 fn divide_floor(times: &Int64Array, length: i64) -> Int64Array {
-    // A division by a constant is several times as fast.
+    // Each unit has its own arm, because a division by a constant is several times as fast.
     match length {
         MICROSECONDS_PER_DAY => times.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY)),
         MICROSECONDS_PER_HOUR => times.unary(|t| t.div_euclid(MICROSECONDS_PER_HOUR)),
@@ -234,7 +234,8 @@ fn divide_floor(times: &Int64Array, length: i64) -> Int64Array {
     }
 }
 
-/// Counts the parts that begin between times. At most one of the two is a scalar.
+/// Returns how many calendar parts begin between `start` and `end`, for each row. At most one of
+/// `start` and `end` is a scalar.
 fn count_boundaries(
     part: CalendarPart,
     start: &ColumnarValue,

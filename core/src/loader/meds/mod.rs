@@ -405,7 +405,8 @@ impl MedsLoader {
     }
 }
 
-/// Collects the static facts of all shards, and determines where batches hold them.
+/// Collects the static facts of all shards, and determines how batches hold them: in separate
+/// tensors, or prepended to the sequences.
 fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<StaticFacts> {
     let mut source = LoaderSource::new(tables, &LoaderOptions::new(1).tokens_as_i64(true))?;
     make_finite(&mut source, &["static_numeric_value"]);
