@@ -61,10 +61,7 @@ pub(super) enum EdgeEnd {
     Offset(i64),
     /// The edge ends at the next event with a positive count in column `column` or, if `backward`
     /// is true, at the previous such event.
-    Event {
-        column: usize,
-        backward: bool,
-    },
+    Event { column: usize, backward: bool },
     /// The edge ends at the first event of the subject, which is not after the start of the edge.
     FirstEvent,
     /// The edge ends at the last event of the subject, which is not before the start of the edge.
