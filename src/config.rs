@@ -308,14 +308,15 @@ pub(crate) fn limit_memory_by_default() {
     });
 }
 
-/// Returns a share of the memory of the machine, or of the control group of the process if that has less.
+/// Returns a share of the memory of the machine. If the control group of the process has less
+/// memory than the machine, returns the share of that memory.
 fn share_of_memory(percent: u64) -> usize {
     let mut system = System::new();
     system.refresh_memory();
     let total = system.total_memory();
     let group = system.cgroup_limits().map_or(total, |limits| limits.total_memory.min(total));
     match group {
-        // The operating system does not report the size of the memory.
+        // 0 means that the operating system does not report the size of the memory.
         0 => usize::MAX,
         bytes => usize::try_from(bytes / 100 * percent).unwrap_or(usize::MAX),
     }

@@ -115,7 +115,8 @@ lists! {
     &str => Utf8, Utf8;
 }
 
-/// Calls `name`. A test checks that every name is known, so the fallback to `coalesce` is unused.
+/// Returns a call of the function `name`. A test checks that every name is known, so the `coalesce`
+/// that replaces an unknown function is never used.
 fn call_by_name(name: &str, args: Vec<Expr>) -> Expr {
     if let Some(f) = functions::find_scalar(name) {
         return f.call(args);

@@ -91,7 +91,7 @@ pub use serrate_core::{RaggedBatch, batching};
 /// from the innermost. A null list has no elements, and operations that keep lists keep it null. Each
 /// kernel documents how it treats null leaves.
 pub mod kernels {
-    // These two functions return dense tensors, so `serrate_core` has them in `dense`.
+    // `serrate_core` has these two functions in `dense`, because they return dense tensors.
     #[doc(inline)]
     pub use serrate_core::dense::{densify, mask};
     #[doc(inline)]

@@ -47,7 +47,8 @@ impl fmt::Display for Reference {
 /// How a boundary is found from its reference. A boundary without a search is at its reference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum BoundarySearch {
-    /// The boundary is this number of microseconds after its reference, or before it if negative.
+    /// The boundary is this number of microseconds after its reference, or before its reference if
+    /// the number is negative.
     Offset(i64),
     /// The next event (the previous one if `backward`) that matches a predicate.
     Event { predicate: String, backward: bool },

@@ -160,8 +160,9 @@ fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
     times.partition_point(|t| if exclusive { *t <= time } else { *t < time })
 }
 
-/// Returns the end time of an edge that begins at the time `root`; `None` if no event can be its
-/// end. The event can be at `root` itself only if `edge.closed` includes that end of the range.
+/// Returns the end time of an edge that begins at the time `root`; `None` if there is no event at
+/// which the edge can end. The edge can end at an event at `root` only if `edge.closed` includes
+/// that end of the range. Returns the edge as an error if it ends outside the range of timestamps.
 fn find_node<'a>(
     edge: &'a Edge,
     counts: &SubjectCounts,

@@ -34,7 +34,7 @@ pub(super) enum CountSource {
     RecordEnd,
 }
 
-/// A column of counts, named like its predicate.
+/// A column of counts, with the name of its predicate: one count for each time of a subject.
 #[derive(Clone, Debug)]
 pub(super) struct CountColumn {
     pub(super) name: String,
@@ -54,18 +54,17 @@ pub(super) struct Constraint {
     pub(super) max: Option<i64>,
 }
 
-/// How the time at which an [`Edge`] ends follows from the time at which it begins.
+/// How the end of an [`Edge`] is found from its start: at a fixed distance, or at an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EdgeEnd {
     /// The edge ends this number of microseconds later (or earlier, if negative) than it begins.
     Offset(i64),
     /// The edge ends at the next event with a positive count in column `column` or, if `backward`
     /// is true, at the previous such event.
-    Event {
-        column: usize,
-        backward: bool,
-    },
+    Event { column: usize, backward: bool },
+    /// The edge ends at the first event of the subject, which is not after the start of the edge.
     FirstEvent,
+    /// The edge ends at the last event of the subject, which is not before the start of the edge.
     LastEvent,
 }
 
@@ -387,8 +386,8 @@ impl<'a> ConfigReader<'a> {
         };
         let (mut index_timestamp, mut label) = (None, None);
         for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
-            // Skips a window that has no edge to its leaf, the end that is defined from the other
-            // end. `read_window` allows such a window no label and no index timestamp.
+            // Skips a window that has no edge to its leaf (the end that is defined from the other
+            // end). `read_window` accepts neither a label nor an index timestamp for such a window.
             let Some(edge) = leaf_edge(window) else { continue };
             if let Some((side, line)) = own_index {
                 let key = format!("windows.{}.index_timestamp", window.name);
@@ -575,7 +574,8 @@ impl<'a> ConfigReader<'a> {
     }
 
     /// Returns the names of the defined predicates that the trigger and the windows use, directly
-    /// or through others, and the built-in predicates (`_ANY_EVENT`, ..) that they count.
+    /// or as inputs of derived predicates. Also returns the built-in predicates (`_ANY_EVENT`, ..)
+    /// that the trigger and the windows count.
     #[expect(clippy::type_complexity, reason = "two lists for one caller")]
     fn find_names(
         &self,
@@ -700,13 +700,15 @@ impl<'a> ConfigReader<'a> {
         Ok((plain, columns))
     }
 
-    /// Adds the columns of derived predicates in the order of ACES, each after those of its inputs.
+    /// Adds the columns of derived predicates in the order in which ACES adds them. Each column
+    /// follows the columns of its inputs.
     fn add_derived(
         &self,
         drafts: Vec<(PredicateDraft, &Definition<'a>)>,
         columns: &mut Vec<CountColumn>,
     ) -> Result<()> {
-        // Collects names in the order of their mention: inputs before the predicate that uses them.
+        // Collects the names in the order in which the definitions mention them: the inputs of a
+        // predicate, then the predicate itself.
         let mut mentioned: Vec<&str> = Vec::new();
         for (draft, _) in &drafts {
             for name in draft.inputs.iter().chain([&draft.name]) {

@@ -81,8 +81,8 @@ impl ShardEvents {
 pub(super) struct SubjectCounts {
     /// Distinct times, ascending.
     pub(super) times: Vec<i64>,
-    /// Prefix sums, column after column: for each time, the sum over all times before it; then the
-    /// sum over all times.
+    /// Prefix sums of the counts, one column after the other: for each time, the sum of the counts
+    /// at all earlier times, and after the last time, the sum of all counts.
     sums: Vec<i64>,
     /// For each column: the number of measurements without a time that match its predicate; for a
     /// derived predicate, 1 if the measurements without a time satisfy it, else 0.
@@ -90,14 +90,16 @@ pub(super) struct SubjectCounts {
 }
 
 impl SubjectCounts {
-    /// Returns the prefix sums of a column: element `i` is the sum over all times before time `i`.
+    /// Returns the prefix sums of a column: element `i` is the sum of the counts at all times
+    /// before the time with index `i`, and the last element is the sum of all counts.
     pub(super) fn find_column_sums(&self, column: usize) -> &[i64] {
         let stride = self.times.len() + 1;
         &self.sums[column * stride..(column + 1) * stride]
     }
 
-    /// Counts, for each predicate, the measurements of a subject that have no time. Returns the
-    /// number of static predicates before the first one that the subject does not satisfy.
+    /// Counts, for each predicate, the measurements of a subject that have no time. Returns how
+    /// many of the static predicates, in order, the subject satisfies before the first that it does
+    /// not satisfy.
     pub(super) fn count_statics(
         &mut self,
         shard: &ShardEvents,
@@ -107,7 +109,8 @@ impl SubjectCounts {
         let Some((lists, measurements)) = &shard.statics else { return 0 };
         self.timeless.clear();
         self.timeless.resize(criteria.columns.len(), 0);
-        // Counts by index in `criteria.plain` first, because the columns have another order.
+        // Counts in the order of `criteria.plain` first. The columns have another order, and take
+        // their counts from this vector.
         let mut found = vec![0i64; criteria.plain.len()];
         for at in lists.range(row) {
             measurements.visit_matches(&criteria.plain, at, |p| found[p] += 1);

@@ -209,7 +209,7 @@ impl ShardMeasurements {
         Ok(Self { codes: codes.clone(), values, ends, predicates, others })
     }
 
-    /// Calls `found` with the index of each predicate that a measurement matches.
+    /// Calls `found` with the index of each predicate that the measurement `at` matches.
     #[inline]
     pub(super) fn visit_matches(
         &self,
@@ -255,7 +255,7 @@ impl<E: Into<Error>> From<E> for ComparisonFault {
 /// The columns that can be compared with a value, as error messages describe them.
 const COMPARABLE: &str = "a column of strings, numbers or booleans";
 
-/// Returns which values of a column equal a value. NULL equals no value.
+/// Returns for each value of `column` whether it equals `value`. NULL equals no value.
 fn compare_column(
     column: &ArrayRef,
     value: &ConfigScalar,

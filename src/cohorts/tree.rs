@@ -121,8 +121,8 @@ pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>,
         let (window, side) = place(node);
         windows[window].find_boundary_at(side).way.as_ref()
     };
-    // Removes each node that always has the time of its parent. Its children move to the parent, in
-    // the order of ACES.
+    // Removes each node that is always at the time of its parent. Its children become children of
+    // the parent, in the order of ACES.
     for removed in 1..drafts.len() {
         if way(removed).is_some() {
             continue;

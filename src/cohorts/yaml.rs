@@ -183,7 +183,8 @@ impl YamlTree {
     fn add_node(&mut self, node: YamlNode) -> Result<(), YamlFault> {
         let line = node.line;
         self.nodes = self.nodes.saturating_add(node.num_nodes());
-        // Each list or mapping counts all nodes in it again, up to `MAX_DEPTH` + 1 times per node.
+        // `nodes` counts a node once for itself and once more for each list or mapping around it,
+        // so up to `MAX_DEPTH` + 1 times.
         if self.nodes > MAX_NODES {
             return fail_at(line, format!("the file has more than {MAX_NODES} values"));
         }

@@ -132,7 +132,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the literal argument `i`, or `None` if it is not given. Any other expression is an error.
+    /// Returns the literal argument `i`, or `None` if it is not given. Any other expression is an
+    /// error; the message names the argument `what` and shows the example `such`.
     pub(crate) fn require_literal(
         &self,
         i: usize,
@@ -161,7 +162,8 @@ impl<'a> Plan<'a> {
         self.find_known_literal(i).and_then(find_integer).flatten() == Some(0)
     }
 
-    /// Like [`require_literal`](Self::require_literal), for an integer. Returns `None` for NULL, too.
+    /// Like [`require_literal`](Self::require_literal), for an integer. Also returns `None` for
+    /// NULL.
     pub(crate) fn find_literal_integer(
         &self,
         i: usize,

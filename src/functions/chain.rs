@@ -28,7 +28,8 @@ use super::declare;
 /// [`ChainFunction`]. Optimizer rules do not recognize the call, so shorter expressions stay unchanged.
 const LONG: usize = 64;
 
-/// Minimum number of operators that are appended at once to an existing [`ChainFunction`] call.
+/// Minimum number of operators on the result of a [`ChainFunction`] call that are appended to this
+/// call. They are appended together.
 const MORE: usize = 16;
 
 /// Maximum number of operands of one call that are computed (neither columns nor literals). The

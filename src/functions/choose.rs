@@ -93,7 +93,8 @@ pub(super) fn check_fits(
         DataType::Dictionary(_, values) => values.as_ref(),
         values => values,
     };
-    // A cast of a column of floats to integers would drop fractions.
+    // A cast of a column of floats to integers would drop fractions, so it is refused. A literal is
+    // checked by its value.
     let cut = value.is_floating() && values.is_integer() && plan.find_known_literal(i).is_none();
     if cut || !can_cast_types(value, values) {
         return Err(plan.refuse_call(format!(

@@ -68,8 +68,9 @@ pub(crate) struct Facts {
     pub(crate) planned_for: Option<&'static str>,
     /// The argument that names a look-up table.
     pub(crate) table: Option<TableArgument>,
-    /// Whether `cluster::preflight` keeps calls in the session, because the function reads a file by path. A worker
-    /// would resolve a relative path in its own working folder.
+    /// Whether `cluster::preflight` evaluates calls in the session instead of on workers, because
+    /// the function reads a file by path. A worker would resolve a relative path in its own working
+    /// folder.
     #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "clusters use it"))]
     pub(crate) reads_paths: bool,
 }
@@ -79,7 +80,8 @@ pub(crate) struct Facts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableArgument {
     pub(crate) index: usize,
-    /// Whether the names of the columns may be missing; `lookup::BIN_COLUMNS` then replaces them.
+    /// Whether the names of the columns may be omitted; the names in `lookup::BIN_COLUMNS` are then
+    /// used.
     pub(crate) has_default_columns: bool,
 }
 
@@ -203,7 +205,8 @@ impl Def {
     }
 }
 
-/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for that of an operator.
+/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for the syntax of an
+/// operator.
 fn parse_parameters(syntax: &'static str) -> Option<Vec<&'static str>> {
     let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
     let names: Vec<&str> =
@@ -309,8 +312,9 @@ impl ScalarUDFImpl for RaggedUdf {
         &self.signature
     }
 
-    /// Declares scalar subqueries, which read the table of a look-up, as conditional arguments. Without this,
-    /// if two calls share a table, the optimizer would make the table a column, with one copy per row.
+    /// Declares scalar subqueries, which read the table of a look-up, as conditional arguments.
+    /// Otherwise, if two calls read the same table, the optimizer would compute the table once as a
+    /// column, which has a copy of the table in each row.
     fn conditional_arguments<'a>(
         &self,
         args: &'a [Expr],
@@ -318,7 +322,8 @@ impl ScalarUDFImpl for RaggedUdf {
         Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
     }
 
-    /// True only for functions of one argument: in others, NULL can stand for a missing argument.
+    /// Whether a NULL argument always makes the result NULL. True only for functions of one
+    /// argument: in other functions, NULL can stand for an argument that is not given.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
     }
@@ -379,8 +384,8 @@ impl ScalarUDFImpl for RaggedUdf {
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 
-/// Removes the extension type of an argument from a result of another type: readers refuse a list that is marked as a
-/// fixed-shape tensor.
+/// Removes the extension type of an argument from the field of a result whose type differs from
+/// that of the argument. For example, readers refuse a list that is marked as a fixed-shape tensor.
 fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
     let mut field = Arc::unwrap_or_clone(field);
     let extension = field.metadata().get(EXTENSION_NAME);

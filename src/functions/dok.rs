@@ -407,7 +407,8 @@ fn normalize_indices(
             // An index before the start of the axis stays negative, so the look-up finds no value for it.
             _ => i.checked_add_unsigned(size).unwrap_or(i64::MIN),
         };
-        // An index too large for int64 becomes NULL in the cast. It is outside the tensor, too.
+        // An index that is too large for int64 became NULL in the cast. It is outside the tensor,
+        // so it becomes a position at which the look-up finds no value.
         let each = wide.iter().map(|i| i.map_or(i64::MIN, from_start));
         out.push(each.collect::<Vec<_>>().into());
     }
@@ -434,7 +435,8 @@ fn as_stored(
 }
 
 pub(crate) trait TableNames: fmt::Debug + Send + Sync {
-    /// Returns the contents of a table, `None` if there is none, or an error if it is not STORED AS DOK.
+    /// Returns the contents of the table `name`, or `None` if the session has no table of this
+    /// name. Returns an error if the table is not STORED AS DOK.
     fn find(&self, name: &str) -> DfResult<Option<Arc<Version>>>;
 }
 

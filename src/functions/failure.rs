@@ -22,8 +22,9 @@ use crate::array::list_depth;
 /// Whether an expression can be evaluated for every row of a schema without an error. A rewrite may
 /// then evaluate it for rows that the query skips.
 ///
-/// True for columns, literals, operators and casts that accept all values, and functions of Serrate and
-/// DataFusion that cannot fail. Ignores subqueries, because each runs once, whatever the rows.
+/// True for columns, literals, operators and casts that accept all values, and functions of Serrate
+/// and DataFusion that cannot fail. Subqueries may fail: a subquery runs once, so the rows for
+/// which the expression is evaluated make no difference.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     KnownTypes { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }
@@ -288,7 +289,8 @@ mod tests {
                 .map(ToString::to_string)
                 .collect();
             if total && listed.is_none() {
-                // Calls the function with each kind of list that planning accepts.
+                // Calls the function with each list column (`i`, `f`, `s`, `b`, `n`) whose type
+                // planning accepts.
                 for list in ["i", "f", "s", "b", "n"] {
                     let call = format!("{}({list})", def.name);
                     if ctx.sql(&format!("SELECT {call} FROM ({ROWS})")).await.is_ok() {

@@ -50,7 +50,8 @@ impl<T> FileCache<T> {
         Ok(value)
     }
 
-    /// Marks a file as most recently used. Returns its contents, which are `None` before the first read.
+    /// Marks a file as most recently used. Returns its slot in the cache, which is empty before the
+    /// first read.
     fn touch_slot(&self, full: &Path) -> CacheSlot<T> {
         let mut files = lock_ignoring_poison(&self.files);
         let entry = match files.iter().position(|f| f.path == full) {
@@ -111,7 +112,8 @@ mod tests {
         let path = dir.path().join("a");
         let cache = FileCache::new();
         for i in 0..20 {
-            // New contents have the same length, so the cache cannot detect the change by the length.
+            // The new contents have the same length as the old ones, so the cache must detect the
+            // change by the time of the file.
             fs::write(&path, format!("{i:02}")).unwrap();
             let text = cache.get(&path, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
             assert_eq!(text.unwrap().as_str(), format!("{i:02}"));

@@ -23,7 +23,8 @@ enum Returned {
     First,
     /// All equal elements, in any order.
     All,
-    /// The last of the equal elements, because the function removes the first ones.
+    /// The last of the equal elements: `array_remove` and `array_remove_n` remove from the front.
+    /// For `array_remove_all`, which removes all of them, any value would do.
     Last,
     /// All equal elements that the function does not replace with another value, at their positions.
     InPlace,
@@ -52,7 +53,8 @@ pub(crate) fn float_lists() -> impl Iterator<Item = ScalarUDF> {
         let (_, returned) = FUNCTIONS.iter().find(|(name, _)| *name == inner.name())?;
         let is_of_two = matches!(inner.name(), "array_except" | "array_intersect" | "array_union");
         let function = ScalarUDF::new_from_impl(FloatList { inner, returned: *returned });
-        // These three compare the types of two lists.
+        // These three functions compare two lists and fail if the element fields differ in name,
+        // which `unify_lists` corrects.
         Some(if is_of_two { unify_lists(Arc::new(function)) } else { function })
     })
 }
@@ -64,7 +66,7 @@ struct FloatList {
 }
 
 impl FloatList {
-    /// Returns the number of leading arguments that the function compares.
+    /// Returns how many of the first arguments the function compares with each other.
     fn count_compared(&self) -> usize {
         match self.returned {
             Returned::First | Returned::Last | Returned::InPlace => 2,
@@ -72,7 +74,7 @@ impl FloatList {
         }
     }
 
-    /// Returns the number of leading arguments that are lists whose elements the result contains.
+    /// Returns how many of the first arguments are lists whose elements the result contains.
     fn count_sources(&self) -> usize {
         match self.name() {
             "array_union" | "array_intersect" => 2,

@@ -335,8 +335,8 @@ impl ScalarUDFImpl for OfVisible {
 }
 
 /// Returns one list per map, with the value that the map has for the key in the same row. The list
-/// is empty if the map lacks the key. DataFusion then returns a list of NULL, as if the map had the
-/// key with the value NULL (<https://github.com/apache/datafusion/issues/24981>).
+/// is empty if the map lacks the key. DataFusion then returns the list `[NULL]`, as if the map had
+/// the key with the value NULL (<https://github.com/apache/datafusion/issues/24981>).
 fn extract_values(maps: &MapArray, keys: &ArrayRef) -> Result<ArrayRef> {
     let compare = make_comparator(maps.keys(), keys, SortOptions::default())?;
     let mut found = Vec::new();

@@ -220,7 +220,7 @@ impl PartitionEvaluator for ColumnOffset {
             };
             Some(place.and_then(|place| u64::try_from(place).ok()).filter(|place| *place < count))
         });
-        // The result of an offset of NULL is NULL, not the default.
+        // If the offset is NULL, the result is NULL, also if a default is given.
         let places = places.map(|place| {
             missing.append(place == Some(None));
             place.flatten()

@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
 
 use super::delegate;
 
-/// Functions whose arguments may differ in the names of element fields, and whose results may have
-/// NULL in lists with elements that are declared as never NULL.
+/// Functions whose arguments may differ in the names of element fields. Their results may contain
+/// NULL although the elements of an argument are declared as never NULL.
 const FUNCTIONS: [&str; 7] = [
     "array_add",
     "array_concat",
@@ -79,7 +79,8 @@ impl ScalarUDFImpl for TypedLists {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let types: Vec<DataType> = types.iter().map(rename_item_fields).collect();
-        // DataFusion has no common type of a list and an untyped NULL.
+        // DataFusion has no common type of a list and an untyped NULL, so the common type is found
+        // without the NULL arguments.
         let lists: Vec<DataType> = types.iter().filter(|t| !t.is_null()).cloned().collect();
         if self.name() != "array_concat" || lists.is_empty() || lists.len() == types.len() {
             return self.inner.coerce_types(&types);

@@ -425,8 +425,9 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     Ok(())
 }
 
-/// Returns the planners that make operators work on lists and turn lists of literals into literals (which
-/// `densify` needs). These planners must come *before* DataFusion's planners, as [`register_operators`] does.
+/// Returns the planners that make operators work on lists and turn lists of literals into literals
+/// (`densify` accepts its sizes only as a literal). These planners must come *before* DataFusion's
+/// planners, as [`register_operators`] does.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -224,7 +224,8 @@ pub(crate) fn write_literal(value: &ScalarValue) -> String {
     }
 }
 
-/// Writes an interval or a duration as in SQL: `1 month`, `2 days 6 hours`.
+/// Writes an interval or a duration as in SQL: `1 month`, `2 days 6 hours`. Returns `None` if it
+/// cannot be cast to an interval, or is NULL.
 fn write_span(value: &ScalarValue) -> Option<String> {
     const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);

@@ -1,4 +1,4 @@
-//! Softmax and scaling along an axis.
+//! Functions that scale the values of lists along an axis, such as softmax.
 
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};

@@ -359,7 +359,8 @@ fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
         right = right.cast(types.right())?;
     }
     call.to_lists(&match left {
-        // The operator changes a left array in place, such as the result of `v * 2` in `v * 2 + 1`.
+        // If the right operand is one value, the operator changes the array of the left operand in
+        // place, such as the result of `v * 2` in `v * 2 + 1`.
         BatchOperand::Each(left) if matches!(right, BatchOperand::One(_)) => {
             elementwise::binary_owned(op, left, right.operand())?
         }

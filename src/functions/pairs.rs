@@ -116,7 +116,7 @@ fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
             "internal error: a function of two lists has no arguments; please report it",
         ));
     };
-    // The function returns one result per list at the level `outer`. At level 0, that is one result per row.
+    // There is one result per list of the level `outer`, or one per row if `outer` is 0.
     let innermost = shape.axes().len() - 1;
     let outer = if call.read_integer(2).is_some() { innermost } else { 0 };
     let results = shape.axis_len(outer)?;

@@ -56,7 +56,7 @@ pub(super) fn plan_span_operation(expr: &RawBinaryExpr, schema: &DFSchema) -> Op
         _ => None,
     };
     let call = function?.call(vec![expr.left.clone(), expr.right.clone()]);
-    // Some functions accept only literal intervals, so constants are folded.
+    // A constant becomes a literal, because some functions accept only literal intervals.
     let is_interval = matches!(call.get_type(schema), Ok(DataType::Interval(_)));
     let folded = match &call {
         Expr::ScalarFunction(call) if is_interval => fold_call(call.clone(), schema),

@@ -20,9 +20,10 @@ pub(crate) enum StockFact {
     ComparesArguments,
     /// The function compares list elements, so that a call with intervals is an error.
     ComparesElements,
-    /// The function searches the list in its first argument for its second argument.
+    /// The function searches the list in its first argument for the element in its second argument.
     FindsElement,
-    /// The function searches the list in its first argument for the elements of its second argument.
+    /// The function searches the list in its first argument for the elements of the list in its
+    /// second argument.
     FindsElements,
     /// The function returns a value for all arguments that planning accepts. Other functions fail for some arguments:
     /// `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`, `split_part` (position 0), `regexp_like`
@@ -32,7 +33,7 @@ pub(crate) enum StockFact {
     ReadsLengths,
     /// The function only moves or drops the elements of a list.
     ReadsStructure,
-    /// The first argument of the function may be the text of a time.
+    /// The first argument of the function may be a string that is parsed as a time.
     ReadsTime,
     /// DataFusion plans the function for lists but refuses to evaluate it for them.
     RefusesLists,

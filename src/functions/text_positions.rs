@@ -4,7 +4,9 @@ use datafusion::common::ScalarValue;
 use datafusion::functions::unicode::expr_fn::{right, substr, substring};
 use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
 
-/// Plans characters at literal positions, which count from 1. Returns `None` for other positions.
+/// Returns the expression for `text[2]`, `text[-1]`, `text[2:3]`, `text[2:]` or `text[-3:]`;
+/// positions count from 1. Returns `None` for other positions, for positions that are not integer
+/// literals, and for a step other than 1.
 pub(super) fn plan_characters(text: &Expr, access: &GetFieldAccess) -> Option<Expr> {
     match access {
         GetFieldAccess::ListIndex { key } => match find_integer(key)? {

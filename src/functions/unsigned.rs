@@ -244,7 +244,7 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 }
 
-/// Functions that return a changed list.
+/// Functions that return their list with elements added, removed or replaced.
 const CHANGING: [&str; 8] = [
     "array_append",
     "array_prepend",
@@ -290,7 +290,8 @@ fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType
     let at = types.iter().position(|t| list_depth(t) > 0)?;
     let element = types[at].clone();
     let (DataType::List(field) | DataType::LargeList(field)) = &element else { return None };
-    // Omits the last argument of some functions, which is a number of elements or a position.
+    // Excludes an argument that is a number of elements or a position, not a value: the last
+    // argument of `array_remove_n`, `array_replace_n` and `array_position`.
     let values = match function {
         "array_prepend" => 0..at,
         "array_position" | "array_remove_n" | "array_append" | "array_has" => at + 1..at + 2,
@@ -387,7 +388,8 @@ fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<IntegerKind> {
             op: Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Modulo,
             right,
         }) => Some(find_whole(left, schema)?.combine_with(find_whole(right, schema)?)),
-        // The kinds of the operands of a long chain are much faster to compute than its type.
+        // Combines the kinds of the operands of a long chain, which is much faster than computing
+        // its type.
         Expr::ScalarFunction(call) if chain::is_chain(call) => {
             let mut operands = call.args.iter().skip(1);
             let first = find_whole(operands.next()?, schema)?;

@@ -35,8 +35,8 @@ struct VocabularyCodes {
     /// Codes in the order of their tokens.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// For each token, the index of its code in `texts`. The vector is empty if sparse tokens would
-    /// make it much too long. A look-up then searches `tokens`.
+    /// For each token, the index of its code in `texts`. Empty if the tokens have such large gaps
+    /// that the vector would be much too long. A look-up then searches `tokens`.
     places: Vec<Option<u32>>,
     _charge: Charge,
 }

@@ -221,7 +221,8 @@ enum WindowReduction {
 }
 
 impl WindowReduction {
-    /// Returns a [`Reduction`] that has the same result type as this reduction of a window.
+    /// Returns a [`Reduction`] with the same result type as this reduction of a window, from which
+    /// the planner takes the type.
     fn as_reduction(self) -> Reduction {
         match self {
             Self::Reduce(how) => how,

@@ -11,8 +11,8 @@ use crate::io::meds::plain_types::unify_types;
 #[derive(Debug)]
 struct Variant {
     stored: DataType,
-    /// Arrow type of the column in the first of `files`. In each other file, the column has this
-    /// type, or a type that can be read together with this type.
+    /// Arrow type of the column in the first of `files`. In the other files, the column has this
+    /// type or a type that can be read together with it.
     read: DataType,
     files: Vec<PathBuf>,
 }
@@ -25,7 +25,8 @@ pub(super) struct ColumnTypes {
 }
 
 impl ColumnTypes {
-    /// Adds the columns of a file, except the `refused` columns, whose faults are already reported.
+    /// Adds the types of the columns of a file. Skips the columns `refused`, because a fault of
+    /// their types is already reported.
     pub(super) fn add(&mut self, source: &MedsFile, refused: &[&str]) -> Result<()> {
         for (name, stored) in source.stored_types()? {
             let Ok(field) = source.schema().field_with_name(&name) else { continue };
@@ -48,8 +49,8 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports files with unexpected types. If `meds` is set, MEDS determines the expected type of
-    /// a column, otherwise the first file does.
+    /// Reports each file in which a column has another type than expected. If `meds` is true, MEDS
+    /// determines the expected type; otherwise, the first file does.
     pub(super) fn report_findings(self, meds: bool, log: &mut AuditLog) {
         for (name, variants) in self.columns {
             let due = find_meds_type(&name).filter(|_| meds);
@@ -66,7 +67,8 @@ impl ColumnTypes {
                 }
                 continue;
             }
-            // If no file has the type that MEDS prescribes, all files should have the type of the first file.
+            // If no file has the type that MEDS prescribes, the type of the first file is expected,
+            // so that only differences between the files are reported.
             let due = due.filter(|due| variants.iter().any(|v| v.stored == *due));
             let right = due.as_ref().unwrap_or(&first.stored);
             let model = variants.iter().find(|v| v.stored == *right).unwrap_or(first);

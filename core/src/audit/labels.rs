@@ -62,7 +62,8 @@ pub(super) fn check_labels(folder: &Path, log: &mut AuditLog) -> Result<u64> {
 #[derive(Default)]
 struct LabelTask {
     types: ColumnTypes,
-    /// For each subject and time, the first label: the hash of its value, the index of its file, and its row.
+    /// For each subject and time, the first label: the hash of its value, the index of its file in
+    /// `files`, and its row in this file.
     values: HashMap<(i64, i64), (u64, usize, usize)>,
     files: Vec<PathBuf>,
     hasher: RandomState,
@@ -192,8 +193,9 @@ impl LabelTask {
     }
 }
 
-/// Checks a label, a subject and a time, against the events and the split of its subject. `split` is the split in
-/// the path of the file. Labels long after the last event are added to `late`.
+/// Checks one label, given by its subject and time, against the events and the split of this
+/// subject. `split` is the split that the path of the label file names. Adds the label to `late` if
+/// its time is long after the last event.
 fn check_subject(
     (subject, time): (i64, i64),
     split: Option<&str>,
@@ -250,15 +252,15 @@ fn read_numbers(
     Ok(numbers.as_primitive_opt::<Float32Type>().cloned())
 }
 
-/// Returns the number in `row` if the loader refuses this label because it is NaN or infinite.
+/// Returns the number in `row` if it is NaN or infinite, because the loader refuses such a label.
+/// Returns `None` for other numbers and for NULL.
 fn find_nonfinite_number(numbers: &Float32Array, row: usize) -> Option<f32> {
     let number = numbers.is_valid(row).then(|| numbers.value(row))?;
     (!number.is_finite()).then_some(number)
 }
 
-/// Encodes the label values of each row of a batch as [`Rows`], which can be compared. Label
-/// columns that are not in `kinds` are encoded as NULL, so that the rows of all files of a task
-/// have the same columns.
+/// Encodes the label values of each row of a batch as [`Rows`], which can be compared. Encodes NULL
+/// for each label column that is not in `kinds`, so that all files of a task have the same columns.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
     // Compare float labels as float64 to find differences that the loader's float32 loses.
     let types = LabelKind::ALL.map(|kind| match kind {

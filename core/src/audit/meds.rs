@@ -84,7 +84,8 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
     Ok(Audit { kind: "MEDS", shards, ..Audit::default() })
 }
 
-/// Reports missing columns and wrong types of a data file; returns whether its rows can be checked.
+/// Reports missing columns and wrong types of a data file. Returns whether there are no such
+/// faults, because the checks of the rows need all columns.
 fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut AuditLog) -> Result<bool> {
     let schema = source.schema();
     let mut refused = Vec::new();

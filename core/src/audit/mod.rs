@@ -188,7 +188,8 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
 #[derive(Debug, Default)]
 struct AuditLog {
     findings: Vec<Finding>,
-    /// Keys of each file's findings, so that a repeated fault only increases a count.
+    /// The keys of the findings of each file. If a fault occurs again, its key is found here, and
+    /// only the count of the finding increases.
     known: HashMap<PathBuf, Vec<FindingKey>>,
     subjects: HashMap<i64, SubjectFacts>,
     shards: Vec<ShardPlace>,
@@ -331,7 +332,8 @@ impl AuditLog {
         self.known.get(file).is_some_and(|known| known.iter().any(|k| k.check == check))
     }
 
-    /// Registers a subject of the current shard. Reports a subject that this or another shard already has.
+    /// Registers a subject of the current shard. Reports the subject if it was registered before,
+    /// for this or another shard.
     fn add_subject(&mut self, file: &Path, row: usize, subject: i64) {
         let shard = self.shards.len().saturating_sub(1);
         let Some(before) = self.subjects.get(&subject).copied() else {

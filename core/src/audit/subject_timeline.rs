@@ -54,7 +54,8 @@ impl SubjectTimeline {
         self.rows.push(row);
     }
 
-    /// Ends the current subject like [`end_subject`](Self::end_subject), and starts another.
+    /// Starts the subject `subject`. Before that, ends the current subject, and returns the result
+    /// of [`end_subject`](Self::end_subject).
     pub(super) fn start_subject(
         &mut self,
         subject: i64,
@@ -65,7 +66,8 @@ impl SubjectTimeline {
         ended
     }
 
-    /// Ends the current subject. Returns its id, first time and last time; `None` if no row has a time.
+    /// Ends the current subject. Returns its id and the times of its first and last measurement;
+    /// `None` if no measurement has a time.
     pub(super) fn end_subject(&mut self, codes: &CodeTable) -> Option<(i64, i64, i64)> {
         let span = self.count_outside_life(codes);
         self.count_duplicates(codes);
@@ -73,7 +75,8 @@ impl SubjectTimeline {
         span.map(|(first, last)| (self.subject, first, last))
     }
 
-    /// Counts measurements before birth and after death; returns the first and last time.
+    /// Counts the measurements before birth and after death. Returns the times of the first and
+    /// last measurement; `None` if no measurement has a time.
     fn count_outside_life(&mut self, codes: &CodeTable) -> Option<(i64, i64)> {
         let (mut birth, mut death): (Option<i64>, Option<i64>) = (None, None);
         let mut span: Option<(i64, i64)> = None;
@@ -163,8 +166,9 @@ impl SubjectTimeline {
         Ok(())
     }
 
-    /// Counts the candidates whose text also equals that of an earlier row of their group. Reads
-    /// text last and in small batches, because few files have duplicates and the strings are long.
+    /// Counts the candidates whose text values also equal those of an earlier row of their group.
+    /// Text is read only now and in small batches, because strings are long and few files have
+    /// candidates.
     fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.sort_unstable_by_key(|(_, row)| *row);

@@ -209,7 +209,7 @@ fn check_contents(
     Ok(facts)
 }
 
-/// Counts the tokens of measurements, and reports those that the vocabulary does not have.
+/// Counts the measurements of each token, and reports tokens that are not in the vocabulary.
 fn check_tokens(
     shard: &CohortShard,
     tokens: &[i64],
@@ -246,7 +246,7 @@ fn check_tokens(
     }
 }
 
-/// Reports the tokens of static facts that the vocabulary does not have.
+/// Reports tokens of static facts that are not in the vocabulary.
 fn check_static_tokens(
     shard: &CohortShard,
     tokens: &UInt32Array,
@@ -318,7 +318,8 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) ->
             }
             let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
             let expected = before.map_or(f32::NAN, |before| compute_delta_days(before, time));
-            // The last digits of `delta` and `expected` may differ. If one is NaN, both must be.
+            // The last digits of `delta` and `expected` may differ. If one of the two is NaN, the
+            // other must also be NaN.
             let same = match expected.is_nan() {
                 true => delta.is_nan(),
                 false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,

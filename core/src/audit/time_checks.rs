@@ -13,7 +13,8 @@ const PLAUSIBLE: std::ops::Range<i64> = -2_177_452_800_000_000..10_413_792_000_0
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     count: u64,
-    /// Position and description of the first occurrence; `None` if there is none.
+    /// Position and description of the first occurrence; `None` as long as the fault has not
+    /// occurred.
     first: Option<(String, String)>,
 }
 

@@ -7,18 +7,19 @@ use super::options::Form;
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// One batch: tensors by name, and the [items](Item) that they were built from. The memory of a batch returns
-/// to the loader when the batch and all clones of its tensors are dropped.
+/// One batch: tensors by name, and the [items](Item) that they were built from. The memory of a
+/// batch returns to the loader when the batch and all clones of its tensors are dropped.
 ///
-/// A **padded** batch of `B` items has every column under its name with the shape `[B, d1, ..]`
-/// down to the axis of the column; `dim{d}/mask` (bool, `[B, d1, ..]` down to axis `d`), true where
-/// axis `d` has an element; and, for columns with nulls in any shard, `{column}/valid` (bool, shape
-/// of the column), true where it has a value.
+/// A **padded** batch of `B` items has one tensor per column, with the name of the column and the
+/// shape `[B, d1, ..]`: `[B]` for a column on axis 0, `[B, d1]` on axis 1, and so on; `dim{d}/mask`
+/// (bool, shape of a column on axis `d`), true where axis `d` has an element; and, for columns with
+/// nulls in any shard, `{column}/valid` (bool, shape of the column), true where it has a value.
 ///
-/// A **packed** batch has every column under its name, flat; `dim{d}/cu_seqlens` (int32, `[B + 1]`, from 0):
-/// the cumulative lengths of the items on axis `d`; `dim{d}/position_ids` (flat): the index of each element
-/// of axis `d` within its item; for axes from 2 on also `dim{d}/offsets` (int32, from 0): the offsets of the
-/// lists of axis `d`, one list per element of the previous axis; `{column}/valid` (bool, flat).
+/// A **packed** batch has one flat tensor per column, with the name of the column;
+/// `dim{d}/cu_seqlens` (int32, `[B + 1]`, from 0): the cumulative lengths of the items on axis `d`;
+/// `dim{d}/position_ids` (flat): the index of each element of axis `d` within its item; for axes
+/// from 2 on also `dim{d}/offsets` (int32, from 0): the offsets of the lists of axis `d`, one list
+/// per element of the previous axis; `{column}/valid` (bool, flat).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -164,7 +165,8 @@ impl Batch {
         &self.items
     }
 
-    /// Returns the tensors with their names: first the columns, then masks or offsets.
+    /// Returns the tensors with their names: first those of the columns, then masks (padded
+    /// batches) or offsets (packed batches).
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -16,7 +16,8 @@ use crate::dense::densify::count_bytes;
 use crate::dense::{DType, DenseOptions, Side, Size};
 use crate::error::{Error, Result};
 
-/// Returns the largest possible shape of a padded batch: number of items, size of each other axis.
+/// Returns the largest shape that a padded batch can have: the number of items, then the size of
+/// each axis from axis 1 on.
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {
@@ -47,13 +48,13 @@ pub(super) struct BatchDraft {
     lists: BatchLists,
     facts: Option<BatchLists>,
     pub(super) axes: Vec<AxisCounts>,
-    /// Size of all tensors in bytes; `occupied` is the part that is not padding.
+    /// Size of all tensors in bytes. `occupied` is how many of these bytes are not padding.
     pub(super) bytes: usize,
     pub(super) occupied: usize,
 }
 
-/// The lists of a batch. `grid` determines the positions of their elements in padded tensors; it is
-/// `None` for a packed batch.
+/// The lists of a batch. `grid` determines the positions of the elements of these lists in padded
+/// tensors. It is `None` for a packed batch, which has no padding.
 pub(super) struct BatchLists {
     frame: Frame,
     pub(super) grid: Option<Arc<Grid>>,

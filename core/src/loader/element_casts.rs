@@ -1,12 +1,12 @@
-//! Converts the elements of a column to a common type if the shards store different types, and
+//! Converts the elements of a column to a common type if the shards store different types. Converts
 //! tokens to int64.
 
 use half::f16;
 
 use crate::dense::DType;
 
-/// Converts values in native byte order from one type to another; returns `false` if a value does
-/// not fit.
+/// Converts values in native byte order from one type to another. Returns `false` if a value is out
+/// of the range of the new type.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {
@@ -15,7 +15,8 @@ trait NativeNumber: Copy {
     fn write(self, out: &mut [u8]);
 }
 
-/// Converts numbers exactly, or integers to the nearest float; `None` if a number is out of range.
+/// Converts a number exactly, or an integer to the nearest float. Returns `None` if the number is
+/// out of the range of `Self`.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }

@@ -130,8 +130,9 @@ impl Epoch {
         self.next
     }
 
-    /// Continues with batch `batch`; batches in between are not built. Skipping forward keeps
-    /// prefetched batches; skipping back builds batches again. Past the end, the iterator is empty.
+    /// Continues with batch `batch`. Skipping forward keeps prefetched batches, and does not build
+    /// the batches before `batch`; skipping back builds batches again. If `batch` is past the end
+    /// of the epoch, the iterator is empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -185,7 +186,8 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches without building them; returns the next. Keeps later prefetched batches.
+    /// Skips `n` batches without building them, and returns the batch after them. Keeps prefetched
+    /// batches that come later.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -267,8 +269,8 @@ impl EpochState {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, EpochProgress> {
-        // No code panics while it has changed only a part of the state, so the state of a poisoned
-        // lock is still consistent.
+        // No code panics between two changes of the state that belong together, so the state is
+        // consistent even if a panic has poisoned the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -316,8 +318,8 @@ impl EpochState {
         let made: Vec<_> = state.done.drain(..have).flatten().collect();
         state.skipped += claimed - made.len();
         state.first = batch;
-        // The job that was spawned for a skipped batch builds a later batch, or ends if no batch
-        // before `limit` is left.
+        // A job that was spawned to build a skipped batch builds a later batch instead. It ends if
+        // no batch before `limit` is left.
         state.unclaimed = state.unclaimed.max(batch);
         state.limit = state.limit.max(batch);
         drop(state);

@@ -99,7 +99,8 @@ impl EpochPlan {
         plan
     }
 
-    /// Divides `order` into groups of `pool` items, and sorts each group stably by the length of the windows.
+    /// Divides `order` into groups of `pool` items, and sorts the items of each group stably by the
+    /// length of their windows.
     fn sort_pools(&self, order: &mut [u32], pool: usize) {
         let mut keys: Vec<(u32, u32, u32)> = Vec::new();
         for part in order.chunks_mut(pool) {
@@ -133,8 +134,9 @@ impl EpochPlan {
         self.epoch
     }
 
-    /// Returns the number of batches of this process, which are its [part](super::LoaderOptions::part) of the
-    /// epoch. All methods of the plan cover only this part.
+    /// Returns the number of batches that this process builds: its
+    /// [part](super::LoaderOptions::part) of the epoch. All methods of the plan count and list only
+    /// these batches.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -176,7 +178,8 @@ impl EpochPlan {
         (0..self.num_batches()).map(|batch| self.locate_batch(batch).len()).sum()
     }
 
-    /// Iterates over the items of a batch, in order; empty if there is no such batch.
+    /// Iterates over the items of a batch, in order. The iterator is empty if the epoch has no such
+    /// batch.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -201,7 +204,8 @@ impl EpochPlan {
         })
     }
 
-    /// Returns the positions of a batch's items in the order of the epoch; empty if there is no such batch.
+    /// Returns the positions of the items of a batch in the order of the epoch. Returns an empty
+    /// range if the epoch has no such batch.
     fn locate_batch(&self, batch: usize) -> Range<usize> {
         if batch >= self.num_batches() {
             return 0..0;

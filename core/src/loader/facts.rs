@@ -6,14 +6,15 @@ pub(super) enum FactsPlace {
     Beside,
     /// At most this many facts of a row are prepended to its elements of axis 1, one element per fact.
     Elements(usize),
-    /// One element is prepended to axis 1 of a row; its list on axis 2 has the facts of the row.
+    /// One element that holds all facts is prepended to axis 1 of a row. The facts are the list of
+    /// this element on axis 2.
     List,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) elements: usize,
-    /// Number of facts in the list that [`FactsPlace::List`] prepends to a row; `None` for the
-    /// other variants.
+    /// For [`FactsPlace::List`], the number of facts in the list that is prepended to a row; `None`
+    /// for the other variants.
     pub(super) list: Option<usize>,
 }

@@ -1,4 +1,5 @@
-//! Fingerprint of an epoch: a hash of options, tensors and row lengths, but not of values.
+//! Fingerprint of an epoch: a hash of the options, the tensors (name, type, axis) and the row
+//! lengths. Values do not change it.
 
 use super::epoch_plan::EpochPlan;
 use super::facts::FactsPlace;
@@ -79,7 +80,8 @@ impl Fingerprint {
             self.add_text(name);
             self.add_fill(*fill);
         }
-        // Newer options are hashed only if they are set, so that stored fingerprints stay valid.
+        // Newer options are hashed only if they are set, so that the fingerprints in older
+        // checkpoints still match.
         if let Some(overlap) = options.overlap {
             self.add_text("overlap");
             self.add_count(overlap);
@@ -108,13 +110,14 @@ impl Fingerprint {
 }
 
 impl EpochPlan {
-    /// Returns a hash to store with the epoch and batch of a training checkpoint. If the hash is the same on
-    /// resumption, the batches consist of the same items; if it differs, the loader has changed.
+    /// Returns a hash to store with the epoch and batch of a training checkpoint. If the hash is
+    /// the same when training resumes, the batches have the same items. If it differs, the batches
+    /// may have other items.
     ///
-    /// The hash covers the epoch, the options that affect batches (all except threads, prefetch and limit),
-    /// the names, types and axes of the tensors, the lengths of the rows of every shard, and the row and end
-    /// of every label. It does not cover values, or the lengths of lists below axis 1. It is the same on
-    /// every machine. Computing it takes one pass over the rows.
+    /// The hash covers the epoch, the options that affect batches (all except threads, prefetch and
+    /// limit), the names, types and axes of the tensors, the lengths of the rows of every shard,
+    /// and the row and end of every label. It does not cover values, or the lengths of lists below
+    /// axis 1. It is the same on every machine. Computing it takes one pass over the rows.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -11,9 +11,9 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The list offsets of a batch, and the indices of its elements in the shards. Each axis numbers
-/// its elements through the whole batch. On each axis, the elements of an [`Item`] are contiguous
-/// in the batch and in the shard.
+/// The list offsets of a batch, and the indices of its elements in the shards. The elements of an
+/// axis are numbered from 0 through the whole batch, not anew in each item. On each axis, the
+/// elements of an [`Item`] are contiguous in the batch and in the shard.
 #[derive(Debug)]
 pub(super) struct Frame {
     /// `starts[d][i]` is the index, within its shard, of the first element of item `i` on axis `d`.
@@ -23,8 +23,8 @@ pub(super) struct Frame {
     pub(super) rows: Vec<Vec<u32>>,
     /// `offsets[d - 1]` has the offsets of the lists of axis `d` of the batch.
     pub(super) offsets: Vec<Vec<u32>>,
-    /// For each item, the numbers of facts that are prepended to it; empty if the source has no
-    /// facts.
+    /// For each item, the numbers of elements that are prepended to it for static facts; empty if
+    /// the source has no facts.
     before: Vec<Prefix>,
 }
 
@@ -135,7 +135,8 @@ fn check_count(n: usize, axis: usize) -> Result<u32> {
     })
 }
 
-/// Appends the offsets of `lists` to `out`; returns the range of their elements in the shard.
+/// Appends the offsets of the lists `lists` to `out`. Returns the range of the elements of these
+/// lists in the shard.
 fn push_lists(
     layout: &Layout,
     lists: Range<usize>,

@@ -70,7 +70,8 @@ impl Grid {
             .sum()
     }
 
-    /// Returns the range of elements that remain in list `i` of axis `level` after truncation.
+    /// Returns the elements that list `i` of axis `level` keeps after truncation, as indices within
+    /// the batch.
     fn find_retained_children(&self, level: usize, i: usize) -> Range<usize> {
         let offsets = &self.offsets[level - 1];
         let (start, end) = (offsets[i] as usize, offsets[i + 1] as usize);
@@ -92,8 +93,9 @@ impl Grid {
     pub(super) fn view_slots(&self, axis: usize, size: usize) -> GridSlots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
-            // The product can overflow only if another axis has the size 0, because the caller
-            // checked the number of bytes of the tensor.
+            // The caller checked that the number of bytes of the tensor does not overflow. This
+            // product can therefore overflow only if another axis has the size 0, and then the
+            // tensor has no bytes.
             blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
         }
         GridSlots { grid: self, blocks }

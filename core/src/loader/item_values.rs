@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Default)]
 pub(super) struct WorkBuffers {
     pub(super) scratch: RowScratch,
-    /// Buffer for the values of one item: the static facts prepended to it, followed by its own values.
+    /// Buffer for the values of one item: those of the static facts that are prepended to the item,
+    /// followed by those of its elements.
     pub(super) combined: Vec<u8>,
 }
 

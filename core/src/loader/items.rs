@@ -30,8 +30,9 @@ pub(super) struct RowPrefix {
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
-    /// The base (row or label) of each item, and the index of its window. `None` if windows are not
-    /// stepped, because item `i` is then the only window of base `i`.
+    /// The base (row or label) of each item, and the index of the window within the base. `None`
+    /// unless the options divide a base into several windows; item `i` is then the only window of
+    /// base `i`.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 
@@ -111,8 +112,8 @@ impl EpochItems {
         }
     }
 
-    /// Returns the row of a base (a row or label), and how many of its first events belong to the
-    /// base.
+    /// Returns the row of a base, and the number of its first events that the base includes: all
+    /// events for a row, and the events up to the time of the label for a label.
     pub(super) fn make_row_prefix(&self, source: &LoaderSource, base: usize) -> RowPrefix {
         match &self.bases {
             Bases::Rows(_) => RowPrefix { row: base, events: source.len(base) },

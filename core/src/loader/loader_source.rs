@@ -23,7 +23,8 @@ pub(super) struct LoaderSource {
     pub(super) shards: Vec<SourceShard>,
     /// For each shard, the number of rows of the shards before it; then the number of all rows.
     firsts: Vec<usize>,
-    /// Number of axes, including the rows: all axes, or only the axes that selected columns need.
+    /// Number of axes, including the rows (axis 0). If columns are selected, only the axes that
+    /// they need are counted.
     pub(super) ndim: usize,
     pub(super) facts: Option<Box<StaticFacts>>,
 }
@@ -40,7 +41,8 @@ pub(super) struct SourceColumn {
     pub(super) nulls: bool,
     /// Whether float32 values are made finite: NaN becomes 0, and infinities the largest finite numbers.
     pub(super) finite: bool,
-    /// Index of the column of static facts whose values are prepended to those of this column, if any.
+    /// Index of the column of static facts whose values are prepended to the values of this column;
+    /// `None` if there is no such column.
     pub(super) fact: Option<usize>,
 }
 
@@ -72,7 +74,7 @@ enum ColumnCells {
 }
 
 /// Static facts of the rows of a loader. `source` has the same shards and rows as the source of the
-/// loader, and one fact per element of axis 1.
+/// loader. Its axis 1 has one element per fact.
 #[derive(Debug)]
 pub(super) struct StaticFacts {
     pub(super) source: LoaderSource,
@@ -132,7 +134,8 @@ impl LoaderSource {
 
     /// Returns the shard of a row, and the index of the row within the shard.
     pub(super) fn locate_row(&self, row: usize) -> (usize, usize) {
-        // An empty shard starts at the same row as the next shard, so take the last shard that starts there.
+        // An empty shard starts at the same row as the next shard. Of several shards that start
+        // there, the last has the row.
         let shard = self.firsts.partition_point(|first| *first <= row).saturating_sub(1);
         (shard, row - self.firsts[shard])
     }
@@ -263,7 +266,8 @@ fn check_shard(
     Ok(())
 }
 
-/// Determines how batches hold a column: the common element type of all shards, and the padding.
+/// Determines how batches hold a column: its element type, which all shards have or are converted
+/// to, and its padding.
 fn unify_column(
     first: &Column,
     tables: &[Cow<'_, RaggedTable>],
@@ -351,9 +355,9 @@ impl ColumnValues {
         Ok(Self { cells, nulls, stored: stored.size(), size: dtype.size(), convert })
     }
 
-    /// Returns the leaves `range` as bytes in the type that batches use; `None` if a value does not
-    /// fit this type. Copies leaves only if they are booleans, are converted, or have nulls; nulls
-    /// become `fill`.
+    /// Returns the leaves `range` as bytes in the type that batches use, with `fill` in place of
+    /// nulls. Returns `None` if a valid leaf is out of the range of this type. Copies leaves only
+    /// if they are booleans, are converted, or have nulls.
     pub(super) fn read_value_bytes<'a>(
         &'a self,
         range: Range<usize>,
@@ -379,8 +383,9 @@ impl ColumnValues {
         }
         if let Some(nulls) = &nulls {
             if !fits {
-                // Convert only valid values again, because the stored value of a null slot need not
-                // fit the type.
+                // The conversion of all slots has failed. Convert only the valid slots again,
+                // because the stored value of a null slot may be out of range, and is overwritten
+                // below.
                 fits = self.convert.is_none_or(|convert| {
                     nulls.valid_indices().all(|i| {
                         let (from, to) = (i * self.stored, i * self.size);

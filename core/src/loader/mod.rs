@@ -318,7 +318,7 @@ impl Loader {
         EpochPlan::new(Arc::clone(&self.inner), epoch)
     }
 
-    /// Iterates over the batches of epoch `epoch`, which are the same each time, bit for bit.
+    /// Iterates over the batches of epoch `epoch`. Each call returns the same batches, bit for bit.
     ///
     /// ```
     /// # use serrate_core as serrate;

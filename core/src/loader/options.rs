@@ -93,7 +93,8 @@ pub struct LoaderOptions {
     pub(super) trust_padding: bool,
     /// Number of elements that consecutive stepped windows share. If it is given, it determines the stride.
     pub(super) overlap: Option<usize>,
-    /// Whether the last stepped window is moved back to have full length, as in meds-torch-data.
+    /// Whether a last stepped window that would be shorter starts earlier instead, so that it has
+    /// full length, as in meds-torch-data.
     pub(super) full_windows: bool,
 }
 
@@ -447,7 +448,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Returns an error if the options are invalid whatever the data, such as a batch size of 0.
+    /// Returns an error if the options are invalid for every table, such as a batch size of 0.
     pub(super) fn check_valid(&self) -> Result<()> {
         let wrong = |message: &str| Err(Error::invalid(message));
         if self.batch_size == 0 {
@@ -511,8 +512,8 @@ impl LoaderOptions {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }
 
-    /// Returns the minimum number of axes after the rows: axis 1, and all axes down to the deepest
-    /// with a mask or a size.
+    /// Returns the minimum number of axes after the rows that batches need: at least axis 1, and
+    /// every axis down to the deepest that has a mask or a size in the options.
     pub(super) fn least_depth(&self) -> usize {
         let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
         masks.max(self.sizes.len()).max(1)

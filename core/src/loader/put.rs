@@ -1,5 +1,5 @@
-//! Implementations of [`WriteSlots`]. They copy values, make values finite, or write one flag per
-//! value: whether it is a number, or always 1.
+//! Implementations of [`WriteSlots`]. They copy values, copy float32 values and make them finite,
+//! write for each value whether it is a number (not NaN), or write 1 for each value, as masks do.
 
 use super::grid::WriteSlots;
 

@@ -6,15 +6,16 @@ use super::loader_source::LoaderSource;
 use super::options::{LoaderOptions, Sampling};
 use super::random::scale_below;
 
-/// The possible windows of a row, and how one is chosen.
+/// The possible windows of a row, and the rule that chooses one of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowWindows {
     /// Maximum number of elements of a window, not counting prepended facts.
     len: usize,
     sampling: Sampling,
-    /// Whether the last stepped window is shifted back to full length instead of being shortened.
+    /// Whether the last stepped window, if it would be shorter, starts earlier instead, so that it
+    /// has full length.
     full: bool,
-    /// Number of prepended facts beyond the maximum length of a window; 0 if all facts fit.
+    /// By how many the prepended facts exceed the maximum length of a window; 0 if all facts fit.
     over: usize,
 }
 
@@ -36,8 +37,8 @@ impl RowWindows {
         Some(Self { len, sampling, full: options.full_windows, over })
     }
 
-    /// Returns whether stepped windows never reach the end of a row, because they are empty or the
-    /// stride is 0.
+    /// Returns whether stepping through a row would never reach its end, because windows are empty
+    /// or the stride is 0.
     pub(super) fn is_stuck(&self) -> bool {
         self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
     }

@@ -50,7 +50,8 @@ pub struct BatchFolder {
 }
 
 impl BatchFolder {
-    /// Starts a folder; with `overwrite`, [`finish`](Self::finish) replaces an existing one.
+    /// Starts a folder. If `overwrite` is true, [`finish`](Self::finish) replaces an existing
+    /// folder `target`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -108,7 +109,8 @@ impl BatchFolder {
         Ok(())
     }
 
-    /// Writes `batches.json` with `about`, renames the folder, and returns the number of batches.
+    /// Writes `batches.json` with the list of batches and the members of `about`, moves the folder
+    /// to its final name, and returns the number of batches.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -136,7 +138,8 @@ impl BatchFolder {
 }
 
 /// A stream of batches. Each batch is a size (8 bytes, little-endian), followed by a safetensors
-/// file of this size. A size of 0 ends the stream; a stream without it is incomplete.
+/// file of this size. A size of 0 ends the stream; a stream that does not end with this size is
+/// incomplete.
 #[derive(Debug)]
 pub struct BatchStream<W> {
     out: W,
@@ -248,7 +251,8 @@ fn encode_batch<'a>(
     dense::encode(path, tensors, &metadata)
 }
 
-/// Returns an error if [`BatchFolder::create`] would refuse `target`. Call it before input is read.
+/// Returns an error if [`BatchFolder::create`] would refuse `target`. Callers check `target` before
+/// they read input, so that an error comes early.
 ///
 /// # Errors
 /// Same as [`BatchFolder::create`].

@@ -71,8 +71,9 @@ impl ShardTimeline {
         }
         with_offsets!(&self.events, o => {
             let (base, o) = (o[0].as_usize(), &o[all.start..=all.end]);
-            // Skip events that end at or before the first measurement, and take all events that
-            // start before `elements.end`. Some of these events may have no measurements.
+            // Skip events that end at or before the first measurement of `elements`, and take all
+            // later events that start before `elements.end`. Some of these events may have no
+            // measurements.
             let first = o[1..].partition_point(|end| end.as_usize() - base <= elements.start);
             let after = o[first..].partition_point(|start| start.as_usize() - base < elements.end);
             EventSpan { first: all.start + first, of_row: first..first + after }

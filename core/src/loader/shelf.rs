@@ -12,7 +12,7 @@ use crate::error::Result;
 /// next tensor overwrites only these positions with padding.
 #[derive(Debug)]
 pub(super) struct Shelf {
-    /// Axis on which the tensor has its values: the tensor has one value per element of this axis.
+    /// The tensor has one value per element of this axis.
     axis: usize,
     /// Number of bytes per element.
     size: usize,
@@ -33,7 +33,8 @@ struct ShelfBlock {
 /// The positions of values and of padding in a block.
 #[derive(Debug, Default)]
 struct BlockSlots {
-    /// The first `padded` bytes are padding, except for the values at the positions that `written` describes.
+    /// The first `padded` bytes are padding, except for the positions at which `written` has
+    /// values.
     padded: usize,
     written: Option<Arc<Grid>>,
 }
@@ -55,7 +56,8 @@ impl Shelf {
         let used = match self.free.take_smallest(|size| size >= len) {
             Some((block, slots)) => ShelfBlock { block, slots },
             None => {
-                // No free block fits, so free one that is too small before a larger one is allocated.
+                // No free block has `len` bytes. Free one of the smaller blocks before a larger
+                // block is allocated.
                 drop(self.free.take_last());
                 let block = MemoryBlock::new_zeroed(choose_capacity(len, largest))?;
                 ShelfBlock { block, slots: BlockSlots::default() }.with_zeros(self)
@@ -86,7 +88,8 @@ fn choose_capacity(len: usize, largest: usize) -> usize {
 }
 
 impl ShelfBlock {
-    /// If the padding value is zero, records that a new block, which has only zeros, is all padding.
+    /// A new block has only zeros. If the padding value is zero, records that the whole block is
+    /// padding.
     fn with_zeros(mut self, shelf: &Shelf) -> Self {
         if shelf.fill == [0; 8] {
             self.slots.padded = self.block.as_slice().len();
@@ -152,8 +155,8 @@ impl WriteSlots for FillPattern {
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
     len: usize,
-    /// Whether it is unknown where the block has values. Such a block cannot be padded again, so it
-    /// is freed when it is dropped.
+    /// Whether the positions of the values in the block are unknown. The old values of such a block
+    /// cannot be overwritten with padding, so the block is freed instead of returned to the shelf.
     dirty: bool,
     home: Weak<Shelf>,
 }

@@ -16,7 +16,7 @@ pub(super) struct LoaderState {
     pub(super) targets: Vec<LoaderTarget>,
     pub(super) outputs: Vec<TensorOutput>,
     pub(super) largest_shape: Vec<usize>,
-    /// Test hook, called with the index of each batch before it is built.
+    /// Test hook: called with the index of each batch before the batch is built.
     #[cfg(test)]
     pub(super) before: Option<fn(usize)>,
 }

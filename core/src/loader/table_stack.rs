@@ -15,7 +15,8 @@ use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
 use crate::table::{Column, RaggedTable, join_layouts};
 
-/// Minimum number of cells of the deepest tensor for which threads build several tensors at a time.
+/// If the deepest tensor has at least this many cells, threads build several tensors at the same
+/// time.
 const TOGETHER: usize = 1 << 20;
 
 /// A tensor of a [`TableStack`].
@@ -79,8 +80,8 @@ impl<'a> TableStack<'a> {
         Ok(Some(Self { tables, layouts }))
     }
 
-    /// Returns the tensors `wanted`, in that order. The limit and the type in `options` apply to each
-    /// tensor separately; the fill value is ignored.
+    /// Returns the tensors `wanted`, in that order. The limit and the type in `options` apply to
+    /// each tensor. The fill value in `options` is ignored.
     ///
     /// # Errors
     /// If a column does not exist or lacks the type that its tensor needs, or a tensor exceeds the
@@ -122,7 +123,7 @@ impl<'a> TableStack<'a> {
             .iter()
             .map(|c| DenseTensor::from_flat(c.values().as_ref(), &what))
             .collect::<Result<Vec<_>>>()?;
-        // A stack has at least one table.
+        // `columns` and `parts` have one entry per table, and a stack has at least one table.
         let (first, stored) = (columns[0], parts[0].dtype());
         let refuse = |expected: &str| Error::type_of(&what, expected, first.data_type());
         let (dtype, copy) = match tensor {
@@ -165,7 +166,8 @@ enum LeafCopy {
     IsNumber,
 }
 
-/// Writes the values of several tables. A list never has values of two tables.
+/// Writes the values of several tables to a tensor. All values of a list belong to one table, so
+/// each list is one copy.
 struct PartsSink<'a> {
     /// For each table, the number of values of the tables before it.
     starts: &'a [usize],
@@ -181,8 +183,8 @@ impl Sink for PartsSink<'_> {
         if leaves.is_empty() {
             return;
         }
-        // An empty table starts at the same value as the next table, so take the last table that
-        // starts there.
+        // An empty table starts at the same value as the next table. Of several tables that start
+        // there, the last has the value.
         let part = self.starts.partition_point(|start| *start <= leaves.start).saturating_sub(1);
         let first = leaves.start - self.starts[part];
         let range = first * self.size..(first + leaves.len()) * self.size;

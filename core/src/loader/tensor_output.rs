@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// The axis whose elements have one value each in the tensor: an axis of the facts if `facts`
-    /// is set, else of the shards.
+    /// The tensor has one value per element of this axis: an axis of the static facts if `facts` is
+    /// true, otherwise an axis of the shards.
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,
@@ -34,9 +34,11 @@ pub(super) enum TensorContent {
     PositionIds,
     /// For each element of axis 1, whether it is a static fact that is prepended to the elements of the row.
     Fact,
-    /// For `n` prepended facts, true at the first `n` positions of axis 1, even on padding.
+    /// Whether the position on axis 1 is one of the first `n`, where `n` is the number of facts
+    /// that are prepended to the item. With padding on the left, these positions are padding.
     Leading,
-    /// The value (days) of each event at its first measurement; 0 at all other measurements.
+    /// The value of each event (days since the previous event) at its first measurement; 0 at all
+    /// other measurements.
     Spread,
     /// For each item, the index of its first event in the row; `EndEvent` is the index after its last event.
     FirstEvent,
@@ -98,8 +100,8 @@ impl<'a> Outputs<'a> {
                  or disable the tensor that the loader adds"
             )));
         }
-        // Keep one block more than there are batches in the loader, because most callers hold a
-        // batch until they have the next.
+        // Keep one block more than the number of batches that the loader builds in advance, because
+        // most callers still hold a batch when they request the next.
         let keep = self.options.max_in_flight().saturating_add(1);
         let shelf = Shelf::new(axis, dtype.size(), fill, keep, self.options.trust_padding);
         self.all.push(TensorOutput { name, axis, dtype, what, facts, shelf });
@@ -162,7 +164,8 @@ pub(super) fn list_outputs(
     Ok(out.into_outputs())
 }
 
-/// Adds the tensors `cu_seqlens` and `offsets` of a packed batch, for each axis from 1 to `deepest`.
+/// Adds the tensors of lengths of a packed batch: `cu_seqlens` for each axis from 1 to `deepest`,
+/// and `offsets` for each axis from 2 to `deepest`.
 pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> {
     for axis in 1..=deepest {
         out.push(

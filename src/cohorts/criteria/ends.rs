@@ -3,8 +3,8 @@
 use super::super::boundary::{Boundary, BoundarySearch, WindowSide};
 use super::super::tree::CohortWindow;
 
-/// Checks that one end of a window is defined from the other: the start as a time before its end,
-/// or the end as a time after its start.
+/// Checks that exactly one end of a window is defined from the other: either the start as a time
+/// before the end, or the end as a time after the start.
 pub(super) fn check_order(window: &CohortWindow) -> Result<(), String> {
     let of_end = window.start.is_of(WindowSide::End);
     let of_start = window.end.is_of(WindowSide::Start);

@@ -21,8 +21,8 @@ use datafusion::scalar::ScalarValue;
 /// values. DataFusion assumes the same number for the type of a sum.
 const DIGITS_OF_COUNTS: u8 = 10;
 
-/// Returns the type in which a column of decimals is summed, or `None` if the type of the column is
-/// wide enough for every sum.
+/// Returns the type in which a column of decimals is summed. Returns `None` if the type of the
+/// column is wide enough for every sum, or is not a decimal.
 pub(super) fn sum_type(values: &[FieldRef]) -> Option<DataType> {
     let [values] = values else { return None };
     match *values.data_type() {

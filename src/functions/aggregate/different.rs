@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 /// Bit patterns of the one or two arguments of an aggregate in one row.
 type RowKey = [u64; 2];
 
-/// Passes each distinct row of a group to `fold` once. `seen` has the number of rows with each key,
-/// so that a window can remove rows.
+/// Passes each distinct row of a group to `fold` once. `seen` has the number of rows with each key.
+/// A row is removed from `fold` when this number becomes 0.
 #[derive(Debug)]
 pub(super) struct Different {
     fold: Box<dyn GroupStates>,

@@ -136,8 +136,8 @@ struct ElementwiseState {
     rows: CollectedRows,
     waiting: usize,
     settled: usize,
-    /// Whether `combine_waiting` has combined all rows, so that each group has at most one row.
-    /// Even a single row is combined once, to replace its NULL values.
+    /// Whether `combine_waiting` has combined all buffered rows, so that each group has at most one
+    /// row. A group with a single row is combined, too, to replace the NULL values of this row.
     laid: bool,
     groups: usize,
 }

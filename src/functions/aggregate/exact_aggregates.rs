@@ -291,8 +291,8 @@ impl AggregateUDFImpl for ExactAggregate {
     }
 
     // DataFusion assumes that the results of a monotonic aggregate over frames are sorted with NULL
-    // last, but NULL comes first (`stock_extremes_over_frames_still_count_as_sorted` in
-    // `tests/sql/order.rs`).
+    // last, but NULL comes first. No aggregate is therefore declared as monotonic
+    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

@@ -37,8 +37,8 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
-    /// Result of comparing a better value with a worse value: `Less` for `min`, `Greater` for
-    /// `max`.
+    /// `Less` for `min`, `Greater` for `max`: a value replaces the best value so far if comparing
+    /// it with that value gives `wanted`.
     wanted: Ordering,
 }
 
@@ -59,7 +59,8 @@ impl AggregateUDFImpl for FloatExtreme {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        // DataFusion has one accumulator per group for lists, each with buffers of its own.
+        // For lists, DataFusion would create one accumulator per group, each with its own buffers.
+        // The state that `begin_fold` returns holds all groups.
         self.begin_fold(&args).is_some() || self.stock.groups_accumulator_supported(args)
     }
 
@@ -107,8 +108,8 @@ impl AggregateUDFImpl for FloatExtreme {
     }
 
     // DataFusion assumes that the results of a monotonic aggregate over frames are sorted with NULL
-    // last, but NULL comes first (`stock_extremes_over_frames_still_count_as_sorted` in
-    // `tests/sql/order.rs`).
+    // last, but NULL comes first. No aggregate is therefore declared as monotonic
+    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

@@ -14,7 +14,8 @@ use crate::kernels::concat;
 pub(super) struct CollectedRows {
     types: Vec<DataType>,
     batches: Vec<RowBatch>,
-    /// Size of all batches in bytes, kept up to date because DataFusion reads it after each batch.
+    /// Size of all batches in bytes. It is updated with each batch, because DataFusion reads it
+    /// after each batch.
     bytes: usize,
 }
 

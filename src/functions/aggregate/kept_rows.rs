@@ -13,8 +13,8 @@ use crate::error::Result;
 /// Maximum number of [`KeptRows::chunks`].
 const MOST_CHUNKS: usize = 1024;
 
-/// Maximum number of chunks that share buffers with batches, such as the values of a dictionary. Each
-/// chunk counts these buffers.
+/// Maximum number of chunks that share buffers with batches, such as the values of a dictionary.
+/// The size of each chunk includes these buffers, so many chunks would seem to take much memory.
 const MOST_SHARING_CHUNKS: usize = 32;
 
 /// Number of replaced rows that are always kept, because merging few rows is not worth its cost.
@@ -22,8 +22,9 @@ const SPARE_ROWS: usize = 32;
 
 /// Returns a copy of rows, without spare capacity.
 ///
-/// Arrow's `take` of lists allocates for each row the values of the array divided by its length. If
-/// the array is a slice, these are the values of all rows of the sliced array.
+/// Arrow's `take` of lists reserves for each row the average number of values per list: all values
+/// of the array divided by its length. If the array is a slice, it still has the values of the
+/// array that was sliced, so `take` reserves too much.
 pub(super) fn copy_rows(values: &dyn Array, rows: Vec<u64>) -> Result<ArrayRef> {
     let mut copy = take(values, &UInt64Array::from(rows), None)?;
     copy.shrink_to_fit();
@@ -54,11 +55,13 @@ pub(super) struct KeptRows {
     data_type: DataType,
     most_chunks: usize,
     chunks: Vec<ArrayRef>,
-    /// Size of `chunks` in bytes, kept up to date because DataFusion reads it after each batch.
+    /// Size of `chunks` in bytes. It is updated with each change, because DataFusion reads it after
+    /// each batch.
     bytes: usize,
     /// Number of rows in `chunks`, including replaced rows.
     rows: usize,
-    /// Row of each group: array in `chunks`, and index in it; `None` for a group without a row.
+    /// The row of each group: the index of the array in `chunks`, and the index of the row in this
+    /// array; `None` for a group without a row.
     at: Vec<Option<(usize, usize)>>,
     /// Number of groups with a row.
     held: usize,
@@ -106,8 +109,9 @@ impl KeptRows {
         }
     }
 
-    /// Replaces the row of each group by the best of its new rows for which `counts` is true, if that
-    /// is better. A row is better than another if it compares as `wanted`.
+    /// Replaces the row of each group by the best of its new rows, if that new row is better than
+    /// the row that is kept. Only new rows for which `counts` is true are considered. A row is
+    /// better than another if comparing it with the other gives `wanted`.
     pub(super) fn keep_best_rows(
         &mut self,
         values: &ArrayRef,
@@ -149,7 +153,8 @@ impl KeptRows {
         self.put_rows(values, &groups, rows)
     }
 
-    /// Replaces the rows of `groups`, which are different from each other, by `rows` of `values`.
+    /// Replaces the row of each of `groups` by the row of `values` at the same position in `rows`.
+    /// No group occurs twice.
     pub(super) fn put_rows(
         &mut self,
         values: &dyn Array,
@@ -203,8 +208,8 @@ impl KeptRows {
         self.merge_chunks()
     }
 
-    /// Returns the size in bytes. Counts rows twice, because a result, a state or a merge holds a copy
-    /// of them.
+    /// Returns the size in bytes. Counts each row twice, because a result, a partial state or a
+    /// merge holds a copy of the rows.
     pub(super) fn size(&self) -> usize {
         let at = self.at.capacity().saturating_mul(size_of::<Option<(usize, usize)>>());
         self.bytes.saturating_mul(2).saturating_add(at)
@@ -263,7 +268,8 @@ mod tests {
             kept.put_rows(&lists.slice(start, 10), &[groups], vec![5]).unwrap();
             groups += 1;
         }
-        // One list of 100 integers per group, twice, with what Arrow and the group itself need.
+        // Each group has one list of 100 integers, which counts twice. `more` is what Arrow and the
+        // group itself need.
         let (values, more) = (groups * 100 * 8 * 2, groups * 2000);
         assert!((values..values + more).contains(&kept.size()), "{} {values}", kept.size());
         assert_eq!(first_values(&kept.collect_rows(2).unwrap()), [Some(5), Some(15)]);

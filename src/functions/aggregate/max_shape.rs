@@ -218,7 +218,7 @@ impl Accumulator for Extents {
         }
         let (seen, longest) = (self.seen.clone(), self.longest.clone());
         let list = self.emit_groups(EmitTo::All)?;
-        // Restores the state, because a window reads the result repeatedly.
+        // Restores the state, because a window function calls `evaluate` again after each row.
         (self.seen, self.longest) = (seen, longest);
         Ok(ScalarValue::List(Arc::new(list)))
     }

@@ -97,14 +97,14 @@ pub(super) struct AggDef {
 /// Facts about an aggregate that planner rules use. [`NONE`](Self::NONE) is the default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AggFacts {
-    /// Whether planning refuses DISTINCT: the accumulators ignore DISTINCT although it would change
-    /// the result, or the result describes every row.
+    /// Whether planning refuses DISTINCT, because the accumulators ignore DISTINCT although it
+    /// would change the result, or because the result describes every row.
     pub(crate) refuses_distinct: bool,
     /// Whether DISTINCT applies to the first of several arguments. Planning refuses DISTINCT for
     /// other aggregates of several arguments.
     pub(crate) distinct_of_first: bool,
-    /// Whether the result depends on the order of rows. If a call has ORDER BY, only the order of rows with equal keys
-    /// matters.
+    /// Whether the result depends on the order of rows. In a call with ORDER BY, it depends only on
+    /// the order of rows that have equal sort keys.
     pub(crate) any_row: bool,
     /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses calls on
     /// intervals unless it can normalize the intervals first.
@@ -206,7 +206,8 @@ impl AggBegin<'_> {
 pub(super) trait GroupStates: fmt::Debug + Send + Sync {
     fn fresh(&self) -> Result<Box<dyn GroupStates>>;
 
-    /// Adds rows: `values` has arguments, then sort keys; `groups` has the group of each row.
+    /// Adds rows: `values` has the columns of the arguments, followed by the columns of the sort
+    /// keys; `groups` has the group of each row.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -376,8 +377,8 @@ impl AggregateUDFImpl for RaggedUdaf {
         self: Arc<Self>,
         _: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
-        // Ignores whether DataFusion has sorted the input, because the state itself checks the
-        // order.
+        // The function needs no other version for sorted input, because its state checks the order
+        // itself.
         Ok(self.def.ordered.then(|| Arc::new(Self::new(self.def)) as Arc<dyn AggregateUDFImpl>))
     }
 

@@ -12,8 +12,8 @@ use crate::functions::nested_comparison::compare_nested;
 
 #[derive(Debug)]
 pub(super) struct NestedExtremes {
-    /// Result of comparing a better value with a worse value: `Less` for `min`, `Greater` for
-    /// `max`.
+    /// `Less` for `min`, `Greater` for `max`: a value replaces the best value so far if comparing
+    /// it with that value gives `wanted`.
     wanted: Ordering,
     best: KeptRows,
 }

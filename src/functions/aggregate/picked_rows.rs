@@ -1,9 +1,10 @@
 //! `first_value`, `last_value` and `any_value` of lists and structs per group.
 //!
-//! DataFusion has a scalar per group, so lists are many small buffers, which the allocator does not
-//! return to the system, and their size is not limited: under a limit of 32 MiB, such a query took
-//! 112 MB. Without ORDER BY it has an accumulator per group, which holds the whole batch of a state
-//! that it has merged; no upstream issue was found. Remove this module once
+//! DataFusion keeps one scalar per group. A list is then one small buffer per group. The allocator
+//! does not return such buffers to the system, and the memory limit does not count them: under a
+//! limit of 32 MiB, such a query took 112 MB. Without ORDER BY, DataFusion has an accumulator per
+//! group. When the accumulator merges a partial state, it keeps the whole batch of this state in
+//! memory; no upstream issue was found. Remove this module once
 //! `stock_first_values_of_lists_still_count_their_batch` in the SQL tests fails.
 
 use std::cmp::Ordering;
@@ -60,14 +61,16 @@ impl PickedRows {
         })
     }
 
-    /// Adds the rows of `columns`, the value and the sort keys, for which `counts` is true.
+    /// Adds the rows for which `counts` is true. `columns` has the column of values, followed by
+    /// the columns of sort keys.
     fn pick_rows(
         &mut self,
         columns: &[ArrayRef],
         groups: &[usize],
         counts: impl Fn(usize) -> bool,
     ) -> Result<()> {
-        // DataFusion also passes the sort keys of `any_value`, which ignores them.
+        // Drops the sort keys of `any_value`: DataFusion passes them, but `any_value` ignores its
+        // ORDER BY.
         let columns = columns.iter().take(self.fields.len()).cloned().collect();
         let rows: ArrayRef = Arc::new(StructArray::try_new(self.fields.clone(), columns, None)?);
         if !self.sort.is_empty() {

@@ -29,7 +29,8 @@ pub(super) fn make_accumulator(
 ) -> DfResult<Box<dyn Accumulator>> {
     let (asked, distinct) = (RequestedQuantile::read_call(&args)?, args.is_distinct);
     let values = args.expr_fields.first().map(|f| f.data_type().clone());
-    // DataFusion's accumulator checks the arguments.
+    // DataFusion's accumulator is created even if it is replaced below, because it checks the
+    // arguments.
     let stock = stock.accumulator(args)?;
     Ok(match (asked, values) {
         (Some(asked), Some(_)) if distinct => Box::new(DistinctQuantile { stock, asked }),

@@ -17,12 +17,12 @@ use crate::functions::nested_comparison::compare_nested;
 /// frame of any width takes about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
-    /// Result of comparing a better value with a worse value: `Less` for `min`, `Greater` for
-    /// `max`.
+    /// `Less` for `min`, `Greater` for `max`: a value is better than another if comparing it with
+    /// the other gives `wanted`.
     wanted: Ordering,
-    /// The values that are the result now, or once all rows before them have left the frame. Each
-    /// entry has the index of the row, and the value as an array of length 1. Each value is at most
-    /// as good as the value before it.
+    /// The first value is the result. Each other value becomes the result if all values before it
+    /// leave the frame before a better value enters. Each entry has the index of the row, and the
+    /// value as an array of length 1. Each value is at most as good as the value before it.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,

@@ -18,7 +18,8 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, AggregateUDF};
 use datafusion::physical_expr::PhysicalExpr;
 
-/// Maximum number of batches that hold the rows of a frame; more are concatenated to one.
+/// Maximum number of batches that hold the rows of a frame. If there are more, all of them are
+/// concatenated to one.
 const MOST_BATCHES: usize = 32;
 
 pub(super) fn make_accumulator(
@@ -55,7 +56,8 @@ pub(super) fn replay_frames(
     })
 }
 
-/// Accumulator of `bool_and` and `bool_or`; the numbers of true and false values give the result.
+/// Accumulator of `bool_and` and `bool_or`. It counts the true and the false values, and removes
+/// rows from the counts.
 #[derive(Debug, Default)]
 struct CountedBooleans {
     /// Whether all values must be true (`bool_and`), or at least one (`bool_or`).
@@ -240,7 +242,8 @@ impl Accumulator for Replayed {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        // Rows leave in the order in which they entered.
+        // Rows leave the frame in the order in which they entered, so the leaving rows are the
+        // first rows of the first batches.
         let mut leaving = values.first().map_or(0, |first| first.len());
         while leaving > 0
             && let Some(batch) = self.batches.pop_front()

@@ -16,7 +16,7 @@ use crate::kernels::elementwise::Op;
 
 /// Casts the date in date ± duration to a timestamp, as DuckDB does, because DataFusion refuses the
 /// operation. In other sums and differences with an interval or a duration, casts the date or
-/// timestamp to a finer type if [`refine_unit`] does.
+/// timestamp to the type that [`refine_unit`] chooses.
 pub(super) fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let op = match expr.op {
         BinaryOperator::Plus => Operator::Plus,

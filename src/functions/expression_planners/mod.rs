@@ -115,8 +115,8 @@ impl ExprPlanner for ListOperators {
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        // DataFusion plans `substring(x FROM 2)` with its own `substr`, even if the session
-        // registers another.
+        // Uses the `substr` that accepts unsigned integers. DataFusion plans `substring(x FROM 2)`
+        // with its own `substr`, even if the session registers another.
         Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
     }
 
@@ -178,7 +178,7 @@ fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryE
 
 /// Whether the planners include [`ListOperators`], which plans LIKE, ILIKE and IN on lists.
 pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
-    // A planner can be identified only by its debug text.
+    // A planner has no name, so it is identified by its debug text.
     let ours = format!("{ListOperators:?}");
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
@@ -301,8 +301,8 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // A `BinaryExpr` is never a list, because operators that return lists are planned as calls. To
-    // compute the type of a long `BinaryExpr` would take quadratic time.
+    // Operators that return lists are planned as calls, so a `BinaryExpr` is never a list. Its type
+    // is not computed, because that would take quadratic time for a long chain of operators.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {

@@ -68,7 +68,8 @@ pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<E
     }
     let pairs = find_facts(&function.func).pairs;
     let is_below = |list: &Expr| {
-        // A mask of inner lists keeps the lengths of outer lists, so a list of fewer levels still matches.
+        // A list with fewer levels than the mask is not filtered: the mask removes only elements of
+        // inner lists, so the lengths of outer lists stay the same.
         list.get_type(schema).is_ok_and(|t| list_depth(&t) < list_depth(&found))
     };
     for list in function.args.iter_mut().take(if pairs { 2 } else { 1 }) {

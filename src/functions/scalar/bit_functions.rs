@@ -95,7 +95,7 @@ impl ScalarUDFImpl for BitsFunction {
     }
 }
 
-/// Calls `$with::<T>($values)`, where `T` is the Arrow type of the integers in `$values`.
+/// Calls `$with::<T>($values)`, where `T` is the Arrow type of the integers in the array `$values`.
 macro_rules! with_integers {
     ($values:expr, $with:ident) => {
         Ok(match $values.data_type() {

@@ -224,7 +224,7 @@ fn number_parts(part: CalendarPart, times: &ArrayRef) -> Result<Int64Array> {
 }
 
 fn divide_floor(times: &Int64Array, length: i64) -> Int64Array {
-    // A division by a constant is several times as fast.
+    // Each unit has its own arm, because a division by a constant is several times as fast.
     match length {
         MICROSECONDS_PER_DAY => times.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY)),
         MICROSECONDS_PER_HOUR => times.unary(|t| t.div_euclid(MICROSECONDS_PER_HOUR)),
@@ -234,7 +234,8 @@ fn divide_floor(times: &Int64Array, length: i64) -> Int64Array {
     }
 }
 
-/// Counts the parts that begin between times. At most one of the two is a scalar.
+/// Returns how many calendar parts begin between `start` and `end`, for each row. At most one of
+/// `start` and `end` is a scalar.
 fn count_boundaries(
     part: CalendarPart,
     start: &ColumnarValue,
@@ -272,7 +273,8 @@ fn count_whole(part: CalendarPart, start: &ArrayRef, end: &ArrayRef) -> Result<A
     Ok(Arc::new(elapsed.unary::<_, Int64Type>(|elapsed| elapsed / length)))
 }
 
-/// A time of the local calendar: its month since the year 0, its day of the month, and its time of day in microseconds.
+/// A time of the local calendar, in this order: the month, counted from January of the year 0; the
+/// day of the month; the microseconds since midnight.
 type LocalTime = (i64, i32, i64);
 
 fn count_whole_months(start: &ArrayRef, end: &ArrayRef) -> Result<Int64Array> {

@@ -85,7 +85,8 @@ fn find_modes(lists: &ArrayRef) -> Result<ArrayRef> {
 
 fn find_nested_modes(lists: &ArrayRef) -> Result<ArrayRef> {
     let lists = lists.as_list::<i32>();
-    // Values that are equal become identical, so that the result does not depend on the order of the elements.
+    // Replaces floats that are equal by identical floats, so that the result does not depend on the
+    // order of the elements: 0.0 and -0.0 are equal.
     let elements = &to_canonical_floats(lists.values())?;
     let compare = compare_nested(elements, elements)?;
     let mut sorted: Vec<usize> = Vec::new();

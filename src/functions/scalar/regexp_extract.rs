@@ -147,7 +147,8 @@ fn read_group(function: &str, group: Option<&ColumnarValue>) -> Result<usize> {
     }
 }
 
-/// The last pattern, compiled. It is kept, because patterns rarely change from row to row.
+/// The pattern of the last row, compiled. The next row usually has the same pattern, which is then
+/// not compiled again.
 #[derive(Default)]
 pub(super) struct LastPattern<'a>(Option<(&'a str, Regex)>);
 

@@ -78,7 +78,8 @@ impl LabelCuts {
                     "label {row} (counting only labels of known subjects) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
                 )));
             }
-            // MEDS label files have a column per kind of value; a column of nulls gets no tensor.
+            // MEDS label files have one column per kind of value. A column that has only nulls gets
+            // no tensor.
             if values.is_empty() || values.null_count() < values.len() {
                 targets.push(LoaderTarget::new(name, values)?);
             }
@@ -90,7 +91,8 @@ impl LabelCuts {
     }
 }
 
-/// Returns an error if labels have values other than booleans; meds-torch-data reads only booleans.
+/// Returns an error if a label has a value other than a boolean, because meds-torch-data reads only
+/// booleans. Checks the labels for which `known` is true.
 fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
     for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
         let Some(values) = labels.column_by_name(name) else { continue };
@@ -138,7 +140,8 @@ fn read_keys(labels: &RecordBatch) -> Result<(Int64Array, TimestampMicrosecondAr
     Ok((subjects, moments))
 }
 
-/// Returns the row of each subject, as an index over all shards.
+/// Returns a map from each subject to its row, counted over all shards. Returns an error if a
+/// subject has two rows.
 fn index_subjects(times: &[&SubjectTimes]) -> Result<HashMap<i64, u32>> {
     let mut rows = HashMap::with_capacity(times.iter().map(|t| t.subjects.len()).sum());
     let all = times.iter().flat_map(|t| t.subjects.values().iter());

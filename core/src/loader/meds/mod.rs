@@ -265,8 +265,9 @@ impl MedsLoader {
     }
 
     /// Returns the number of measurements that were omitted because their codes are not in the
-    /// vocabulary, in all splits of the shards that were read. Only a MEDS data set that is opened
-    /// with [`compat`](MedsOptions::compat) omits measurements; otherwise the number is 0.
+    /// vocabulary. The number covers all subjects of the shards that were read, also those of other
+    /// splits. Only a MEDS data set that is opened with [`compat`](MedsOptions::compat) omits
+    /// measurements; otherwise the number is 0.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -285,8 +286,9 @@ impl MedsLoader {
         self.dropped
     }
 
-    /// Returns the categories that `categorical_value` refers to by index, sorted by bytes. They include
-    /// those of omitted labels, so that loaders of several splits with the same labels use the same indices.
+    /// Returns the categories that `categorical_value` refers to by index, sorted by bytes. They
+    /// include the categories of omitted labels, so that loaders of several splits with the same
+    /// labels use the same indices.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -325,7 +327,7 @@ impl MedsLoader {
         self.loader.plan(epoch)
     }
 
-    /// Iterates over the batches of epoch `epoch`, which are the same each time, bit for bit.
+    /// Iterates over the batches of epoch `epoch`. Each call returns the same batches, bit for bit.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -403,7 +405,8 @@ impl MedsLoader {
     }
 }
 
-/// Collects the static facts of all shards, and determines where batches hold them.
+/// Collects the static facts of all shards, and determines how batches hold them: in separate
+/// tensors, or prepended to the sequences.
 fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<StaticFacts> {
     let mut source = LoaderSource::new(tables, &LoaderOptions::new(1).tokens_as_i64(true))?;
     make_finite(&mut source, &["static_numeric_value"]);
@@ -418,8 +421,8 @@ fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Static
     Ok(StaticFacts { source, place })
 }
 
-/// Marks float32 columns whose values batches make finite: NaN and nulls become 0, and infinities
-/// the largest finite numbers.
+/// Sets, for the float32 columns `names`, that batches hold only finite values: NaN and nulls
+/// become 0, and infinities become the largest finite numbers.
 fn make_finite(source: &mut LoaderSource, names: &[&str]) {
     for column in &mut source.columns {
         if names.contains(&&*column.name) {

@@ -265,8 +265,8 @@ impl MedsOptions {
         self
     }
 
-    /// Sets whether sequences are padded to the maximum length instead of the length of the longest
-    /// sequence in the batch, and events to
+    /// Sets whether the padded axes have a fixed size. If so, sequences are padded to the maximum
+    /// length instead of the longest sequence of the batch, and events to
     /// [`measurements_per_event`](Self::measurements_per_event) if that option is set.
     ///
     /// ```
@@ -521,8 +521,8 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to [`LoaderOptions`]. Returns an error if the options are invalid whatever the
-    /// data.
+    /// Converts to [`LoaderOptions`]. Returns an error if no data can make the options valid, such
+    /// as a batch size of 0.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);

@@ -29,9 +29,10 @@ use crate::table::{Column, History, RaggedTable};
 /// | `code` | 2 | integer | if it is a string, `code_id` is used instead |
 /// | `numeric_value` | 2 | number | NULL or NaN if missing; the column is optional |
 ///
-/// If rows already end at their prediction time, `events` may also have, on axis 0, any of `prediction_time`,
-/// `boolean_value`, `integer_value`, `float_value` and `categorical_value`. `statics` has the same rows, and
-/// on axis 1 `static_code` (or `static_code_id`) and `static_numeric_value`. Other columns are ignored.
+/// If rows already end at their prediction time, `events` may also have, on axis 0, any of
+/// `prediction_time`, `boolean_value`, `integer_value`, `float_value` and `categorical_value`.
+/// `statics` has the same rows, and on axis 1 `static_code` (or `static_code_id`) and
+/// `static_numeric_value`. Other columns are ignored.
 #[derive(Clone, Debug)]
 pub struct Subjects {
     /// Name of the shard in error messages.
