@@ -253,7 +253,8 @@ impl RaggedBatch {
         }
         let selection = Selection::new(&shape, index)?;
         let value = value.cast(self.dtype())?;
-        // The value may have more axes than the selection if these extra leading axes have size 1.
+        // The value may have more axes than the selection if the extra axes come first and have
+        // size 1: a value of shape `[1, 1, 3]` fits 3 elements.
         let extra = value.ndim().saturating_sub(selection.shape().len());
         let (ones, own) = value.shape().split_at(extra);
         let fits = ones.iter().all(|n| *n == 1)

@@ -61,7 +61,8 @@ impl Samples {
         }
     }
 
-    /// Returns the length of the lists of each level, or an error if lists of a level differ in length.
+    /// Returns the length of the lists of each level: `[[a, b, c], [d, e, f]]` gives `[2, 3]`.
+    /// Returns an error if lists of a level differ in length.
     fn shape(&self) -> Result<Vec<usize>> {
         fn stack_level(
             samples: &Samples,

@@ -103,9 +103,9 @@ macro_rules! with_entry {
 }
 pub(super) use with_entry;
 
-/// Divides the lists of `layout` into ranges. Calls `leaf` with each range and the slice of `out`
-/// for the children of its lists (`size` bytes per child). Uses several threads if `parallel` is
-/// set and `out` is large. Returns the first error.
+/// Divides the lists of `layout` into ranges. Calls `leaf` with each range of lists and with the
+/// slice of `out` for the children of these lists (`size` bytes per child). Uses several threads if
+/// `parallel` is set and `out` is large. Returns the first error.
 pub(super) fn for_each_part(
     layout: &Layout,
     size: usize,

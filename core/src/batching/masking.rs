@@ -180,9 +180,9 @@ pub fn batched_bool_indexing(
 /// [`batched_bool_indexing`]. The result is a tensor if `to_write_into` is a tensor, else a batch
 /// with the sample sizes of `to_write_into`.
 ///
-/// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`]. `to_write` and
-/// `to_write_into` have the same type, and the same shape except along the non-uniform axis. A sample whose
-/// mask is nowhere true does not change.
+/// The mask must have a shape that [`batched_bool_indexing`] accepts for the data `to_write_into`.
+/// `to_write` and `to_write_into` have the same type, and the same shape except along the
+/// non-uniform axis. A sample whose mask is nowhere true does not change.
 ///
 /// ```
 /// # use serrate_core as serrate;

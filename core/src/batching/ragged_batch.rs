@@ -419,7 +419,7 @@ impl RaggedBatch {
         std::mem::replace(&mut self.values, none)
     }
 
-    /// Splits the shape of an entry into the axes before and after the non-uniform axis.
+    /// Returns the sizes of the data axes before the non-uniform axis, and of those after it.
     pub(super) fn split_entry_shape(&self) -> (&[usize], &[usize]) {
         self.entry_shape().split_at(self.non_uniform_dim - self.num_batch_dims())
     }

@@ -80,8 +80,9 @@ fn to_f32(v: f64) -> f32 {
     v as f32
 }
 
-/// Sums the entries of each sample, element by element. `make` converts a sum and the number of
-/// entries to a result; `None` means that the sum does not fit `R`, which is an error.
+/// Sums the entries of each sample, element by element. `make` converts the sum and the number of
+/// entries of a sample to a result; if it returns `None`, the sum does not fit `R`, and this
+/// function returns an error.
 fn reduce_samples<T: SumElement, R: Element>(
     batch: &RaggedBatch,
     make: impl Fn(T::Total, usize) -> Option<R> + Sync,

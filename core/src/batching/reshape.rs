@@ -414,8 +414,9 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // The shape of an entry lacks the non-uniform axis, so the swap only moves `dim` (x) past
-        // the axes between: `[before, x, between, after]` to `[before, between, x, after]` or back.
+        // The shape of an entry does not have the non-uniform axis, so the swap only moves axis
+        // `dim` (x) past the axes between `dim` and the non-uniform axis. `[before, x, between,
+        // after]` becomes `[before, between, x, after]` if `dim < own`; otherwise the reverse.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;
@@ -443,8 +444,8 @@ impl RaggedBatch {
     }
 }
 
-/// Removes axes of size 1, except batch and non-uniform axes and axes 0 and 1 of a tensor. No copy;
-/// samples without entries stay empty.
+/// Removes the axes of size 1, but keeps the batch axes and the non-uniform axis of a batch, and
+/// axes 0 and 1 of a tensor. Copies nothing; samples without entries stay empty.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -16,7 +16,8 @@ pub(super) struct SampleStructure {
     offsets: Offsets,
     /// Size of the non-uniform axis of the padded tensor, at least the size of the largest sample.
     width: usize,
-    /// Type in which the sample sizes were given, which is also the type of `sample_sizes`.
+    /// Integer type of the sizes from which the batch was created, and of the tensor
+    /// `sample_sizes`.
     sizes_dtype: DType,
     mask: OnceLock<DenseTensor>,
     sample_sizes: OnceLock<DenseTensor>,
@@ -88,7 +89,7 @@ impl SampleStructure {
     pub(super) fn check_same_sizes(&self, other: &Self, what: &str) -> Result<()> {
         if self.batch_shape != other.batch_shape {
             return Err(Error::invalid(format!(
-                "{what} have batch axes of shape {own:?} and {theirs:?}; the two shapes must be equal",
+                "{what} have different batch shapes, {own:?} and {theirs:?}; the two shapes must be equal",
                 own = self.batch_shape,
                 theirs = other.batch_shape
             )));

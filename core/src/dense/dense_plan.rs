@@ -40,7 +40,8 @@ pub(crate) trait Sink: Sync {
 pub(crate) struct DensePlan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// For each axis of the tensor, from the rows to the leaves: the size of one element in bytes.
+    /// `blocks[k]` is the size in bytes of one element of axis `k`: `blocks[0]` is the size of a
+    /// row, and the last block is a leaf.
     blocks: Vec<usize>,
     side: Side,
 }

@@ -234,8 +234,8 @@ pub(crate) enum Padding {
 }
 
 impl Padding {
-    /// Returns the padding for memory with unknown contents: writes `fill` to every padding
-    /// element.
+    /// Returns the padding that writes `fill` to every padding element, for memory with unknown
+    /// contents.
     pub(super) fn from_fill(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
