@@ -229,7 +229,8 @@ impl HetTensor {
         Self::from_boxed(normalize::softmax(&array, axis)?)?.into_value()
     }
 
-    /// Converts the values: floats truncate towards zero to integers; nonzero numbers are true.
+    /// Converts the values to `dtype`. Floats that become integers are truncated towards zero;
+    /// nonzero numbers become true.
     ///
     /// ```
     /// # use serrate_core as serrate;

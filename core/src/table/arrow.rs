@@ -234,8 +234,8 @@ impl RaggedTable {
     /// its path (`visits.time`). Axis names in the metadata (`serrate.axes`) take precedence.
     ///
     /// Shares offsets and values with the batch. The list lengths of columns that share an offsets
-    /// buffer are not compared. A null list gets length 0. If it has values, the column is copied
-    /// without these values.
+    /// buffer are not compared, because they are equal. A null list gets length 0. If it has
+    /// values, the column is copied without these values.
     ///
     /// # Errors
     /// [`Error::Disagree`] at the first list whose length differs between two columns; an error for
@@ -507,7 +507,8 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns the validity of the lists of an axis, or an error if it is not equal in all columns.
+    /// Returns the validity of the lists of axis `axis`; `None` if no list is null or no column has
+    /// these lists. Returns an error if a list is null in one column, but not in another.
     fn common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };

@@ -24,8 +24,8 @@ pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_fir
 pub(super) struct KeyRuns<O> {
     /// Index of the first row of every run.
     pub(super) starts: Vec<O>,
-    /// For each run of the previous key, the index in `starts` of the first run within it. Empty
-    /// for the first key.
+    /// For each run of the previous key, the index in `starts` of the first run of this key within
+    /// that run. Empty for the first key, which has no previous key.
     pub(super) first: Vec<O>,
 }
 

@@ -273,7 +273,8 @@ impl RaggedTable {
     }
 }
 
-/// Expands one value per list: the first element gets the value, the other elements get `fill`.
+/// Expands one value per list to one value per element. The first element of a list gets the value
+/// of the list; the other elements get the values that `fill` chooses.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {

@@ -298,8 +298,8 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(find_block_range(block, count), &ring[block % 2]);
             }
-            // Leave the newest block in each queue, because its prefetch may not have finished. One
-            // loop over both queues would be 7 % slower.
+            // Leave the newest [`BLOCK`] keys in each queue, because the prefetch for these keys
+            // may not have finished. One loop over both queues would be 7 % slower.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {
@@ -319,7 +319,9 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches for a key again from its home bucket, because its first candidate has another key.
+    /// Searches for a key again from its home bucket, because the first row with the same tag has
+    /// another key. Compares the key of every further row with this tag. Returns `None` if the key
+    /// is missing.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -599,7 +601,8 @@ impl RowMap {
         self.options.parallel && count >= 2 * PART && rayon::current_num_threads() > 1
     }
 
-    /// Returns the number of keys per parallel task; several tasks per thread balance the load.
+    /// Returns the number of keys per parallel task. Each thread gets several tasks, so that no
+    /// thread waits long for the slowest one.
     fn compute_part_size(&self, count: usize) -> usize {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }

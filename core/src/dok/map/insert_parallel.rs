@@ -170,7 +170,8 @@ impl RowMap {
         let hashes = hash_rows(self.hashing, width, keys, count);
         let known = KeyRows { width, stored: self.keys.as_slice(), rows: before, given: keys };
         // For each row of the batch that adds a key: the index of the batch row that provides the
-        // value.
+        // value. This is the last row with the same key if `replace` is set, else the adding row
+        // itself.
         let winners: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
         let len = self.table.len();
         let all = self.table.buckets_mut();
@@ -264,7 +265,8 @@ impl RowMap {
         let after = before + added;
         let keys_room = self.keys.reserve_unshared(after * key);
         if let Err(e) = keys_room.and_then(|()| self.values.reserve_unshared(after * value)) {
-            // There is no memory for the new keys, so empty their buckets.
+            // There is no memory for the new keys. Empty their buckets, which would otherwise refer
+            // to rows that do not exist.
             for entry in done.iter().flat_map(|d| &d.new) {
                 all[entry.place] = EMPTY;
             }

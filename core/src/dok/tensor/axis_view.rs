@@ -42,7 +42,8 @@ impl AxisView {
         self.is_permutation() && self.axes.iter().enumerate().all(|(i, a)| a.of == i)
     }
 
-    /// Returns whether the view may show an entry several times.
+    /// Returns whether the view may show an entry several times, because the coordinates of an axis
+    /// were picked with [`index_select`](super::DokTensor::index_select).
     pub(super) fn may_repeat(&self) -> bool {
         self.axes.iter().any(|a| a.picks.is_some())
     }

@@ -195,8 +195,9 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Returns the position that index `j` of `pick` selects in a list of `size` elements; `None`
-    /// (null) if `pick` has no index. Errors name the axis `depth` axes below the current one.
+    /// Returns the position that index `j` of `pick` selects in a list of `size` elements; `None`,
+    /// which selects a null, if `pick` has no index. An error names axis `self.axis + depth` and
+    /// the row that `row` returns.
     fn resolve_position(
         &self,
         pick: &Pick,
@@ -271,9 +272,11 @@ impl IndexCursor {
 enum PickMode {
     /// All indices apply to every list; the selected elements form a list.
     Element,
-    /// Index `i` applies to the lists of row `i`. One element is selected per list, so the axis is dropped.
+    /// Index `i` applies only to the lists of row `i`. It selects one element per list, so the axis
+    /// is dropped.
     Row,
-    /// The only index applies to all lists. One element is selected per list, so the axis is dropped.
+    /// The `Pick` has a single index, which applies to all lists. It selects one element per list,
+    /// so the axis is dropped.
     Constant,
 }
 

@@ -88,8 +88,8 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // The first array is empty, so items after it apply to no list: check only the
-                // items up to it.
+                // The first array is empty, so the items after this array apply to no list: check
+                // only the items up to the array.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // The result has no rows. To find its axes and types, index a table of zero rows.
