@@ -162,8 +162,8 @@ impl AnyBatch {
 /// The entries of all samples along one axis of a tensor or batch, one sample after the other.
 #[derive(Debug)]
 pub(super) struct EntryView {
-    /// The entries, of shape `[entries, before.., after..]` (data axes before and after axis
-    /// `dim`).
+    /// The entries, of shape `[entries, before.., after..]`: `before` and `after` are the sizes of
+    /// the data axes before and after axis `dim`.
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
     /// Size of axis `dim` in the padded tensor.
@@ -240,7 +240,8 @@ impl EntryView {
     }
 }
 
-/// Converts entries `[samples * width, before.., after..]` to a tensor `[batch.., before.., width, after..]`.
+/// Converts entries `[samples * width, before.., after..]` to a tensor `[batch.., before.., width,
+/// after..]`, in which `width` is the size of axis `dim`.
 pub(super) fn to_dense(
     values: &DenseTensor,
     batch_shape: &[usize],

@@ -223,10 +223,11 @@ impl RaggedBatch {
         self.tensor()?.index(index)
     }
 
-    /// Writes `value` to the elements of the padded tensor that a NumPy index selects. The value is converted
-    /// to the type of the batch and broadcast to the selected elements; writes to padding are dropped. If an
-    /// element is selected more than once, its last value wins. Copies the entries only if they are shared. A
-    /// sample without entries does not change.
+    /// Writes `value` to the elements of the padded tensor that a NumPy index selects. The value is
+    /// converted to the type of the batch and broadcast to the selected elements; writes to padding
+    /// are dropped. If an element is selected more than once, the last value written to the element
+    /// wins. Copies the entries only if another batch shares them. A sample without entries does
+    /// not change.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -294,7 +295,8 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Moves the bytes out of the batch, which is then empty. Copies only bytes that are shared.
+    /// Moves the bytes of the values out of the batch and leaves an empty batch. Copies the bytes
+    /// only if another batch shares them.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

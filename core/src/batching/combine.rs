@@ -93,7 +93,8 @@ impl Samples {
         let mut current = vec![self];
         let mut depth = 0;
         while !current.is_empty() {
-            // A level that starts with a sample is the innermost, so all its elements must be samples.
+            // A level whose first element is a sample is the innermost level, so all elements of
+            // this level must be samples.
             let leaf = matches!(current[0], Self::Tensor(_));
             for samples in &current {
                 stack_level(samples, depth, &mut shape, leaf)?;

@@ -139,7 +139,8 @@ impl RaggedBatch {
 
     /// Creates a batch like [`try_new`](Self::try_new), but
     /// [`max_sample_size`](Self::max_sample_size) becomes the size of the largest sample, even if
-    /// the tensor (and the mask) is longer; 0 if no sample has entries.
+    /// the non-uniform axis of the tensor (and the last axis of the mask) is longer. It is 0 if no
+    /// sample has entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -65,8 +65,8 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Size in bytes below which a result is allocated on the heap: reused memory of the heap is 3
-/// times as fast as new pages.
+/// Size in bytes below which a result is allocated on the heap: writing to reused memory of the
+/// heap is 3 times as fast as writing to new pages.
 const HEAP: usize = 32 << 20;
 
 /// Evaluates `$body` with `$e` bound to an `EntryBytes` of `$size` bytes (not 0). Common sizes are

@@ -53,7 +53,8 @@ macro_rules! with_positions {
 }
 
 impl Indices {
-    /// Reads indices from a batch of integers without data axes. Shares int32 or int64 buffers.
+    /// Reads indices from a batch of integers without data axes. Shares the buffer of int32 or
+    /// int64 indices.
     pub(super) fn new(batch: &RaggedBatch) -> Result<Self> {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {

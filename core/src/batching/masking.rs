@@ -100,8 +100,8 @@ impl MaskedData {
         }
     }
 
-    /// Returns a copy of the data in which the entries of `from` replace, sample by sample and in
-    /// order, the entries at which the mask is true.
+    /// Returns a copy of the data. In each sample, the entries of `from` replace, in order, the
+    /// entries at which the mask is true.
     fn write_entries(&self, from: &RaggedBatch) -> Result<DenseTensor> {
         let entry = self.entries.entry_bytes();
         let values = &self.entries.values;

@@ -412,7 +412,8 @@ impl RaggedBatch {
         self.replace_values(values, self.non_uniform_dim)
     }
 
-    /// Moves the values out, so that they can be changed in place, and leaves an empty tensor.
+    /// Moves the values out of the batch and leaves an empty tensor. The caller can then change the
+    /// values in place, unless another batch shares them.
     pub(super) fn take_values(&mut self) -> DenseTensor {
         self.tensor = OnceLock::new();
         let none = DenseTensor::new_empty(self.values.dtype());

@@ -10,7 +10,8 @@ use super::structure::multiply_saturating;
 use crate::dense::{DType, DenseTensor, Element};
 use crate::error::{Error, Result};
 
-/// Minimum number of elements of the result that one task computes.
+/// Minimum number of elements of the result that one parallel task computes, so that no task is too
+/// short to pay for its start.
 const AT_LEAST: usize = 1024;
 
 trait SumElement: Element {

@@ -421,7 +421,8 @@ impl RaggedBatch {
         let shape = self.entry_shape();
         let between = high - low - 1;
         let (a, b) = if dim > own {
-            // Axis `dim` of the tensor is axis `high - 1` of an entry; it moves to position `low`.
+            // Axis `dim` of the tensor is axis `high - 1` of an entry. The swap moves it before
+            // axis `low` of the entry.
             (multiply_saturating(&shape[low..high - 1]), shape[high - 1])
         } else {
             (shape[low], multiply_saturating(&shape[low + 1..high]))

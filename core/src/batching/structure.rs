@@ -136,7 +136,8 @@ pub(super) fn get_or_compute(
         return Ok(made);
     }
     let made = make()?;
-    // Another thread may have stored a tensor first. The two tensors are equal, so return the stored one.
+    // Another thread may have stored its tensor in `cell` first. That tensor equals `made`, so
+    // return the tensor that is in the cell.
     Ok(cell.get_or_init(|| made))
 }
 
@@ -158,8 +159,8 @@ pub(super) fn check_bytes(
     )
 }
 
-/// Returns the number of samples, or an error if a tensor with one int64 per sample exceeds the
-/// default limit.
+/// Returns the number of samples: the product of the sizes in `batch_shape`. Returns an error if a
+/// tensor with one int64 per sample exceeds the default limit.
 pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     let options = DenseOptions::default();
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)

@@ -152,15 +152,17 @@ impl TensorMemory {
         }
     }
 
-    /// Records what a block of a pool holds, so that the next tensor in this block knows which
-    /// bytes to clear. Does nothing in a pool for writers.
+    /// Records what the block holds, so that the next tensor in this block knows which bytes to
+    /// clear. Does nothing without a pool, because the block is then not reused, or in a pool for
+    /// writers, whose tensors write all bytes.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 && !self.is_for_writers {
             self.contents = contents();
         }
     }
 
-    /// Converts to an Arrow buffer. The block returns to its pool when the last clone is dropped.
+    /// Converts to an Arrow buffer. The block returns to its pool when the last clone of the buffer
+    /// is dropped.
     pub(crate) fn into_buffer(mut self) -> Buffer {
         if self.pool.strong_count() == 0
             && let Some(MemoryBlock::Heap(b)) =

@@ -22,7 +22,8 @@ use crate::array::{Layout, Offsets};
 /// and so large that two tasks rarely write to one huge page.
 const GRAIN: usize = 1 << 20;
 
-/// Receives every byte range of a dense tensor once, and writes values or padding there.
+/// Writes a dense tensor. Receives each byte of the tensor once, as part of a range of values or of
+/// a range of padding.
 pub(crate) trait Sink: Sync {
     /// Writes the leaves with the indices `leaves` to `out`, which has exactly the size of these
     /// leaves.
@@ -46,7 +47,8 @@ pub(crate) struct DensePlan {
     side: Side,
 }
 
-/// Layout of a list level, with offsets as typed slices, so that the inner loop does not branch on the type.
+/// Layout of a list level. Offsets are typed slices, so that the inner loop does not branch on
+/// their type.
 enum LevelLayout<'a> {
     I32(&'a [i32]),
     I64(&'a [i64]),

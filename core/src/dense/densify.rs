@@ -276,7 +276,8 @@ impl Padding {
     }
 }
 
-/// Creates a tensor; `write` gets the plan, the kind of padding to write, and the memory to fill.
+/// Creates a tensor with the shape of `plan`. Calls `write` with the plan, the padding that `write`
+/// must write, and the memory of the tensor.
 pub(crate) fn create_tensor(
     plan: DensePlan,
     dtype: DType,

@@ -38,7 +38,7 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
 }
 
 /// Returns the common type of a tensor of type `tensor` and a number of type `number`: the type of
-/// the tensor, unless `number` has a higher category.
+/// the tensor, or `number` if its [`Category`] is higher.
 pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
     if find_type_category(number) > find_type_category(tensor) {
         promote_dtypes(number, number)

@@ -26,7 +26,8 @@ pub(crate) struct IncomingColumn {
     pub(crate) values: ArrayRef,
 }
 
-/// Builds a table: checks that the lists of all columns agree, and stores each axis once.
+/// Builds a table from columns. Stores each axis once. Returns an error if the lists of two columns
+/// on the same axis differ in length.
 pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],
@@ -50,7 +51,8 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // An axis stays uniform only if it is uniform in all columns; otherwise it has offsets.
+                    // An axis is stored as uniform (one size for all lists) only if it is uniform
+                    // in all columns. Otherwise it is stored as offsets.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -91,7 +93,8 @@ fn name_columns(incoming: &[IncomingColumn]) -> Vec<String> {
         .collect()
 }
 
-/// Adds a column to `out`; for lists of structs, adds each field of the struct instead.
+/// Adds a column to `out`. If the column has lists of structs, adds one column for each field of
+/// the struct instead.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,

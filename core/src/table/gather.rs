@@ -47,8 +47,8 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists, whose elements are `children`. The list for an
-    /// index `None` is empty.
+    /// Returns the layout of the selected lists of `layout`; `children` are the elements of these
+    /// lists. An index `None` gives an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -71,7 +71,8 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected elements; the element for an index `None` is null.
+    /// Returns the validity of the selected elements, where `nulls` is the validity of all
+    /// elements. An index `None` gives a null.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {

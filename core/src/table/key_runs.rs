@@ -46,7 +46,7 @@ pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     for (k, key) in keys.iter().enumerate() {
         let outer = out.last().map(|r| r.starts.as_slice());
         let (runs, row) = find_key_runs(key, outer)?;
-        // If rows are out of order in several keys, report the earliest of these rows.
+        // If several keys have rows out of order, return the first of all these rows.
         if let Some(row) = row
             && descent.is_none_or(|d| row < d.row)
         {

@@ -691,7 +691,8 @@ impl RaggedTable {
         }
     }
 
-    /// Returns the range of elements of each axis that belong to the rows `rows`.
+    /// Returns, for each axis, the range of elements that belong to the rows `rows`; the first
+    /// range is `rows` itself.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -34,8 +34,8 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue: a step of the pipeline leaves fewer than 2 * [`BLOCK`] keys in the queue,
-/// and the next step adds at most 2 * [`BLOCK`] keys.
+/// Capacity of a queue. It suffices, because a step of the pipeline leaves fewer than 2 * [`BLOCK`]
+/// keys in the queue, and the next step adds at most 2 * [`BLOCK`] keys.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -109,7 +109,8 @@ struct KeyReader<'a, K> {
 /// Receives the results of a lookup. The pipeline calls `write_missing` for all keys, and
 /// `record_hit` for each key that is found.
 trait LookupVisitor {
-    /// Prefetches the value in row `row`, whose key may equal a searched key.
+    /// Prefetches the value in row `_row`. The key in this row has the tag of a searched key and
+    /// probably equals it.
     #[inline(always)]
     fn prefetch_value(&mut self, _row: usize) {}
     /// Initializes the results of `keys` as missing. Called once per key, in order, before `record_hit`.

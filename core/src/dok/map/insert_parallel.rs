@@ -31,7 +31,8 @@ const PART: usize = 1 << 14;
 
 struct BatchEntry {
     given: u32,
-    /// For a new key, the index of its bucket; for a key that the map already has, its row.
+    /// For a new key, the index of its bucket in the table. For a key that the map already has, the
+    /// row of the key in the map.
     place: usize,
 }
 
@@ -49,7 +50,7 @@ struct PartResult {
 struct KeyRows<'a, W> {
     width: W,
     stored: &'a [u8],
-    /// Number of keys of the map; row `rows` is the first key of the batch.
+    /// Number of keys in `stored`. Row `rows` is the first key in `given`.
     rows: usize,
     given: &'a [u8],
 }
@@ -91,7 +92,8 @@ fn for_each_home(
     (first, part): (usize, &mut [u64]),
     mut each: impl FnMut(usize, u64, usize, &mut [u64]),
 ) {
-    // Collect the hashes whose home bucket is in `part` without a branch, which the CPU could not predict.
+    // Collect the hashes whose home bucket is in `part`. The loop has no branch for this, because
+    // the CPU could not predict the branch.
     let mut own = [0usize; BLOCK];
     for (block, these) in hashes.chunks(BLOCK).enumerate() {
         let mut count = 0;

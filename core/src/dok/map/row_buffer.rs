@@ -44,8 +44,8 @@ impl TableWords {
     }
 }
 
-/// Keys or values of a map. A write copies the rows if they are shared
-/// ([`share_buffer`](Self::share_buffer)).
+/// The rows of all keys, or of all values, of a map. A write copies the rows if a tensor shares
+/// them ([`share_buffer`](Self::share_buffer)).
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
     block: Arc<MemoryBlock>,

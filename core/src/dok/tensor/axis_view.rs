@@ -7,7 +7,8 @@ use super::storage::Storage;
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
     pub(super) of: usize,
-    /// Coordinates on the storage axis, in the order of the view; `None` if the view shows all.
+    /// Coordinates on the storage axis that the view shows, in the order of the view; `None` if the
+    /// view shows all coordinates in order.
     pub(super) picks: Option<Arc<[u64]>>,
 }
 

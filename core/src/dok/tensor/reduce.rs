@@ -16,7 +16,7 @@ pub(super) struct EntryGroups {
     pub(super) shape: Vec<usize>,
     /// Row-major index of each group in the result.
     pub(super) places: Vec<i64>,
-    /// End of each group in `rows`; a group starts at the end of the previous one.
+    /// End of each group in `rows`. A group starts where the previous group ends.
     pub(super) ends: Vec<usize>,
     /// Indices of the entries, group by group.
     pub(super) rows: Vec<u64>,

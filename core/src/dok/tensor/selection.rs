@@ -49,7 +49,7 @@ pub(super) struct PlaceSelection {
     /// Pairs of a storage axis and the single coordinate that is selected on it.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
-    /// Whether the index may select an element more than once.
+    /// Whether the index may select an element more than once, as `[0, 0]` does.
     repeats: bool,
 }
 

@@ -119,8 +119,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Selects elements along consecutive axes from `self.at` on; `run` has the indices for each of
-    /// these axes.
+    /// Selects elements along consecutive axes: `run[k]` has the indices for axis `self.at + k`.
     fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -259,7 +258,8 @@ impl IndexCursor {
         }
     }
 
-    /// Records the rows that the index of axis 0 selected, unless an integer index has dropped axis 0.
+    /// Records the rows that the index of axis 0 selected. Does nothing if an integer index has
+    /// dropped axis 0, because the only row is then recorded.
     fn set_origin(&mut self, rows: RowOrigin) {
         if !matches!(self.rows, RowOrigin::One(_)) {
             self.rows = rows;

@@ -75,8 +75,8 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Applies an index whose arrays are separated by slices, `...` or new axes: concatenates one
-    /// result per element of the arrays.
+    /// Applies an index whose arrays are separated by slices, `...` or new axes, as in `[0, 1], :,
+    /// [2, 3]`: concatenates the results of `0, :, 2` and `1, :, 3`.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
