@@ -42,7 +42,7 @@ impl<T: Into<Samples>> From<Vec<T>> for Samples {
 }
 
 impl Samples {
-    /// Iterates over all samples, depth first.
+    /// Iterates over all samples, depth first: `[[a, b], [c]]` gives `a`, `b`, `c`.
     ///
     /// ```
     /// # use serrate_core as serrate;

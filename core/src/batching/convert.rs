@@ -77,8 +77,8 @@ impl RaggedBatch {
         Self::from_parts(structure.into(), values, 1)
     }
 
-    /// Returns the entries and the cumulative sizes; shares the entries. A sample without entries
-    /// does not increase the cumulative size.
+    /// Returns the entries, which are shared, and the cumulative sizes. For a sample without
+    /// entries, the cumulative sizes before and after the sample are equal.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -50,7 +50,8 @@ pub(super) fn count_true(flags: &[u8]) -> usize {
     flags.iter().map(|b| usize::from(*b)).sum()
 }
 
-/// Calls `each` with the index of every true byte of a mask, ascending. Tests eight bytes at a time.
+/// Calls `each` with the index of every byte of `flags` that is true, in ascending order. Tests
+/// eight bytes at a time.
 #[inline(always)]
 pub(super) fn for_each_true(flags: &[u8], mut each: impl FnMut(usize)) {
     let (eights, rest) = flags.as_chunks::<8>();

@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
-    /// Number of repeats along one batch axis; the samples are not repeated along the other batch
-    /// axes.
+    /// Number of repeats along a single batch axis. Along all other batch axes, samples are not
+    /// repeated.
     One(usize),
     /// Number of repeats along each batch axis, one number per axis.
     Each(Vec<usize>),
@@ -123,8 +123,8 @@ impl RaggedBatch {
         self.replace_batch_shape(shape)
     }
 
-    /// Reshapes the batch axes, row-major; one size may be -1, to be inferred. Shares all data;
-    /// samples without entries stay empty.
+    /// Reshapes the batch axes and keeps the row-major order of the samples. One size may be -1: it
+    /// is computed from the number of samples. Shares all data; samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -242,7 +242,7 @@ struct Unbinder<'a> {
 impl Unbinder<'_> {
     /// Returns element `at` of level `level` (0 is the outermost lists). A list without holes in
     /// which no axis varies in size becomes one tensor, any other list a list. Below the last level
-    /// of lists, an element is a single value. A null becomes a hole.
+    /// of lists, an element is a scalar. A null becomes a hole.
     fn build_nested(&self, level: usize, at: usize) -> Result<Nested> {
         let array = &self.het.array;
         let Some(axis) = array.axes().get(level) else {

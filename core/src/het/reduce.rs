@@ -69,8 +69,7 @@ impl HetTensor {
 
     fn reduce_all(&self, how: Reduction) -> Result<DenseTensor> {
         let array = if self.ndim() == 0 {
-            // The kernel reduces only lists, so put the single value of a tensor without dims in a
-            // list.
+            // The kernel reduces only lists, so put the scalar of a tensor without dims in a list.
             crate::kernels::index::new_axis(&self.array, 1)?
         } else {
             self.array.clone()

@@ -317,7 +317,8 @@ impl RaggedTable {
                 }
                 Layout::Uniform { size, lists } => (1..=*lists).map(|i| i * size).collect(),
             };
-            // For each list of this axis, the number of innermost elements up to the end of the list.
+            // For each list of this axis, the number of innermost elements in this list and in all
+            // lists before it.
             let own = match &ends {
                 None => own,
                 Some(inner) => {

@@ -623,7 +623,8 @@ impl RaggedTable {
         RaggedArray::try_new(self.rows, axes, column.values().clone())
     }
 
-    /// Keeps only the named columns and scalars, in the given order, and all axes.
+    /// Keeps only the columns and scalars `names`, in the order of `names`. Keeps all axes, also
+    /// those without a column.
     ///
     /// ```
     /// # use serrate_core as serrate;

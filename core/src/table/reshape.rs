@@ -182,8 +182,8 @@ impl RaggedTable {
         self.flatten_with(axis, FlattenFill::Zero)
     }
 
-    /// Merges an axis like [`flatten`](Self::flatten), but `fill` chooses the values of outer columns at elements
-    /// after the first of each list.
+    /// Merges an axis like [`flatten`](Self::flatten). For columns of the outer axis, `fill`
+    /// chooses the values at all elements of a list but the first.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -109,8 +109,8 @@ struct KeyReader<'a, K> {
 /// Receives the results of a lookup. The pipeline calls `write_missing` for all keys, and
 /// `record_hit` for each key that is found.
 trait LookupVisitor {
-    /// Prefetches the value in row `_row`. The key in this row has the tag of a searched key and
-    /// probably equals it.
+    /// Prefetches the value in row `_row`. The key in this row has the tag of a searched key, but
+    /// may differ from this key.
     #[inline(always)]
     fn prefetch_value(&mut self, _row: usize) {}
     /// Initializes the results of `keys` as missing. Called once per key, in order, before `record_hit`.

@@ -249,7 +249,8 @@ impl DokTensor {
         self.limit
     }
 
-    /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for later views of it.
+    /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for views that are made from it
+    /// later. Existing views keep their limit.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -48,7 +48,7 @@ impl WideNumbers {
     }
 
     /// Converts to a tensor of one axis and type `dtype`. Returns an error, which names the result
-    /// `what`, if an integer does not fit the type.
+    /// `what`, if a value does not fit an integer type.
     pub(super) fn into_dense(self, dtype: DType, what: &str) -> Result<DenseTensor> {
         let shape = [self.len()];
         macro_rules! ints {
