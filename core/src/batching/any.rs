@@ -23,8 +23,8 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
-    /// Samples of equal size. Axis 0 is the only batch axis, unless another argument of the
-    /// function has more batch axes.
+    /// Samples of equal size. Axis 0 is the batch axis. If another argument of the function has
+    /// several batch axes, the first axes of the tensor must be the same batch axes.
     Dense(DenseTensor),
     /// Samples of different sizes.
     Ragged(RaggedBatch),
@@ -99,8 +99,8 @@ impl AnyBatch {
         }
     }
 
-    /// Returns the tensor, or the padded tensor of a ragged batch. There, a sample without entries
-    /// has only padding.
+    /// Returns the tensor, or the padded tensor of a ragged batch. In the padded tensor, a sample
+    /// without entries has only padding.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -162,8 +162,8 @@ impl AnyBatch {
 /// The entries of all samples along one axis of a tensor or batch, one sample after the other.
 #[derive(Debug)]
 pub(super) struct EntryView {
-    /// The entries, of shape `[entries, before.., after..]` (data axes before and after axis
-    /// `dim`).
+    /// The entries, of shape `[entries, before.., after..]`: `before` and `after` are the sizes of
+    /// the data axes before and after axis `dim`.
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
     /// Size of axis `dim` in the padded tensor.
@@ -174,7 +174,8 @@ pub(super) struct EntryView {
 
 impl EntryView {
     /// Returns the entries along axis `dim`. Shares the values of a batch whose non-uniform axis is
-    /// `dim`; pads other batches.
+    /// `dim`. Any other batch is padded first, and its padding then counts as entries. The entries
+    /// of a tensor are copied if data axes with several elements precede `dim`.
     pub(super) fn new(data: &AnyBatch, batch_shape: &[usize], dim: usize) -> Result<Self> {
         let shape = data.shape();
         check_batch_axes(&shape, batch_shape)?;
@@ -239,7 +240,8 @@ impl EntryView {
     }
 }
 
-/// Converts entries `[samples * width, before.., after..]` to a tensor `[batch.., before.., width, after..]`.
+/// Converts entries `[samples * width, before.., after..]` to a tensor `[batch.., before.., width,
+/// after..]`, in which `width` is the size of axis `dim`.
 pub(super) fn to_dense(
     values: &DenseTensor,
     batch_shape: &[usize],

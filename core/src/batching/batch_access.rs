@@ -223,10 +223,11 @@ impl RaggedBatch {
         self.tensor()?.index(index)
     }
 
-    /// Writes `value` to the elements of the padded tensor that a NumPy index selects. The value is converted
-    /// to the type of the batch and broadcast to the selected elements; writes to padding are dropped. If an
-    /// element is selected more than once, its last value wins. Copies the entries only if they are shared. A
-    /// sample without entries does not change.
+    /// Writes `value` to the elements of the padded tensor that a NumPy index selects. The value is
+    /// converted to the type of the batch and broadcast to the selected elements; writes to padding
+    /// are dropped. If an element is selected more than once, the last value written to the element
+    /// wins. Copies the entries only if another batch shares them. A sample without entries does
+    /// not change.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -253,7 +254,8 @@ impl RaggedBatch {
         }
         let selection = Selection::new(&shape, index)?;
         let value = value.cast(self.dtype())?;
-        // The value may have more axes than the selection if these extra leading axes have size 1.
+        // The value may have more axes than the selection if the extra axes come first and have
+        // size 1: a value of shape `[1, 1, 3]` fits 3 elements.
         let extra = value.ndim().saturating_sub(selection.shape().len());
         let (ones, own) = value.shape().split_at(extra);
         let fits = ones.iter().all(|n| *n == 1)
@@ -293,7 +295,8 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Moves the bytes out of the batch, which is then empty. Copies only bytes that are shared.
+    /// Moves the bytes of the values out of the batch and leaves an empty batch. Copies the bytes
+    /// only if another batch shares them.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

@@ -42,7 +42,7 @@ impl<T: Into<Samples>> From<Vec<T>> for Samples {
 }
 
 impl Samples {
-    /// Iterates over all samples, depth first.
+    /// Iterates over all samples, depth first: `[[a, b], [c]]` gives `a`, `b`, `c`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -61,7 +61,8 @@ impl Samples {
         }
     }
 
-    /// Returns the length of the lists of each level, or an error if lists of a level differ in length.
+    /// Returns the length of the lists of each level: `[[a, b, c], [d, e, f]]` gives `[2, 3]`.
+    /// Returns an error if lists of a level differ in length.
     fn shape(&self) -> Result<Vec<usize>> {
         fn stack_level(
             samples: &Samples,
@@ -92,7 +93,8 @@ impl Samples {
         let mut current = vec![self];
         let mut depth = 0;
         while !current.is_empty() {
-            // A level that starts with a sample is the innermost, so all its elements must be samples.
+            // A level whose first element is a sample is the innermost level, so all elements of
+            // this level must be samples.
             let leaf = matches!(current[0], Self::Tensor(_));
             for samples in &current {
                 stack_level(samples, depth, &mut shape, leaf)?;

@@ -22,7 +22,8 @@ struct SampleSizes {
 }
 
 impl SampleSizes {
-    /// Reads the sizes of samples from a mask, a tensor of sizes, or both, which must agree.
+    /// Reads the sizes of samples from a mask, or from a tensor of sizes. If both are given,
+    /// returns an error if they give a sample different sizes.
     fn read(mask: Option<&DenseTensor>, sample_sizes: Option<&DenseTensor>) -> Result<Self> {
         let of_mask = match mask {
             Some(mask) => Some((count_mask_lengths(mask)?, mask.shape())),
@@ -62,8 +63,10 @@ impl SampleSizes {
         Ok(Self { batch_shape, lengths, dtype, mask_width })
     }
 
-    /// Checks the batch axes of the tensor, and compares the size of its non-uniform axis with the
-    /// mask. Returns the non-uniform axis and its size.
+    /// Returns the non-uniform axis of `tensor`, by default the first data axis, and its size.
+    /// Returns an error if there are no batch axes, the first axes of `tensor` are not the batch
+    /// axes, the axis is not a data axis, or its size differs from the size of the last axis of the
+    /// mask.
     fn check_tensor(
         &self,
         tensor: &DenseTensor,
@@ -136,7 +139,8 @@ impl RaggedBatch {
 
     /// Creates a batch like [`try_new`](Self::try_new), but
     /// [`max_sample_size`](Self::max_sample_size) becomes the size of the largest sample, even if
-    /// the tensor (and the mask) is longer; 0 if no sample has entries.
+    /// the non-uniform axis of the tensor (and the last axis of the mask) is longer. It is 0 if no
+    /// sample has entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -267,9 +271,10 @@ impl RaggedBatch {
     }
 
     /// Returns a batch of other data with the same sample sizes. The padded tensor may have any
-    /// type and data axes. Its batch axes and its size along the non-uniform axis must match this
-    /// batch. The non-uniform axis is by default that of this batch; negative axes count from the
-    /// end. The result shares sizes and mask with this batch, so the same samples have no entries.
+    /// type and data axes. Its batch axes and its size along the non-uniform axis must be those of
+    /// this batch. `non_uniform_dim` is the non-uniform axis of `tensor`, by default the same axis
+    /// as in this batch; a negative axis counts from the end. The result shares sizes and mask with
+    /// this batch, so the same samples have no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -77,8 +77,8 @@ impl RaggedBatch {
         Self::from_parts(structure.into(), values, 1)
     }
 
-    /// Returns the entries and the cumulative sizes; shares the entries. A sample without entries
-    /// does not increase the cumulative size.
+    /// Returns the entries, which are shared, and the cumulative sizes. For a sample without
+    /// entries, the cumulative sizes before and after the sample are equal.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -169,7 +169,8 @@ impl RaggedBatch {
         let mut shape = vec![offsets.children()];
         shape.extend((at + 1..axes.len()).map(|i| size(&i)));
         let values = DenseTensor::from_flat(array.leaves(), "the leaves of a batch")?;
-        // A ragged axis without lists has size 0 here. The array then has no leaves, so the reshape succeeds.
+        // A ragged axis without lists has size 0 in `shape`. The array then has no leaves, so the
+        // reshape succeeds.
         let values = values.reshape(shape)?;
         let dim = batch_shape.len();
         let structure = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;
@@ -237,10 +238,11 @@ impl RaggedBatch {
         Self::from_ragged(&table.array(name)?)
     }
 
-    /// Creates a table with one column per batch. All batches must have the same sample sizes; the columns
-    /// share their offsets and have the axes of [`to_ragged`](Self::to_ragged). The data axes of
-    /// each column must be a prefix of the data axes of the column with the most axes. A sample without entries
-    /// becomes an empty list.
+    /// Creates a table with one column per batch. All batches must have the same sample sizes; the
+    /// columns share their offsets and have the axes of [`to_ragged`](Self::to_ragged). The data
+    /// axes of each column must be the first data axes of the column with the most axes: entry
+    /// shapes `[]`, `[3]` and `[3, 2]` can be in one table. A sample without entries becomes an
+    /// empty list.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -65,8 +65,8 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Size in bytes below which a result is allocated on the heap: reused memory of the heap is 3
-/// times as fast as new pages.
+/// Size in bytes below which a result is allocated on the heap: writing to reused memory of the
+/// heap is 3 times as fast as writing to new pages.
 const HEAP: usize = 32 << 20;
 
 /// Evaluates `$body` with `$e` bound to an `EntryBytes` of `$size` bytes (not 0). Common sizes are
@@ -103,9 +103,9 @@ macro_rules! with_entry {
 }
 pub(super) use with_entry;
 
-/// Divides the lists of `layout` into ranges. Calls `leaf` with each range and the slice of `out`
-/// for the children of its lists (`size` bytes per child). Uses several threads if `parallel` is
-/// set and `out` is large. Returns the first error.
+/// Divides the lists of `layout` into ranges. Calls `leaf` with each range of lists and with the
+/// slice of `out` for the children of these lists (`size` bytes per child). Uses several threads if
+/// `parallel` is set and `out` is large. Returns the first error.
 pub(super) fn for_each_part(
     layout: &Layout,
     size: usize,

@@ -53,7 +53,8 @@ macro_rules! with_positions {
 }
 
 impl Indices {
-    /// Reads indices from a batch of integers without data axes. Shares int32 or int64 buffers.
+    /// Reads indices from a batch of integers without data axes. Shares the buffer of int32 or
+    /// int64 indices.
     pub(super) fn new(batch: &RaggedBatch) -> Result<Self> {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {
@@ -96,8 +97,9 @@ impl Limit {
     }
 }
 
-/// Returns the position of an index; a negative index counts from `limit`. `None` means that the index is
-/// less than `-limit`. The caller must check that the position is less than `limit`.
+/// Returns the position to which an index refers; a negative index counts from `limit`, so -1 gives
+/// `limit - 1`. Returns `None` for an index less than `-limit`, but does not check for an index of
+/// `limit` or more: the caller must do so.
 #[inline(always)]
 fn resolve_position(index: i64, limit: usize) -> Option<usize> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -105,7 +107,8 @@ fn resolve_position(index: i64, limit: usize) -> Option<usize> {
     usize::try_from(index).ok()
 }
 
-/// Returns, for each sample, the entries of `data` at its indices, as `[number of indices, entry shape..]`.
+/// Returns the entries of `data` at the indices, one sample after the other, as a tensor `[number
+/// of all indices, entry shape..]`. `strict` is explained at [`Limit`].
 pub(super) fn gather_entries(
     data: &EntryView,
     indices: &Indices,
@@ -174,7 +177,8 @@ fn gather_part<E: EntryBytes, I: Position>(
     Ok(())
 }
 
-/// Checks indices for entries of 0 bytes; for larger entries, the copy checks the indices.
+/// Returns an error if an index is out of range. Needed only for entries of 0 bytes, which are not
+/// copied: the copy of larger entries checks the indices itself.
 fn check_positions<I: Position>(
     layout: &Layout,
     ids: &[I],
@@ -275,7 +279,8 @@ fn scatter_part<E: EntryBytes, I: Position>(
         let ids = &ids[indices.offsets.range(i)];
         let values = &all[from.layout.range(i).start * e.size()..];
         if target.unique {
-            // Writes to padding are dropped, so do not record them: their indices may repeat.
+            // An index that points to padding may repeat, because its write is dropped. Record only
+            // writes to the entries of `own`, which are not padding.
             seen.start_sample(own.len() / e.size());
         }
         for (j, id) in ids.iter().enumerate() {
@@ -342,7 +347,8 @@ impl WrittenPositions {
     }
 }
 
-/// Returns a `Bool` tensor with `targets` elements for each sample, true at the indices of this sample.
+/// Returns a `Bool` tensor with `targets` elements for each sample. An element is true if its
+/// position is an index of the sample.
 pub(super) fn mark_positions(indices: &Indices, targets: usize) -> Result<DenseTensor> {
     let mut shape = indices.batch_shape.clone();
     shape.push(targets);

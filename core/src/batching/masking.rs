@@ -100,8 +100,8 @@ impl MaskedData {
         }
     }
 
-    /// Returns a copy of the data in which the entries of `from` replace, sample by sample and in
-    /// order, the entries at which the mask is true.
+    /// Returns a copy of the data. In each sample, the entries of `from` replace, in order, the
+    /// entries at which the mask is true.
     fn write_entries(&self, from: &RaggedBatch) -> Result<DenseTensor> {
         let entry = self.entries.entry_bytes();
         let values = &self.entries.values;
@@ -180,9 +180,9 @@ pub fn batched_bool_indexing(
 /// [`batched_bool_indexing`]. The result is a tensor if `to_write_into` is a tensor, else a batch
 /// with the sample sizes of `to_write_into`.
 ///
-/// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`]. `to_write` and
-/// `to_write_into` have the same type, and the same shape except along the non-uniform axis. A sample whose
-/// mask is nowhere true does not change.
+/// The mask must have a shape that [`batched_bool_indexing`] accepts for the data `to_write_into`.
+/// `to_write` and `to_write_into` have the same type, and the same shape except along the
+/// non-uniform axis. A sample whose mask is nowhere true does not change.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -50,7 +50,8 @@ pub(super) fn count_true(flags: &[u8]) -> usize {
     flags.iter().map(|b| usize::from(*b)).sum()
 }
 
-/// Calls `each` with the index of every true byte of a mask, ascending. Tests eight bytes at a time.
+/// Calls `each` with the index of every byte of `flags` that is true, in ascending order. Tests
+/// eight bytes at a time.
 #[inline(always)]
 pub(super) fn for_each_true(flags: &[u8], mut each: impl FnMut(usize)) {
     let (eights, rest) = flags.as_chunks::<8>();
@@ -121,9 +122,9 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
     RaggedBatch::from_parts(structure.into(), values, 1)
 }
 
-/// Returns, for each sample, `mask_num_targets` booleans that are true at its indices: a `Bool` tensor
-/// `[batch axes.., mask_num_targets]`. Order and repeats are ignored; negative indices count from the end.
-/// A sample without indices has only false.
+/// Returns a `Bool` tensor `[batch axes.., mask_num_targets]`: an element of a sample is true if
+/// its position is an index of the sample. Order and repeats are ignored; negative indices count
+/// from the end. A sample without indices has only false.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -7,8 +7,8 @@
 //! * Access by index: [`batched_indexing_access`], [`batched_inverse_indexing_access`],
 //!   [`batched_indexing_write`], [`batched_index_mapping`]; by mask: [`batched_bool_indexing`],
 //!   [`batched_bool_indexing_write`], [`apply_mask_to_tensor`], [`get_compact_lists`],
-//!   [`get_compact_from_named_tuple`]; conversion between the two: [`get_indices_from_mask`],
-//!   [`get_mask_from_indices`].
+//!   [`get_compact_from_named_tuple`]; conversion between indices and masks:
+//!   [`get_indices_from_mask`], [`get_mask_from_indices`].
 //! * [`combine_data`] combines samples into a batch; [`sum_over_targets`] and
 //!   [`average_over_targets`] reduce; [`squeeze_except_batch_and_sample`] drops axes of size 1.
 //!

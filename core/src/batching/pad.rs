@@ -97,9 +97,10 @@ fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor>
     DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
 }
 
-/// Removes the padding of `[samples, before.., width, after..]`; samples have at most `width`
-/// entries. Returns `[entries, before.., after..]`, which shares the memory of `tensor` if there is
-/// no padding and all sizes in `before` are 1.
+/// Removes the padding of a tensor `[samples, before.., width, after..]`, in which `width` is the
+/// size of axis `dim`; samples have at most `width` entries. Returns `[entries, before..,
+/// after..]`, which shares the memory of `tensor` if there is no padding and all sizes in `before`
+/// are 1.
 pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,

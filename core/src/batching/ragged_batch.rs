@@ -412,14 +412,15 @@ impl RaggedBatch {
         self.replace_values(values, self.non_uniform_dim)
     }
 
-    /// Moves the values out, so that they can be changed in place, and leaves an empty tensor.
+    /// Moves the values out of the batch and leaves an empty tensor. The caller can then change the
+    /// values in place, unless another batch shares them.
     pub(super) fn take_values(&mut self) -> DenseTensor {
         self.tensor = OnceLock::new();
         let none = DenseTensor::new_empty(self.values.dtype());
         std::mem::replace(&mut self.values, none)
     }
 
-    /// Splits the shape of an entry into the axes before and after the non-uniform axis.
+    /// Returns the sizes of the data axes before the non-uniform axis, and of those after it.
     pub(super) fn split_entry_shape(&self) -> (&[usize], &[usize]) {
         self.entry_shape().split_at(self.non_uniform_dim - self.num_batch_dims())
     }

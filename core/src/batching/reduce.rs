@@ -10,7 +10,8 @@ use super::structure::multiply_saturating;
 use crate::dense::{DType, DenseTensor, Element};
 use crate::error::{Error, Result};
 
-/// Minimum number of elements of the result that one task computes.
+/// Minimum number of elements of the result that one parallel task computes, so that no task is too
+/// short to pay for its start.
 const AT_LEAST: usize = 1024;
 
 trait SumElement: Element {
@@ -80,8 +81,9 @@ fn to_f32(v: f64) -> f32 {
     v as f32
 }
 
-/// Sums the entries of each sample, element by element. `make` converts a sum and the number of
-/// entries to a result; `None` means that the sum does not fit `R`, which is an error.
+/// Sums the entries of each sample, element by element. `make` converts the sum and the number of
+/// entries of a sample to a result; if it returns `None`, the sum does not fit `R`, and this
+/// function returns an error.
 fn reduce_samples<T: SumElement, R: Element>(
     batch: &RaggedBatch,
     make: impl Fn(T::Total, usize) -> Option<R> + Sync,

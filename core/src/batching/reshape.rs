@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
-    /// Number of repeats along one batch axis; the samples are not repeated along the other batch
-    /// axes.
+    /// Number of repeats along a single batch axis. Along all other batch axes, samples are not
+    /// repeated.
     One(usize),
     /// Number of repeats along each batch axis, one number per axis.
     Each(Vec<usize>),
@@ -123,8 +123,8 @@ impl RaggedBatch {
         self.replace_batch_shape(shape)
     }
 
-    /// Reshapes the batch axes, row-major; one size may be -1, to be inferred. Shares all data;
-    /// samples without entries stay empty.
+    /// Reshapes the batch axes and keeps the row-major order of the samples. One size may be -1: it
+    /// is computed from the number of samples. Shares all data; samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -414,13 +414,15 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // The shape of an entry lacks the non-uniform axis, so the swap only moves `dim` (x) past
-        // the axes between: `[before, x, between, after]` to `[before, between, x, after]` or back.
+        // The shape of an entry does not have the non-uniform axis, so the swap only moves axis
+        // `dim` (x) past the axes between `dim` and the non-uniform axis. `[before, x, between,
+        // after]` becomes `[before, between, x, after]` if `dim < own`; otherwise the reverse.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;
         let (a, b) = if dim > own {
-            // Axis `dim` of the tensor is axis `high - 1` of an entry; it moves to position `low`.
+            // Axis `dim` of the tensor is axis `high - 1` of an entry. The swap moves it before
+            // axis `low` of the entry.
             (multiply_saturating(&shape[low..high - 1]), shape[high - 1])
         } else {
             (shape[low], multiply_saturating(&shape[low + 1..high]))
@@ -443,8 +445,8 @@ impl RaggedBatch {
     }
 }
 
-/// Removes axes of size 1, except batch and non-uniform axes and axes 0 and 1 of a tensor. No copy;
-/// samples without entries stay empty.
+/// Removes the axes of size 1, but keeps the batch axes and the non-uniform axis of a batch, and
+/// axes 0 and 1 of a tensor. Copies nothing; samples without entries stay empty.
 ///
 /// ```
 /// # use serrate_core as serrate;

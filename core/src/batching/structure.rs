@@ -16,7 +16,8 @@ pub(super) struct SampleStructure {
     offsets: Offsets,
     /// Size of the non-uniform axis of the padded tensor, at least the size of the largest sample.
     width: usize,
-    /// Type in which the sample sizes were given, which is also the type of `sample_sizes`.
+    /// Integer type of the sizes from which the batch was created, and of the tensor
+    /// `sample_sizes`.
     sizes_dtype: DType,
     mask: OnceLock<DenseTensor>,
     sample_sizes: OnceLock<DenseTensor>,
@@ -88,7 +89,7 @@ impl SampleStructure {
     pub(super) fn check_same_sizes(&self, other: &Self, what: &str) -> Result<()> {
         if self.batch_shape != other.batch_shape {
             return Err(Error::invalid(format!(
-                "{what} have batch axes of shape {own:?} and {theirs:?}; the two shapes must be equal",
+                "{what} have different batch shapes, {own:?} and {theirs:?}; the two shapes must be equal",
                 own = self.batch_shape,
                 theirs = other.batch_shape
             )));
@@ -135,7 +136,8 @@ pub(super) fn get_or_compute(
         return Ok(made);
     }
     let made = make()?;
-    // Another thread may have stored a tensor first. The two tensors are equal, so return the stored one.
+    // Another thread may have stored its tensor in `cell` first. That tensor equals `made`, so
+    // return the tensor that is in the cell.
     Ok(cell.get_or_init(|| made))
 }
 
@@ -157,8 +159,8 @@ pub(super) fn check_bytes(
     )
 }
 
-/// Returns the number of samples, or an error if a tensor with one int64 per sample exceeds the
-/// default limit.
+/// Returns the number of samples: the product of the sizes in `batch_shape`. Returns an error if a
+/// tensor with one int64 per sample exceeds the default limit.
 pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     let options = DenseOptions::default();
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)

@@ -10,18 +10,19 @@ use crate::error::{Error, Result};
 /// has them. Smaller blocks are on the heap.
 pub(crate) const MAPPED: usize = 4 << 20;
 
-/// Size of a huge page. Linux places mappings of a multiple of this size on huge-page boundaries.
+/// Size of a huge page in bytes. Linux aligns a mapping to huge pages if the size of the mapping is
+/// a multiple of this size.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Minimum size in bytes of the tensors in a [`BufferPool::for_writers`]. Smaller tensors need no
-/// pool, because the allocator keeps the pages of small blocks that are freed.
+/// Minimum size in bytes of a tensor whose memory comes from a [`BufferPool::for_writers`]. Smaller
+/// tensors get new memory, because the allocator itself reuses the pages of small blocks.
 const SMALLEST: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros, except where an earlier tensor had values. The [`DensePlan`] is the plan of that
-    /// tensor.
+    /// Zeros, except where the previous tensor in the block had values. The [`DensePlan`] of that
+    /// tensor says where.
     Values(DensePlan),
     Unknown,
 }
@@ -69,8 +70,8 @@ impl MemoryBlock {
     }
 }
 
-/// The blocks of a pool that no tensor uses. The block that was returned last is at the end. Each
-/// block has a record `C` of its contents.
+/// The free blocks of a pool: no tensor uses them. The block that was returned last is at the end
+/// of the list. Each block has a record `C` of its contents, such as [`BlockContents`].
 #[derive(Debug)]
 pub(crate) struct FreeBlocks<C> {
     blocks: Mutex<Vec<(MemoryBlock, C)>>,
@@ -85,8 +86,9 @@ impl<C> Default for FreeBlocks<C> {
 }
 
 impl<C> FreeBlocks<C> {
-    /// Locks the list. Returns `None` in a process that was forked after the pool was created: a thread that
-    /// exists only in the parent may have held the lock.
+    /// Locks the list. Returns `None` in a process that was forked after the pool was created: a
+    /// thread that exists only in the parent may have held the lock at that moment, and then nobody
+    /// releases it.
     pub(crate) fn lock(&self) -> Option<MutexGuard<'_, Vec<(MemoryBlock, C)>>> {
         if self.process != std::process::id() {
             return None;
@@ -110,8 +112,9 @@ impl<C> FreeBlocks<C> {
         self.lock()?.pop()
     }
 
-    /// Frees all blocks; in a forked process, these include copies of the parent's blocks. Does
-    /// nothing if a thread holds the lock, or held it when this process was forked.
+    /// Frees all blocks. A forked process has its own copies of the blocks of its parent, and frees
+    /// these copies. Does nothing if a thread holds the lock, or held the lock when this process
+    /// was forked.
     fn clear(&self) {
         let blocks = self.blocks.try_lock().map(|mut blocks| std::mem::take(&mut *blocks));
         drop(blocks);
@@ -135,10 +138,9 @@ impl TensorMemory {
         Ok(Self { block, len, contents, pool, is_for_writers: false })
     }
 
-    /// Returns the memory and a record of its contents. From this call on, the contents count as
-    /// [`BlockContents::Unknown`] until [`set_contents`](Self::set_contents) is called. The memory
-    /// is the whole block, which may be longer than the tensor; in a pool for writers, it has the
-    /// length of the tensor.
+    /// Returns the whole block, which may be longer than the tensor, and the record of its
+    /// contents. In a pool for writers, returns only the bytes of the tensor. Sets the record to
+    /// [`BlockContents::Unknown`] until [`set_contents`](Self::set_contents) is called.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = self.block.as_mut().map_or(&mut [][..], MemoryBlock::as_mut_slice);
@@ -150,15 +152,17 @@ impl TensorMemory {
         }
     }
 
-    /// Records what a block of a pool holds, so that the next tensor in this block knows which
-    /// bytes to clear. Does nothing in a pool for writers.
+    /// Records what the block holds, so that the next tensor in this block knows which bytes to
+    /// clear. Does nothing without a pool, because the block is then not reused, or in a pool for
+    /// writers, whose tensors write all bytes.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 && !self.is_for_writers {
             self.contents = contents();
         }
     }
 
-    /// Converts to an Arrow buffer. The block returns to its pool when the last clone is dropped.
+    /// Converts to an Arrow buffer. The block returns to its pool when the last clone of the buffer
+    /// is dropped.
     pub(crate) fn into_buffer(mut self) -> Buffer {
         if self.pool.strong_count() == 0
             && let Some(MemoryBlock::Heap(b)) =
@@ -316,7 +320,9 @@ impl BufferPool {
     }
 
     /// Returns the smallest free block with at least `len` bytes, and at most `4 * len` or 8 MiB,
-    /// whichever is more. If no block fits, returns a new block, an eighth larger than `len`.
+    /// whichever is more. If there is no such block, returns a new block, an eighth larger than
+    /// `len`. In a pool for writers, a tensor of less than [`SMALLEST`] bytes always gets new
+    /// memory of `len` bytes.
     pub(crate) fn take_memory(&self, len: usize) -> Result<TensorMemory> {
         let is_for_writers = self.0.is_for_writers;
         if is_for_writers && len < SMALLEST {

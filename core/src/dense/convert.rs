@@ -291,7 +291,8 @@ impl DenseTensor {
             let values = wide.as_slice::<f32>()?.iter().map(|v| bf16::from_f32(*v)).collect();
             return Self::from_vec(shape, values);
         }
-        // A bool tensor stores the bytes 0 and 1, so cast these bytes as numbers.
+        // A bool tensor stores the bytes 0 and 1. Cast these bytes as uint8 numbers, which avoids
+        // packing them to bits.
         let source = match self.dtype() {
             DType::Bool if dtype == DType::U8 => {
                 return Self::try_new_trusted(dtype, shape, self.buffer().clone());

@@ -22,7 +22,8 @@ use crate::array::{Layout, Offsets};
 /// and so large that two tasks rarely write to one huge page.
 const GRAIN: usize = 1 << 20;
 
-/// Receives every byte range of a dense tensor once, and writes values or padding there.
+/// Writes a dense tensor. Receives each byte of the tensor once, as part of a range of values or of
+/// a range of padding.
 pub(crate) trait Sink: Sync {
     /// Writes the leaves with the indices `leaves` to `out`, which has exactly the size of these
     /// leaves.
@@ -40,12 +41,14 @@ pub(crate) trait Sink: Sync {
 pub(crate) struct DensePlan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// For each axis of the tensor, from the rows to the leaves: the size of one element in bytes.
+    /// `blocks[k]` is the size in bytes of one element of axis `k`: `blocks[0]` is the size of a
+    /// row, and the last block is a leaf.
     blocks: Vec<usize>,
     side: Side,
 }
 
-/// Layout of a list level, with offsets as typed slices, so that the inner loop does not branch on the type.
+/// Layout of a list level. Offsets are typed slices, so that the inner loop does not branch on
+/// their type.
 enum LevelLayout<'a> {
     I32(&'a [i32]),
     I64(&'a [i64]),

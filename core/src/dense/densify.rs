@@ -234,8 +234,8 @@ pub(crate) enum Padding {
 }
 
 impl Padding {
-    /// Returns the padding for memory with unknown contents: writes `fill` to every padding
-    /// element.
+    /// Returns the padding that writes `fill` to every padding element, for memory with unknown
+    /// contents.
     pub(super) fn from_fill(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -276,7 +276,8 @@ impl Padding {
     }
 }
 
-/// Creates a tensor; `write` gets the plan, the kind of padding to write, and the memory to fill.
+/// Creates a tensor with the shape of `plan`. Calls `write` with the plan, the padding that `write`
+/// must write, and the memory of the tensor.
 pub(crate) fn create_tensor(
     plan: DensePlan,
     dtype: DType,

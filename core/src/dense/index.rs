@@ -48,10 +48,10 @@ struct ResultAxis {
 
 impl Selection {
     /// Resolves an index for a tensor of `shape`. If the index has arrays, its arrays and integers
-    /// broadcast to one shape. The axes of this shape come first in the result if a slice, a new
-    /// axis or `...` is between the arrays and integers; otherwise they take the place of the
-    /// arrays and integers. A mask of `n` axes is like `n` index arrays, the coordinates of its
-    /// true elements.
+    /// broadcast to one shape. The axes of this shape replace the arrays and integers in the result
+    /// if they are adjacent items of the index, as in `:, [0, 1], 2`. If a slice, a new axis or
+    /// `...` separates them, as in `[0, 1], :, 2`, these axes come first in the result. A mask of
+    /// `n` axes is like `n` index arrays, the coordinates of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = compute_element_strides(shape);
@@ -61,7 +61,8 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // `combined` is the common shape of the index arrays, inserted before item `first`.
+        // `combined` holds the axes that the index arrays give together. They come before the axis
+        // of item `first` in the result.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -93,8 +94,8 @@ impl Selection {
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
         let count = count_shape_elements(&out).unwrap_or(usize::MAX);
-        // Join the last axes that the index selects completely to one range, as their elements are
-        // adjacent.
+        // If the index selects the last axes completely, their elements are adjacent in the tensor:
+        // join these axes to one range.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
             && dim.whole.is_some_and(|a| a + 1 == axis)

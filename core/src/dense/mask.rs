@@ -17,9 +17,9 @@ use crate::error::{Error, Result};
 /// Returns a `Bool` tensor `[rows, d1, .. d_axis]`: true for elements of axis `axis`, false for padding.
 ///
 /// The mask is for the tensor of [`densify`](super::densify::densify) with the same sizes and side.
-/// `sizes` has one size per axis after the rows; sizes after `axis`, fill and dtype are ignored.
-/// Axis 1 is the outermost list; negative axes count from the innermost list. A null counts as an
-/// element, a null list as empty.
+/// `sizes` has one size per axis after the rows; the sizes of the axes after `axis` have no effect.
+/// The fill value and the element type in `options` are ignored, too. Axis 1 is the outermost list;
+/// negative axes count from the innermost list. A null counts as an element, a null list as empty.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -337,8 +337,8 @@ impl TablePlan {
             None => whole.clone(),
         };
         if let Some(rows) = &options.rows {
-            // `windows` returns an error if the range starts after its own end, where `len` would
-            // be 0.
+            // `windows` returns an error for a range that starts after its end, such as `3..1`.
+            // Without this call, the range would select 0 rows, because its `len` is 0.
             table.windows(rows.clone())?;
             table = table.slice(rows.start, rows.len())?;
         }

@@ -13,7 +13,7 @@ use crate::kernels::gather::{replace_axis, take_ranges};
 use crate::kernels::index::new_axis;
 use crate::kernels::reshape::squeeze;
 
-/// Concatenates tensors along dim `dim`, which counts from the end if negative.
+/// Concatenates tensors along dim `dim`; -1 is the last dim.
 ///
 /// Along an inner dim, lists at the same position are concatenated, so all tensors must have the
 /// same number of dims and the same list lengths before `dim`. Types are promoted as in PyTorch.

@@ -55,8 +55,9 @@ impl HetTensor {
     /// ```
     pub fn dim_types(&self) -> Vec<DimType> {
         let leaves = self.array.leaves();
-        // The loop goes from the innermost axis outwards, starting with one id per leaf: 1 for a value, 0 for
-        // a null. Two lists get the same id if their elements have the same ids, apart from nulls at the end.
+        // The loop goes from the innermost axis outwards, starting with one id per leaf: 1 for a
+        // value, 0 for a null. Two lists get the same id if their elements have the same ids; nulls
+        // at the end do not count, so `[5, 6, NULL]` and `[7, 8]` get the same id.
         let mut below = SliceStructure::Same;
         if leaves.null_count() > 0 {
             below = SliceStructure::Each(
@@ -137,7 +138,8 @@ impl HetTensor {
     }
 }
 
-/// Tells which elements of an axis have values at the same coordinates, relative to the element.
+/// Tells which elements of an axis have values at the same coordinates within the element. The
+/// lists `[5, NULL, 6]` and `[7, NULL, 8]` do, `[5, 6]` and `[7]` do not.
 enum SliceStructure {
     /// All elements have values at the same coordinates, and each has at least one value.
     Same,

@@ -77,8 +77,8 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true. The mask has all dims of this tensor, or only its
-    /// outer dims, and the same list lengths as this tensor on each of them.
+    /// Keeps the values where `mask` is true. The mask has all dims of this tensor or only the
+    /// outer ones, and on each of its dims the same list lengths as this tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -133,7 +133,8 @@ impl HetTensor {
         let mut lists = 1usize;
         for size in tensor.shape() {
             axes.push(ListAxis::from(Layout::Uniform { size: *size, lists }));
-            // A product above `usize` saturates, and `RaggedArray::try_new` then returns an error.
+            // If the number of lists exceeds a `usize`, the product saturates, and
+            // `RaggedArray::try_new` returns an error.
             lists = lists.saturating_mul(*size);
         }
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)

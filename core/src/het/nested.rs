@@ -151,7 +151,8 @@ impl HetTensor {
 #[derive(Default)]
 struct NestedSummary {
     lists: usize,
-    /// Number of dims (levels plus axes) and promoted type so far; `None` before the first tensor.
+    /// Number of dims of a tensor (levels of lists around it plus its axes), and the promoted type
+    /// of all tensors so far; `None` before the first tensor.
     tensors: Option<(usize, DType)>,
 }
 
@@ -215,7 +216,8 @@ impl ListBuilder {
                 let mut lists = 1usize;
                 for (axis, size) in tensor.shape().iter().enumerate() {
                     let lengths = &mut self.lengths[level + axis];
-                    // A tensor without elements may have huge axes, so check before allocating their lengths.
+                    // A tensor without elements may have huge axes, such as the shape `[1 << 40,
+                    // 0]`. Check the number of lists before memory is allocated for their lengths.
                     let total = lengths.len().saturating_add(lists);
                     check_size(&format!("axis {} of a nested list", level + axis), total, 64)?;
                     lengths.resize(lengths.len() + lists, *size);
@@ -238,7 +240,9 @@ struct Unbinder<'a> {
 }
 
 impl Unbinder<'_> {
-    /// Returns element `at` of level `level`: a list, or a value if `level` is below the last list level.
+    /// Returns element `at` of level `level` (0 is the outermost lists). A list without holes in
+    /// which no axis varies in size becomes one tensor, any other list a list. Below the last level
+    /// of lists, an element is a scalar. A null becomes a hole.
     fn build_nested(&self, level: usize, at: usize) -> Result<Nested> {
         let array = &self.het.array;
         let Some(axis) = array.axes().get(level) else {

@@ -229,7 +229,8 @@ impl HetTensor {
         Self::from_boxed(normalize::softmax(&array, axis)?)?.into_value()
     }
 
-    /// Converts the values: floats truncate towards zero to integers; nonzero numbers are true.
+    /// Converts the values to `dtype`. Floats that become integers are truncated towards zero;
+    /// nonzero numbers become true.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -252,7 +253,8 @@ impl HetTensor {
         Self::from_boxed(cast_leaves(&self.array, dtype)?)
     }
 
-    /// Applies `f` to the flat values, with nulls at holes. `f` must keep the number of values.
+    /// Applies `f` to the flat array of all values, in which holes are nulls. The result of `f`
+    /// must have the same length.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -21,8 +21,8 @@ pub(super) fn find_type_category(dtype: DType) -> Category {
     }
 }
 
-/// Returns the type of the higher category or, within one category, the wider type. A signed
-/// integer type and uint64 give float64.
+/// Returns the type of the higher [`Category`]. Two types of one category give a type that holds
+/// both: int16 and int32 give int32, a signed integer type and uint64 give float64.
 pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     // bfloat16 has no Arrow type, so treat it as float32.
     let plain = |d| if d == DType::BF16 { DType::F32 } else { d };
@@ -38,7 +38,7 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
 }
 
 /// Returns the common type of a tensor of type `tensor` and a number of type `number`: the type of
-/// the tensor, unless `number` has a higher category.
+/// the tensor, or `number` if its [`Category`] is higher.
 pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
     if find_type_category(number) > find_type_category(tensor) {
         promote_dtypes(number, number)

@@ -47,7 +47,8 @@ impl HetTensor {
         let counts = matches!(how, Reduction::Count | Reduction::Size | Reduction::Nunique);
         let innermost = axis == self.ndim();
         let empty = |list: usize| self.array.axes()[axis - 1].layout().length(list) == 0;
-        // For lists without values, the kernel returns a result such as 0; replace it with a hole.
+        // For a list without values, the kernel returns a result such as the sum 0: replace this
+        // result with a hole. Counts stay 0.
         let may_have_empty = out.leaves().null_count() < out.leaves().len()
             && (self.array.leaves().null_count() > 0
                 || (innermost && (0..self.array.axes()[axis - 1].layout().lists()).any(empty)));
@@ -68,7 +69,7 @@ impl HetTensor {
 
     fn reduce_all(&self, how: Reduction) -> Result<DenseTensor> {
         let array = if self.ndim() == 0 {
-            // The kernel reduces only lists, so make a list of one element from the scalar.
+            // The kernel reduces only lists, so put the scalar of a tensor without dims in a list.
             crate::kernels::index::new_axis(&self.array, 1)?
         } else {
             self.array.clone()

@@ -26,7 +26,8 @@ pub(crate) struct IncomingColumn {
     pub(crate) values: ArrayRef,
 }
 
-/// Builds a table: checks that the lists of all columns agree, and stores each axis once.
+/// Builds a table from columns. Stores each axis once. Returns an error if the lists of two columns
+/// on the same axis differ in length.
 pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],
@@ -50,7 +51,8 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // An axis stays uniform only if it is uniform in all columns; otherwise it has offsets.
+                    // An axis is stored as uniform (one size for all lists) only if it is uniform
+                    // in all columns. Otherwise it is stored as offsets.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -91,7 +93,8 @@ fn name_columns(incoming: &[IncomingColumn]) -> Vec<String> {
         .collect()
 }
 
-/// Adds a column to `out`; for lists of structs, adds each field of the struct instead.
+/// Adds a column to `out`. If the column has lists of structs, adds one column for each field of
+/// the struct instead.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,
@@ -234,8 +237,8 @@ impl RaggedTable {
     /// its path (`visits.time`). Axis names in the metadata (`serrate.axes`) take precedence.
     ///
     /// Shares offsets and values with the batch. The list lengths of columns that share an offsets
-    /// buffer are not compared. A null list gets length 0. If it has values, the column is copied
-    /// without these values.
+    /// buffer are not compared, because they are equal. A null list gets length 0. If it has
+    /// values, the column is copied without these values.
     ///
     /// # Errors
     /// [`Error::Disagree`] at the first list whose length differs between two columns; an error for
@@ -507,7 +510,8 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns the validity of the lists of an axis, or an error if it is not equal in all columns.
+    /// Returns the validity of the lists of axis `axis`; `None` if no list is null or no column has
+    /// these lists. Returns an error if a list is null in one column, but not in another.
     fn common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };

@@ -192,8 +192,8 @@ impl Column {
         &self.values
     }
 
-    /// Slices the column to a range of elements of each axis; `windows[k]` is the range of axis
-    /// `k`.
+    /// Slices the column to the elements `windows[k]` of each axis `k`: its values to those of its
+    /// own axis, and the validity of its lists to those of the axes above.
     pub(crate) fn slice(&self, windows: &[Range<usize>]) -> Self {
         let own = &windows[self.axis];
         Self {

@@ -13,7 +13,8 @@ impl CommonNulls {
 }
 
 impl RaggedTable {
-    /// Returns, for every list of axis `axis`, whether it is null in all columns that have it.
+    /// Returns, for every list of axis `axis`, whether the list is null in all columns on this axis
+    /// and on the axes below.
     pub(super) fn find_common_nulls(&self, axis: usize) -> CommonNulls {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis).peekable();
         if below.peek().is_none() {

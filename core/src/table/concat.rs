@@ -141,7 +141,8 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
     })
 }
 
-/// Concatenates the offsets of all layouts; the caller ensures that the last offset fits `B`.
+/// Concatenates the offsets of all layouts, which have `lists` lists together. The caller ensures
+/// that the last offset fits `B`.
 fn chain_offsets<B: OffsetSizeTrait>(layouts: &[&Layout], lists: usize) -> Result<OffsetBuffer<B>> {
     fn append_ends<A: OffsetSizeTrait, B: OffsetSizeTrait>(out: &mut Vec<B>, end: usize, o: &[A]) {
         let base = o[0].as_usize();

@@ -121,7 +121,8 @@ impl RaggedTable {
         out
     }
 
-    /// Formats element `index` of axis `axis`; a long list shows its first elements and its last.
+    /// Formats element `index` of axis `axis`. A list of many elements shows its first elements,
+    /// `…` and its last element.
     fn format_element(&self, column: &Column, axis: usize, index: usize) -> String {
         if axis == column.axis() {
             return format_value(column.values(), index);

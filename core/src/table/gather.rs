@@ -47,8 +47,8 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists, whose elements are `children`. The list for an
-    /// index `None` is empty.
+    /// Returns the layout of the selected lists of `layout`; `children` are the elements of these
+    /// lists. An index `None` gives an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -71,7 +71,8 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected elements; the element for an index `None` is null.
+    /// Returns the validity of the selected elements, where `nulls` is the validity of all
+    /// elements. An index `None` gives a null.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {
@@ -99,11 +100,11 @@ pub(super) enum Parents {
 impl RaggedTable {
     /// Selects elements of axis `axis` with everything below them.
     ///
-    /// `picks[0]` selects elements of `axis`. They become rows, lists or replacements of their
-    /// parents, as `over` determines. Each further entry of `picks` applies to the next axis: it
-    /// selects one element below each element that the previous entry selects. That next axis is
-    /// dropped, and its columns move to `axis`. The caller ensures that `over` and `picks` fit the
-    /// table.
+    /// `picks[0]` selects elements of `axis`; `over` determines whether these become rows, lists,
+    /// or replacements of their parents. `picks[1]` selects one element of the next axis below each
+    /// of these elements, `picks[2]` one element of the axis after that, and so on. Each of these
+    /// further axes is dropped, and its columns move to `axis`. The caller ensures that all indices
+    /// exist, and that a layout in `over` has as many elements as `picks[0]` selects.
     pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };
@@ -124,7 +125,8 @@ impl RaggedTable {
                 axis.saturating_sub(1)
             }
         };
-        // `below[k]` selects elements of axis `axis + merged + k`.
+        // `merged` is the number of axes after `axis` that are dropped. `below[k]` selects elements
+        // of axis `axis + merged + k`.
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];

@@ -14,8 +14,8 @@ impl History {
     /// Builds a history; `rows` divides `times` into one list per row.
     ///
     /// # Errors
-    /// The error is the index of the first row whose times do not ascend: in such a row,
-    /// `count_up_to` could count events that are later than `moment`.
+    /// The error is the index of the first row whose times do not ascend. In such a row,
+    /// [`count_up_to`](Self::count_up_to) could count events that are later than its `moment`.
     pub(crate) fn try_new(rows: Layout, times: ScalarBuffer<i64>) -> Result<Self, usize> {
         match (0..rows.lists()).find(|row| !times[rows.range(*row)].is_sorted()) {
             Some(row) => Err(row),

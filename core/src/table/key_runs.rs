@@ -24,8 +24,8 @@ pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_fir
 pub(super) struct KeyRuns<O> {
     /// Index of the first row of every run.
     pub(super) starts: Vec<O>,
-    /// For each run of the previous key, the index in `starts` of the first run within it. Empty
-    /// for the first key.
+    /// For each run of the previous key, the index in `starts` of the first run of this key within
+    /// that run. Empty for the first key, which has no previous key.
     pub(super) first: Vec<O>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     for (k, key) in keys.iter().enumerate() {
         let outer = out.last().map(|r| r.starts.as_slice());
         let (runs, row) = find_key_runs(key, outer)?;
-        // If rows are out of order in several keys, report the earliest of these rows.
+        // If several keys have rows out of order, return the first of all these rows.
         if let Some(row) = row
             && descent.is_none_or(|d| row < d.row)
         {

@@ -302,8 +302,9 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns one array for each axis above the innermost. Entry `i` is the index of the element
-    /// of this axis that contains the innermost element `i`.
+    /// Returns one array for each axis above the innermost. Entry `i` of an array is the index of
+    /// the element of the axis that contains the innermost element `i`: lists of lengths 2 and 1
+    /// give `[0, 0, 1]`.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -316,7 +317,8 @@ impl RaggedTable {
                 }
                 Layout::Uniform { size, lists } => (1..=*lists).map(|i| i * size).collect(),
             };
-            // For each list of this axis, the number of innermost elements up to the end of the list.
+            // For each list of this axis, the number of innermost elements in this list and in all
+            // lists before it.
             let own = match &ends {
                 None => own,
                 Some(inner) => {
@@ -340,8 +342,10 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns one array per axis: for each row of the long table, the index of its element on this
-    /// axis; null if the row has no element on this axis, because a list is empty.
+    /// Returns one array per axis. Entry `i` is the index of the element of the axis in row `i` of
+    /// the long table; null if the row has no element on this axis, because a list above is empty.
+    /// Lists of lengths 2 and 0 give `[0, 0, 1]` for the axis of the lists and `[0, 1, NULL]` for
+    /// their elements.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

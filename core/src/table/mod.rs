@@ -308,8 +308,8 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if a column is on axis 0; 2 (rows and axis 1) if all columns are on later axes;
-    /// `None` without columns.
+    /// Returns 1 if a column is on axis 0. Returns 2 (the rows and axis 1) if all columns are on
+    /// later axes, also if all of them are on axis 2. Returns `None` without columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -623,7 +623,8 @@ impl RaggedTable {
         RaggedArray::try_new(self.rows, axes, column.values().clone())
     }
 
-    /// Keeps only the named columns and scalars, in the given order, and all axes.
+    /// Keeps only the columns and scalars `names`, in the order of `names`. Keeps all axes, also
+    /// those without a column.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -691,7 +692,8 @@ impl RaggedTable {
         }
     }
 
-    /// Returns the range of elements of each axis that belong to the rows `rows`.
+    /// Returns, for each axis, the range of elements that belong to the rows `rows`; the first
+    /// range is `rows` itself.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -792,8 +794,9 @@ impl RaggedTable {
         Row::new(self, index)
     }
 
-    /// Narrows a table of one row to the ranges `windows`, one per axis. `whole` has the ranges of
-    /// the whole row. `windows` and `whole` are ranges in the table that the row was taken from.
+    /// Narrows this table, which is a single row of another table, to the elements `windows[k]` of
+    /// each axis `k`. `whole[k]` are all elements of the row. Both are ranges of elements in the
+    /// other table.
     fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()
@@ -803,7 +806,8 @@ impl RaggedTable {
         let mut axes = Vec::with_capacity(self.axes.len());
         for (i, axis) in self.axes.iter().enumerate() {
             let layout = if i == 0 {
-                // The row has a single list on axis 1, which gets a new length.
+                // The table has one row and therefore one list on axis 1. This list gets a new
+                // length.
                 crate::array::Offsets::from_lengths([within[1].len()])?.into()
             } else {
                 axis.layout.slice(within[i].start, within[i].len())

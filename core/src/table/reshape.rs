@@ -182,8 +182,8 @@ impl RaggedTable {
         self.flatten_with(axis, FlattenFill::Zero)
     }
 
-    /// Merges an axis like [`flatten`](Self::flatten), but `fill` chooses the values of outer columns at elements
-    /// after the first of each list.
+    /// Merges an axis like [`flatten`](Self::flatten). For columns of the outer axis, `fill`
+    /// chooses the values at all elements of a list but the first.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -273,7 +273,8 @@ impl RaggedTable {
     }
 }
 
-/// Expands one value per list: the first element gets the value, the other elements get `fill`.
+/// Expands one value per list to one value per element. The first element of a list gets the value
+/// of the list; the other elements get the values that `fill` chooses.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {

@@ -122,7 +122,8 @@ impl<'a> Row<'a> {
         self.len() == 0
     }
 
-    /// Returns the row's flat values of a column, sharing the column's buffer.
+    /// Returns the values of a column in this row as a flat array, which shares the buffer of the
+    /// column.
     ///
     /// ```
     /// # use serrate_core as serrate;

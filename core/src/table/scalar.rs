@@ -235,7 +235,8 @@ impl RaggedTable {
         )))
     }
 
-    /// Converts a one-row table: elements of axis 1 become rows, columns of axis 0 become scalars.
+    /// Removes axis 0 of a table of one row: the elements of axis 1 become the rows, and the
+    /// columns of axis 0 become scalars.
     pub(super) fn into_row(mut self) -> Result<Self> {
         self.scalars.extend(
             self.columns

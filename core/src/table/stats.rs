@@ -235,7 +235,7 @@ impl TableStats {
     /// ```
     ///
     /// # Errors
-    /// Same as [`push`](Self::push), for the first table that does not fit.
+    /// Same as [`push`](Self::push), for the first table whose columns or axes differ.
     pub fn of<'a>(tables: impl IntoIterator<Item = &'a RaggedTable>) -> Result<Self> {
         let mut stats = Self::default();
         for table in tables {
@@ -491,7 +491,8 @@ impl TableStats {
     }
 }
 
-/// Returns the bytes per value in a dense tensor; `None` for types it cannot hold, like strings.
+/// Returns the number of bytes per value in a dense tensor; `None` for a type that a dense tensor
+/// cannot hold, such as strings.
 fn compute_dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),

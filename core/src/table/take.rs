@@ -121,8 +121,8 @@ impl RaggedTable {
         self.gather_axis(axis, Parents::Lists(over), &[picks])
     }
 
-    /// Returns the rows of `ranges` as one table, in the order of the ranges, which must be in
-    /// bounds.
+    /// Returns the rows of `ranges` as one table, in the order of the ranges. The caller ensures
+    /// that the rows exist.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
         self.gather_axis(0, Parents::Rows, &[Picks::from_ranges(ranges)])
     }

@@ -112,7 +112,8 @@ impl DictionaryColumn {
         }
     }
 
-    /// Returns an error if the array has another type; a string column accepts all string types.
+    /// Returns an error if the type of the array is not the type of the column. A string column
+    /// accepts all string types.
     fn check_array(&self, array: &ArrayRef) -> Result<()> {
         let wanted = self.field.data_type();
         let strings = matches!(self.kind, ColumnKind::Strings(_)) && is_string(array.data_type());
@@ -232,8 +233,9 @@ impl DictionaryColumn {
     }
 }
 
-/// Calls `number` with each string, or with each used value of an Arrow dictionary array. The
-/// result is null if the string is null or `number` returns `None`.
+/// Returns the result of `number` for the string of each row; null if the string is null or
+/// `number` returns `None`. For an Arrow dictionary array, calls `number` only once for each
+/// dictionary value that a row uses.
 fn map_strings(
     array: &ArrayRef,
     mut number: impl FnMut(&str) -> Result<Option<u32>>,

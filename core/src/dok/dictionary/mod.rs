@@ -415,7 +415,9 @@ impl Dictionary {
         }
     }
 
-    /// Packs rows of keys. Also returns a mask: false for keys that the dictionary cannot contain.
+    /// Packs the key columns of each row to one key of the map. Also returns a mask: false for rows
+    /// that no key can equal, because they have a NULL or a string that the dictionary does not
+    /// have.
     fn pack_keys(
         &self,
         keys: &[ArrayRef],

@@ -7,8 +7,8 @@ use super::index_table::{LINE, unpack_row};
 use crate::kernels::simd::Avx2;
 
 pub(super) trait Probe: Copy {
-    /// Returns the first bucket with this tag from `at` on. If an empty bucket comes first, returns
-    /// [`NO_ROW`] as the row.
+    /// Returns the first bucket with the tag `tag` from bucket `at` on; after the last bucket,
+    /// continues with the first. If an empty bucket comes first, returns [`NO_ROW`] as the row.
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
     /// Searches like [`find_candidate`](Self::find_candidate), but may stop at the end of the cache
@@ -16,7 +16,8 @@ pub(super) trait Probe: Copy {
     fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool);
 }
 
-/// Result of a search: a bucket whose tag matches, and the row of the bucket, which may hold the key.
+/// Result of a search: a bucket with the tag of the key (bits of its hash), and the row of the
+/// bucket. The key in this row may still differ from the searched key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) bucket: usize,

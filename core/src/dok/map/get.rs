@@ -34,8 +34,8 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue: a step of the pipeline leaves fewer than 2 * [`BLOCK`] keys in the queue,
-/// and the next step adds at most 2 * [`BLOCK`] keys.
+/// Capacity of a queue. It suffices, because a step of the pipeline leaves fewer than 2 * [`BLOCK`]
+/// keys in the queue, and the next step adds at most 2 * [`BLOCK`] keys.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -109,7 +109,8 @@ struct KeyReader<'a, K> {
 /// Receives the results of a lookup. The pipeline calls `write_missing` for all keys, and
 /// `record_hit` for each key that is found.
 trait LookupVisitor {
-    /// Prefetches the value in row `row`, whose key may equal a searched key.
+    /// Prefetches the value in row `_row`. The key in this row has the tag of a searched key, but
+    /// may differ from this key.
     #[inline(always)]
     fn prefetch_value(&mut self, _row: usize) {}
     /// Initializes the results of `keys` as missing. Called once per key, in order, before `record_hit`.
@@ -298,8 +299,8 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(find_block_range(block, count), &ring[block % 2]);
             }
-            // Leave the newest block in each queue, because its prefetch may not have finished. One
-            // loop over both queues would be 7 % slower.
+            // Leave the newest [`BLOCK`] keys in each queue, because the prefetch for these keys
+            // may not have finished. One loop over both queues would be 7 % slower.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {
@@ -319,7 +320,9 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches for a key again from its home bucket, because its first candidate has another key.
+    /// Searches for a key again from its home bucket, because the first row with the same tag has
+    /// another key. Compares the key of every further row with this tag. Returns `None` if the key
+    /// is missing.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -599,7 +602,8 @@ impl RowMap {
         self.options.parallel && count >= 2 * PART && rayon::current_num_threads() > 1
     }
 
-    /// Returns the number of keys per parallel task; several tasks per thread balance the load.
+    /// Returns the number of keys per parallel task. Each thread gets several tasks, so that no
+    /// thread waits long for the slowest one.
     fn compute_part_size(&self, count: usize) -> usize {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }

@@ -19,8 +19,8 @@ impl RowMap {
         taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
     }
 
-    /// Ensures capacity for `more` further keys. If the table grows, it grows at least by the
-    /// growth factor.
+    /// Ensures that the table has capacity for `more` further keys. Growing multiplies the number
+    /// of buckets at least by [`MapOptions::growth`](super::MapOptions::growth).
     pub(super) fn ensure_capacity(&mut self, more: usize) -> Result<()> {
         if self.has_capacity(more) {
             return Ok(());

@@ -26,7 +26,8 @@ impl Hashing {
     pub(super) fn hash_row<W: Width>(&self, width: W, row: &[u8]) -> u64 {
         let mut state = self.start;
         let (words, rest) = row[..width.bytes()].as_chunks::<8>();
-        // Multiplications are the slowest step, so each hashes two words. Zeros pad the last word.
+        // Multiplications are the slowest step, so each multiplication hashes two words of 8 bytes.
+        // Zeros pad the last word.
         let (pairs, odd) = words.as_chunks::<2>();
         for [a, b] in pairs {
             state = self.fold_pair(state, u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));

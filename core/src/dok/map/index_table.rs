@@ -49,7 +49,7 @@ pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
     hash_tag(hash) | (row as u64 + 1)
 }
 
-/// Returns the row of a bucket; `None` if the bucket has another tag or no row.
+/// Returns the row of a bucket with the tag `tag`; `None` if the bucket has another tag or no row.
 #[inline(always)]
 pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
     let row = (bucket ^ tag).wrapping_sub(1);
@@ -110,7 +110,8 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Records that new keys now use `buckets` of the buckets whose keys were removed.
+    /// Subtracts `buckets` from the number of removed buckets, because new keys now use this many
+    /// of them.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }

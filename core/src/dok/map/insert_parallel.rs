@@ -31,7 +31,8 @@ const PART: usize = 1 << 14;
 
 struct BatchEntry {
     given: u32,
-    /// For a new key, the index of its bucket; for a key that the map already has, its row.
+    /// For a new key, the index of its bucket in the table. For a key that the map already has, the
+    /// row of the key in the map.
     place: usize,
 }
 
@@ -49,7 +50,7 @@ struct PartResult {
 struct KeyRows<'a, W> {
     width: W,
     stored: &'a [u8],
-    /// Number of keys of the map; row `rows` is the first key of the batch.
+    /// Number of keys in `stored`. Row `rows` is the first key in `given`.
     rows: usize,
     given: &'a [u8],
 }
@@ -91,7 +92,8 @@ fn for_each_home(
     (first, part): (usize, &mut [u64]),
     mut each: impl FnMut(usize, u64, usize, &mut [u64]),
 ) {
-    // Collect the hashes whose home bucket is in `part` without a branch, which the CPU could not predict.
+    // Collect the hashes whose home bucket is in `part`. The loop has no branch for this, because
+    // the CPU could not predict the branch.
     let mut own = [0usize; BLOCK];
     for (block, these) in hashes.chunks(BLOCK).enumerate() {
         let mut count = 0;
@@ -170,7 +172,8 @@ impl RowMap {
         let hashes = hash_rows(self.hashing, width, keys, count);
         let known = KeyRows { width, stored: self.keys.as_slice(), rows: before, given: keys };
         // For each row of the batch that adds a key: the index of the batch row that provides the
-        // value.
+        // value. This is the last row with the same key if `replace` is set, else the adding row
+        // itself.
         let winners: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
         let len = self.table.len();
         let all = self.table.buckets_mut();
@@ -264,7 +267,8 @@ impl RowMap {
         let after = before + added;
         let keys_room = self.keys.reserve_unshared(after * key);
         if let Err(e) = keys_room.and_then(|()| self.values.reserve_unshared(after * value)) {
-            // There is no memory for the new keys, so empty their buckets.
+            // There is no memory for the new keys. Empty their buckets, which would otherwise refer
+            // to rows that do not exist.
             for entry in done.iter().flat_map(|d| &d.new) {
                 all[entry.place] = EMPTY;
             }

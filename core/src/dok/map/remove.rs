@@ -47,7 +47,8 @@ impl RowMap {
         let mut rows: Vec<usize> =
             buckets.iter().filter_map(|b| find_occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
-        // If readers share the rows, copy the rows before the first change, because this can fail.
+        // If tensors share the rows, copy the rows before the first change: the copy can fail, and
+        // the map must then be unchanged.
         self.keys.as_mut_slice()?;
         self.values.as_mut_slice()?;
         // A removed bucket becomes empty only if the next bucket is empty, so remove the last

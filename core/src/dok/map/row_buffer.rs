@@ -44,8 +44,8 @@ impl TableWords {
     }
 }
 
-/// Keys or values of a map. A write copies the rows if they are shared
-/// ([`share_buffer`](Self::share_buffer)).
+/// The rows of all keys, or of all values, of a map. A write copies the rows if a tensor shares
+/// them ([`share_buffer`](Self::share_buffer)).
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
     block: Arc<MemoryBlock>,
@@ -112,8 +112,8 @@ impl RowBuffer {
         self.as_mut_slice()
     }
 
-    /// Ensures an unshared capacity of `bytes`, so that a later [`resize`](Self::resize) to at most
-    /// `bytes` does not allocate.
+    /// Ensures a capacity of `bytes`, and copies the rows if a tensor shares them. A later
+    /// [`resize`](Self::resize) to at most `bytes` then does not allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
             // At least double the capacity, so that repeated growth moves each row once or twice on average.

@@ -107,7 +107,8 @@ impl RowType {
         std::iter::once(rows).chain(self.shape.iter().copied()).collect()
     }
 
-    /// Returns an error if `found` is another type; `what` is "keys" or "values".
+    /// Returns an error if `found` differs from this type; `what` names the rows in the message,
+    /// "keys" or "values".
     pub(super) fn check_equal(&self, found: &Self, what: &str) -> Result<()> {
         if self == found {
             return Ok(());
@@ -125,7 +126,7 @@ impl fmt::Display for RowType {
     }
 }
 
-/// Width of a row in bytes; a constant in code that is compiled for a common width.
+/// Width of a row in bytes. The compiler knows the width if it is common ([`FixedWidth`]).
 pub(super) trait Width: Copy + Send + Sync {
     fn bytes(self) -> usize;
 

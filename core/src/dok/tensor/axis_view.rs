@@ -7,7 +7,8 @@ use super::storage::Storage;
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
     pub(super) of: usize,
-    /// Coordinates on the storage axis, in the order of the view; `None` if the view shows all.
+    /// Coordinates on the storage axis that the view shows, in the order of the view; `None` if the
+    /// view shows all coordinates in order.
     pub(super) picks: Option<Arc<[u64]>>,
 }
 
@@ -42,7 +43,8 @@ impl AxisView {
         self.is_permutation() && self.axes.iter().enumerate().all(|(i, a)| a.of == i)
     }
 
-    /// Returns whether the view may show an entry several times.
+    /// Returns whether the view may show an entry several times, because the coordinates of an axis
+    /// were picked with [`index_select`](super::DokTensor::index_select).
     pub(super) fn may_repeat(&self) -> bool {
         self.axes.iter().any(|a| a.picks.is_some())
     }

@@ -132,7 +132,8 @@ impl DokTensor {
         };
         // Each list takes 16 bytes in the vectors below: its length and its offset.
         self.check_bytes(rows as u64, 16, "one list per row")?;
-        // For each entry, the index of its element on axis 0; each iteration goes to the next axis.
+        // For each entry, the index of the element that contains the entry: first on axis 0, and
+        // after each iteration on the next axis.
         let mut parents = coordinates(steps[0]);
         let mut elements = rows as u64;
         let mut axes = Vec::new();

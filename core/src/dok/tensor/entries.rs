@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 pub(super) struct Entries {
     pub(super) shape: Vec<usize>,
     /// Row-major index of each entry in a tensor of `shape`; int64. The indices are distinct,
-    /// except in entries to which [`sum_equal`](super::reduce::sum_equal) is yet to be applied.
+    /// unless [`sum_equal`](super::reduce::sum_equal) must still add the values of equal indices.
     pub(super) places: DenseTensor,
     pub(super) values: DenseTensor,
 }

@@ -22,8 +22,8 @@ fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usi
     out
 }
 
-/// Adds a product. On overflow, returns `i128::MAX`, which the conversion to the type of the result
-/// refuses.
+/// Returns `sum + a * b`. On overflow, returns `i128::MAX`, for which the conversion to the type of
+/// the result returns an error.
 fn add_int_product(sum: i128, a: i128, b: i128) -> i128 {
     let next = a.checked_mul(b).and_then(|p| sum.checked_add(p));
     if sum == i128::MAX { sum } else { next.unwrap_or(i128::MAX) }

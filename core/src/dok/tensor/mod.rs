@@ -249,7 +249,8 @@ impl DokTensor {
         self.limit
     }
 
-    /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for later views of it.
+    /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for views that are made from it
+    /// later. Existing views keep their limit.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -337,7 +338,8 @@ impl DokTensor {
         })
     }
 
-    /// Returns one flag per axis, which is true for the listed axes; `None` means all axes.
+    /// Returns one flag per axis of the tensor: true if `axes` lists the axis, or if `axes` is
+    /// `None`.
     fn flag_axes(&self, axes: Option<&[i64]>) -> Result<Vec<bool>> {
         let Some(axes) = axes else { return Ok(vec![true; self.ndim()]) };
         let mut flags = vec![false; self.ndim()];

@@ -16,11 +16,11 @@ pub(super) struct EntryGroups {
     pub(super) shape: Vec<usize>,
     /// Row-major index of each group in the result.
     pub(super) places: Vec<i64>,
-    /// End of each group in `rows`; a group starts at the end of the previous one.
+    /// End of each group in `rows`. A group starts where the previous group ends.
     pub(super) ends: Vec<usize>,
     /// Indices of the entries, group by group.
     pub(super) rows: Vec<u64>,
-    /// Number of elements per group, including elements without an entry; at most 2^63.
+    /// Number of elements of the tensor per group, with or without an entry; at most 2^63.
     pub(super) size: u64,
 }
 

@@ -49,7 +49,7 @@ pub(super) struct PlaceSelection {
     /// Pairs of a storage axis and the single coordinate that is selected on it.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
-    /// Whether the index may select an element more than once.
+    /// Whether the index may select an element more than once, as `[0, 0]` does.
     repeats: bool,
 }
 
@@ -177,9 +177,10 @@ impl SelectionBuilder<'_> {
     }
 }
 
-/// Returns an error if the positions that the selected entries have in the result take more than
-/// `most` bytes, at 16 bytes per position. All earlier entries together have `known` positions, and
-/// the current entry has `count * repeats` positions.
+/// Returns an error if the selected entries have too many positions in the result: more than `most`
+/// bytes, at 16 bytes per position. An entry has several positions if the index repeats its
+/// coordinates. `known` is the number of positions of all earlier entries; the current entry adds
+/// `count * repeats` positions.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -233,8 +234,9 @@ impl PlaceSelection {
         let together = !apart && items.iter().any(is_array);
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
-        // `group` is the number of result axes before the first index array or integer. The axes of
-        // the arrays come next, or first if another item is between the arrays and integers.
+        // `group` is the number of result axes before the first index array or integer. The axes
+        // that the arrays give come next. If another item separates the arrays and integers, as in
+        // `[0, 1], :, 2`, these axes come first.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);

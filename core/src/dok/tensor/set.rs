@@ -253,7 +253,8 @@ pub(super) fn make_scalar_tensor(fill: Fill) -> Result<DenseTensor> {
     }
 }
 
-/// Replaces the entries of a part with those of a sparse tensor of the same shape.
+/// Replaces the selected entries of `storage` with `entries`, which are those of a sparse tensor
+/// with the shape of the selection.
 fn put_sparse_part(
     storage: &mut Storage,
     selection: &PlaceSelection,
@@ -285,8 +286,8 @@ fn put_sparse_part(
     Ok(())
 }
 
-/// Casts a value that broadcasts to the shape of a part. Leading axes of size 1 that the part does not have are
-/// removed, as NumPy does.
+/// Casts a value that broadcasts to `shape`, the shape of the selection. If the value has more axes
+/// than `shape`, leading axes of size 1 are removed, as NumPy does.
 fn fit_dense_value(value: &DenseTensor, shape: &[usize], dtype: DType) -> Result<DenseTensor> {
     let extra = value.ndim().saturating_sub(shape.len());
     let (leading, rest) = value.shape().split_at(extra);

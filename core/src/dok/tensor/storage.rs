@@ -45,7 +45,8 @@ pub(super) fn from_place(place: i64) -> u64 {
     linear
 }
 
-/// Converts a coordinate to `usize`. It fits, because it is less than the size of its axis.
+/// Converts a coordinate to `usize`. A coordinate fits, because it is less than the size of its
+/// axis.
 #[inline(always)]
 pub(super) fn to_coordinate(n: u64) -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "sizes of axes are usize")]

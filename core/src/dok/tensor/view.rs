@@ -100,7 +100,8 @@ impl DokTensor {
         self.transpose(0, 1)
     }
 
-    /// Returns a view of one coordinate of an axis, without that axis.
+    /// Returns a view of the elements at coordinate `index` of an axis; the view does not have this
+    /// axis. A row of a matrix is `select(0, row)`.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -47,7 +47,8 @@ impl WideNumbers {
         }
     }
 
-    /// Converts to a tensor of one axis and type `dtype`; `what` names the result in errors.
+    /// Converts to a tensor of one axis and type `dtype`. Returns an error, which names the result
+    /// `what`, if a value does not fit an integer type.
     pub(super) fn into_dense(self, dtype: DType, what: &str) -> Result<DenseTensor> {
         let shape = [self.len()];
         macro_rules! ints {

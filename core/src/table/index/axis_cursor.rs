@@ -119,8 +119,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Selects elements along consecutive axes from `self.at` on; `run` has the indices for each of
-    /// these axes.
+    /// Selects elements along consecutive axes: `run[k]` has the indices for axis `self.at + k`.
     fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -195,8 +194,9 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Returns the position that index `j` of `pick` selects in a list of `size` elements; `None`
-    /// (null) if `pick` has no index. Errors name the axis `depth` axes below the current one.
+    /// Returns the position that index `j` of `pick` selects in a list of `size` elements; `None`,
+    /// which selects a null, if `pick` has no index. An error names axis `self.axis + depth` and
+    /// the row that `row` returns.
     fn resolve_position(
         &self,
         pick: &Pick,
@@ -258,7 +258,8 @@ impl IndexCursor {
         }
     }
 
-    /// Records the rows that the index of axis 0 selected, unless an integer index has dropped axis 0.
+    /// Records the rows that the index of axis 0 selected. Does nothing if an integer index has
+    /// dropped axis 0, because the only row is then recorded.
     fn set_origin(&mut self, rows: RowOrigin) {
         if !matches!(self.rows, RowOrigin::One(_)) {
             self.rows = rows;
@@ -271,9 +272,11 @@ impl IndexCursor {
 enum PickMode {
     /// All indices apply to every list; the selected elements form a list.
     Element,
-    /// Index `i` applies to the lists of row `i`. One element is selected per list, so the axis is dropped.
+    /// Index `i` applies only to the lists of row `i`. It selects one element per list, so the axis
+    /// is dropped.
     Row,
-    /// The only index applies to all lists. One element is selected per list, so the axis is dropped.
+    /// The `Pick` has a single index, which applies to all lists. It selects one element per list,
+    /// so the axis is dropped.
     Constant,
 }
 

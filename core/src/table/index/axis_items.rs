@@ -68,8 +68,8 @@ impl AxisItem {
         }
     }
 
-    /// Returns the item with only index `j` of its array or, if the array has no index `j`, an item
-    /// that selects a null.
+    /// Returns an item that selects the element at index `j` of the array, or a null if the array
+    /// has fewer indices. An item that is not an array stays the same.
     pub(super) fn select_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {

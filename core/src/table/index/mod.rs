@@ -75,8 +75,8 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Applies an index whose arrays are separated by slices, `...` or new axes: concatenates one
-    /// result per element of the arrays.
+    /// Applies an index whose arrays are separated by slices, `...` or new axes, as in `[0, 1], :,
+    /// [2, 3]`: concatenates the results of `0, :, 2` and `1, :, 3`.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
@@ -88,8 +88,8 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // The first array is empty, so items after it apply to no list: check only the
-                // items up to it.
+                // The first array is empty, so the items after this array apply to no list: check
+                // only the items up to the array.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // The result has no rows. To find its axes and types, index a table of zero rows.
