@@ -588,7 +588,7 @@ fn levels_that_make_no_lists_are_told() {
         ),
         (
             page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 3, 1 << 1, 1], 1),
-            "is not an element of this list",
+            "is too low for an element of this list",
         ),
         (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 0, 1 << 1, 3], 1), "null or empty list continues"),
         (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 1, 1 << 1, 3], 1), "null or empty list continues"),

@@ -62,6 +62,7 @@ pub(crate) mod text_lists;
 #[cfg(feature = "sql")]
 pub(crate) mod time_parts;
 pub(crate) mod time_texts;
+mod time_units;
 pub(crate) mod times;
 
 pub use args::Count;

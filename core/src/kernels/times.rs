@@ -12,6 +12,7 @@ use arrow::datatypes::{
 };
 
 use super::span_texts::span_formatter;
+pub use super::time_units::per_unit;
 use super::zones::{local_to_instants, may_change};
 use crate::error::{Error, Result};
 
@@ -290,23 +291,6 @@ fn is_text(t: &DataType) -> bool {
 
 fn to_decimals(values: Decimal128Array, to: &DataType) -> Result<ArrayRef> {
     Ok(Arc::new(values.with_data_type(to.clone())))
-}
-
-/// Returns the number of nanoseconds in a unit.
-///
-/// ```
-/// # use serrate_core as serrate;
-/// use arrow::datatypes::TimeUnit;
-/// use serrate::internal::times::per_unit;
-/// assert_eq!(per_unit(TimeUnit::Millisecond), 1_000_000);
-/// ```
-pub fn per_unit(unit: TimeUnit) -> i128 {
-    match unit {
-        TimeUnit::Second => 1_000_000_000,
-        TimeUnit::Millisecond => 1_000_000,
-        TimeUnit::Microsecond => 1_000,
-        TimeUnit::Nanosecond => 1,
-    }
 }
 
 /// Converts values to nanoseconds. If `days_per_month` is `None`, an interval with months is an error.

@@ -17,7 +17,7 @@ use arrow::util::display::array_value_to_string;
 use chrono::{DateTime, Days, MappedLocalTime, Months, NaiveDateTime, Offset, TimeDelta, TimeZone};
 
 use super::native::reinterpret_values;
-use super::times::per_unit;
+use super::time_units::per_unit;
 use crate::error::{Error, Result};
 
 /// Returns whether the offset of a zone may change: false for UTC and for a fixed offset such as `+02:00`.

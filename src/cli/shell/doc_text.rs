@@ -49,8 +49,7 @@ pub(super) fn format_example(example: &str, width: usize) -> Vec<String> {
         shown.extend(draw_table(&std::mem::take(&mut table), width));
         let is_reference = text.starts_with("[here](") || text.starts_with("Additional examples");
         if !text.starts_with("```") && !is_reference {
-            let line = line.trim_end();
-            shown.push(line.strip_prefix("> ").unwrap_or(line).to_owned());
+            shown.push(text.strip_prefix("> ").unwrap_or(line.trim_end()).to_owned());
         }
     }
     shown.extend(draw_table(&table, width));
