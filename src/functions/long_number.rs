@@ -14,8 +14,9 @@ use datafusion::scalar::ScalarValue;
 
 use super::{declare, take_first};
 
-/// Custom operator that replaces a number with many digits in the comparisons of a statement. The left side
-/// is the number, which DataFusion plans as a double, and the right side is a string of its digits.
+/// Custom operator that keeps all digits of a long number literal in a comparison: the literal is
+/// rewritten to `number WITH DIGITS 'digits'`. DataFusion plans the left operand as a double; the right
+/// operand is a string of the digits.
 pub(crate) const WITH_DIGITS: &str = "WITH DIGITS";
 
 static LONG_NUMBER: LazyLock<Arc<ScalarUDF>> =

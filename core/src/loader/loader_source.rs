@@ -73,8 +73,8 @@ enum ColumnCells {
     Bits(BooleanBuffer),
 }
 
-/// Static facts of the rows of a loader. `source` has the same shards and rows as the source of the
-/// loader. Its axis 1 has one element per fact.
+/// Static facts (MEDS measurements without a time) of the rows of a loader. `source` has the same
+/// shards and rows as the loader's own source; axis 1 of `source` has one element per fact.
 #[derive(Debug)]
 pub(super) struct StaticFacts {
     pub(super) source: LoaderSource,

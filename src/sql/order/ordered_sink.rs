@@ -45,9 +45,9 @@ pub(crate) struct OrderedSinkExec {
     properties: Arc<PlanProperties>,
 }
 
-/// Returns a plan that writes `input` to `sink`. `order` is the order that the query requires. An
-/// unordered `input` must have one of the columns `ids`. If `ids` is `None`, the format needs no
-/// order.
+/// Returns a plan that writes `input` to `sink`. `order` is the order that the query requires. Rows
+/// of `input` may be unordered only if `input` has one of the id columns `ids`, which identify the
+/// rows, or if `ids` is `None`: the format then needs no order.
 pub(in crate::sql) fn ordered_sink(
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,

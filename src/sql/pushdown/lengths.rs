@@ -168,9 +168,9 @@ fn find_length_column(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Returns the first argument of a call, a list, if `is` accepts what the call reads of this list,
-/// all other arguments are literals, and the call cannot fail, even for rows that a condition
-/// drops.
+/// Returns the list that is the first argument of the call `e`. Returns `None` unless `is` accepts
+/// the part of the list that the function reads ([`Reads`]), all other arguments are literals, and
+/// the call cannot fail for any row, including rows that a condition drops.
 fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };

@@ -343,13 +343,13 @@ impl WholeFileFormat {
             }
             None => None,
         };
-        // Only the sink of this plan is used, so the input of the plan is empty.
-        let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
         let unquoted = quotes.as_ref().and_then(|_| self.remove_quotes());
         let writer: &dyn FileFormat = match &unquoted {
             Some(csv) => csv,
             None => self.inner.as_ref(),
         };
+        // Only the sink of this plan is used, so its input is an empty node.
+        let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
         let plan =
             write_nulls(writer.create_writer_physical_plan(nothing, state, conf, None).await?);
         if !plan.is::<DataSinkExec>() {

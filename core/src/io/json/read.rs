@@ -296,8 +296,8 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
             Ok(())
         }
         Value::Object(_) => Err(sink.make_element_error(
-            "a value or a list of values (write the members of the object as columns)",
-            "an object".into(),
+            "a value or a list of values",
+            "an object; write the members of the object as columns".into(),
         )),
     }
 }

@@ -233,7 +233,7 @@ impl MedsChunk {
             keys: code.keys().values().clone(),
             codes: match code.values().as_string_opt::<i32>() {
                 Some(codes) => codes.clone(),
-                // A dictionary without codes may have another value type, so use an empty Utf8 array.
+                // Only a dictionary without values can have a value type other than Utf8.
                 None => new_null_array(&DataType::Utf8, 0).as_string::<i32>().clone(),
             },
             values,

@@ -22,7 +22,9 @@ use crate::table::{Column, RaggedTable};
 pub(super) const EVENT_AXES: [&str; 3] = ["subject", "event", "measurement"];
 pub(super) const STATIC_AXES: [&str; 2] = ["subject", "static"];
 
-/// A tensorized cohort written by [`tensorize`](super::tensorize()) or by meds-torch-data.
+/// A folder of MEDS data in the format of meds-torch-data: for each shard, a tensor file of events and
+/// a Parquet file of subjects, and the vocabulary of the codes. [`tensorize`](super::tensorize()) and
+/// meds-torch-data write such folders.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -6,7 +6,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 /// Returns an error for column options and constraints that DataFusion parses but does not store,
-/// and for types that it does not support in every statement.
+/// and for decimal types with a negative scale, which DataFusion plans but cannot compare.
 ///
 /// DataFusion does not check that the values of a PRIMARY KEY or UNIQUE column are unique, but relies on it
 /// in GROUP BY, so repeated values lead to wrong groups. A key is therefore accepted only if the statement

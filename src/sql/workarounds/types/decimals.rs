@@ -114,7 +114,8 @@ fn may_change(part: &Expr) -> bool {
     }
 }
 
-/// Whether a function returns one of its arguments, without a comparison, or a list of them.
+/// Whether a function returns one of its arguments and does not compare them (`coalesce`, but not
+/// `greatest`), or returns a list of its arguments (`make_array`).
 fn returns_arguments(function: &str) -> bool {
     let compares = has_fact(function, StockFact::ComparesArguments);
     function == "make_array" || (has_fact(function, StockFact::Chooses) && !compares)

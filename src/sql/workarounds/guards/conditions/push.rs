@@ -14,8 +14,9 @@ use super::held::{HeldConditions, is_free, is_held, join_conditions};
 /// `SELECT a.id FROM a JOIN b ON a.id = b.id WHERE 1 / a.x >= 0` fails without this rule because of
 /// a row of `a` that has no match in `b`.
 ///
-/// Wraps DataFusion's `PushDownFilter`: moves conditions that cannot fail as usual, and others (held
-/// conditions) only past nodes below which they are evaluated for the same rows.
+/// Wraps DataFusion's `PushDownFilter`. Pushes free conditions (which cannot fail and are not
+/// volatile) down as DataFusion does. Pushes a held condition (any other) below a node only if it is
+/// evaluated there for the same rows as above the node.
 ///
 /// DataFusion moves every condition below joins and into scans, and evaluates cheap conditions before
 /// expensive ones. A condition that can fail is then evaluated for rows that a join or another condition
