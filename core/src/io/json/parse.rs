@@ -118,7 +118,7 @@ impl<'a> JsonParser<'a> {
                 sink.end_list();
                 Ok(())
             }
-            Some(b'{') => Err(sink.make_element_error("a value or a list of values (write the members of the object as columns)", "an object".into())),
+            Some(b'{') => Err(sink.make_element_error("a value or a list of values", "an object; write the members of the object as columns".into())),
             Some(b'"') => {
                 let text = self.parse_string()?;
                 sink.push_scalar(JsonScalar::Text(&text))
