@@ -391,7 +391,6 @@ pub const OURS: &[Call] = &[
     call("f", "ragged_regr_intercept(<ll#.1>, <li.1^>)"),
     // Dates and times over lists.
     call("*i.1", "ragged_cast(year(<*t.1>), 'BIGINT')"),
-    call("*i.1", "date_diff('day', <*t.1>, <t>)"),
     call("*t.1", "date_trunc('month', <*t.1>)"),
     call("*t.1", "time_bucket(INTERVAL '7 days', <*t.1>)"),
     call("*s.1", "strftime(<*t.1>, '%Y-%m')"),
