@@ -8,7 +8,7 @@ use libfuzzer_sys::arbitrary::Unstructured;
 use serrate::datafusion::logical_expr::Documentation;
 use serrate::sql::session;
 
-use crate::functions::{AGGREGATES, Call, STOCK, WINDOWS, ours};
+use crate::functions::{AGGREGATES, Call, STOCK, WINDOWS, list_ours};
 use crate::tables::{FAMILIES, LEAVES, OTHERS, column_name};
 
 /// Levels of calls in an expression, and of queries in a query.
@@ -349,7 +349,7 @@ impl<'a> Generator<'a> {
         let fits = |call: &&Call| {
             Hole::parse(call.result).is_some_and(|of| of.fits(levels, leaf, family.is_some()))
         };
-        let calls: Vec<&Call> = STOCK.iter().chain(ours()).filter(fits).collect();
+        let calls: Vec<&Call> = STOCK.iter().chain(list_ours()).filter(fits).collect();
         if calls.is_empty() {
             return self.make_leaf(levels, leaf, family);
         }
