@@ -170,9 +170,9 @@ fn make_nulls(x: &RaggedArray) -> ArrayRef {
     Arc::new(BooleanArray::new_null(x.leaves().len()))
 }
 
-/// Computes the new leaves of `x` with `answers`, from the leaves of `x` and the value of argument
-/// 1. Calls `answers` once if the argument is constant, otherwise once for each group of
-/// consecutive rows with the same value of the argument.
+/// Computes the new leaves of `x` with `answers`, from the leaves of `x` and the value of the second
+/// argument. Calls `answers` once if this argument is constant, otherwise once for each group of
+/// consecutive rows with the same value of this argument.
 fn compute_by_run(
     call: &Call<'_>,
     x: &RaggedArray,
