@@ -1,0 +1,20 @@
+//! Units of times as numbers of nanoseconds.
+
+use arrow::datatypes::TimeUnit;
+
+/// Returns the number of nanoseconds in a unit.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::TimeUnit;
+/// use serrate::internal::times::per_unit;
+/// assert_eq!(per_unit(TimeUnit::Millisecond), 1_000_000);
+/// ```
+pub fn per_unit(unit: TimeUnit) -> i128 {
+    match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    }
+}
