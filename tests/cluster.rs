@@ -202,7 +202,7 @@ async fn folders_of_shards_are_divided() {
 /// Rows come in the order of their sources, although each connection buffers little.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_written_in_source_order() {
-    let (workers, folder, mut pair) = start_pair(3, 5000).await;
+    let (_workers, folder, mut pair) = start_pair(3, 5000).await;
     run_query(&pair.there, "SET distributed.worker_connection_buffer_budget_bytes = 1000")
         .await
         .unwrap();
@@ -284,7 +284,7 @@ async fn sparse_tables_are_read_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notes_say_why_statements_run_here() {
-    let (workers, _folder, mut pair) = start_pair(2, 100).await;
+    let (_workers, _folder, mut pair) = start_pair(2, 100).await;
     for (sql, reason) in [
         (
             "SELECT arrow_cast(codes, 'LargeList(Int64)') AS l, count(*) FROM n GROUP BY 1",
