@@ -74,8 +74,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     // Lines of a `--` comment that may become the title of the next statement, and the line number
     // of the last of them.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // Line of the last token that is no comment. A comment on the same line is about this token,
-    // and not the title of the next statement.
+    // Line of the last token of a statement. A comment on this line describes that statement, so it
+    // is not the title of the next one.
     let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);

@@ -92,7 +92,7 @@ impl TableStyle {
     }
 
     /// Returns the maximum width of a value in the format `line`, after a name of width `name`.
-    /// Returns `None` if there is no limit.
+    /// Returns `None` if values are written in full.
     pub(super) fn compute_width_next_to(&self, name: usize) -> Option<usize> {
         match self.line {
             Some(line) => Some(line.saturating_sub(name).max(LEAST_WIDTH)),

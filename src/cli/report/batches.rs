@@ -95,9 +95,9 @@ enum TensorRole {
 enum ListSource {
     Offsets(String),
     Mask(String),
-    /// The values of all tensors, because there is no mask. A list ends after its last position
-    /// with a value other than 0. If padding is on the left, a list begins at its first such
-    /// position.
+    /// The batch has neither offsets nor a mask, so zeros are taken for padding. With padding on the
+    /// right, a list ends after the last position at which a tensor is not 0; with padding on the
+    /// left, it begins at the first such position.
     Values,
 }
 

@@ -1,4 +1,4 @@
-//! Finds list columns of which a scan needs only the list lengths.
+//! Finds list columns whose values a plan does not need, only their lengths.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -43,9 +43,9 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the list column of which a call reads only the lengths, or only the lengths and which
-/// values are NULL. The returned [`Reads`] says which of the two. Returns `None` for any other
-/// call.
+/// Returns the list column that the call `e` measures, such as `x` in `ragged_lengths(x)`, and what
+/// the call reads: the lengths of the lists, or their lengths and the validity of their values.
+/// Returns `None` if the call reads values, or if its argument is not a column.
 pub(in crate::sql) fn find_measured_list(
     e: &Arc<dyn PhysicalExpr>,
 ) -> Option<(Reads, &PhysicalColumn)> {

@@ -202,7 +202,7 @@ fn list_ordered_inputs(plan: &Arc<dyn ExecutionPlan>) -> Vec<bool> {
     if keeps_row_order(plan) {
         return vec![true; inputs.len()];
     }
-    // The inputs after the first are subqueries, each of which returns one value.
+    // The first input has the rows. Every further input is a scalar subquery, which returns one value.
     if plan.is::<ScalarSubqueryExec>() {
         return (0..inputs.len()).map(|at| at == 0).collect();
     }

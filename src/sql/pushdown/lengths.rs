@@ -217,8 +217,8 @@ fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     })
 }
 
-/// Returns the list columns of the scan `base` of which the nodes from `plan` down to the scan read
-/// lengths only, and no values.
+/// Returns the list columns of the scan `base` whose values are not needed: the nodes from `plan`
+/// down to the scan read only the lengths of these lists.
 fn find_read_columns(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();

@@ -140,8 +140,8 @@ impl<'a> AsOfRanges<'a> {
         self.find_span(label).leaves().len()
     }
 
-    /// Returns an array with one row for each of `labels`: its list after all steps of the view.
-    /// Copies the values. Returns an error if there is no shard.
+    /// Returns an array with one row for each of `labels`: a copy of the label's list after all steps
+    /// of the view. Returns an error if the data set has no shard.
     pub fn gather(&self, labels: &[usize]) -> Result<RaggedArray> {
         let Some(first) = self.shards.first() else {
             return Err(Error::invalid(
