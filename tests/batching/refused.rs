@@ -225,7 +225,7 @@ fn indices_are_checked() {
     );
     expect_refused(
         batched_index_mapping(&data, &ids, &make_full(&[3, 2], 1), &data, &any),
-        "batch axes",
+        "have different batch shapes",
     );
 }
 
@@ -302,7 +302,7 @@ fn samples_to_combine_are_checked() {
         combine_data(&vec![t(2), t(1)].into(), Some(&other), true),
         "the number of entries of sample 1 is 1 in the first of the two and 2 in the second",
     );
-    expect_refused(combine_data(&vec![t(2)].into(), Some(&other), true), "batch axes");
+    expect_refused(combine_data(&vec![t(2)].into(), Some(&other), true), "have different batch shapes");
     let long = Samples::Tensor(make_ints(&[1], &[300]));
     let byte = Samples::Tensor(DenseTensor::from_vec([1], vec![1u8]).unwrap());
     expect_refused(combine(vec![byte, long].into(), true), "");
