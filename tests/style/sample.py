@@ -136,7 +136,7 @@ def find_sentences(text, strings):
             literals = [text[s + 1 : e - 1] for s, e in strings.items() if first <= s < last]
             literals = [literal for literal in literals if re.search("[A-Za-z]", literal)]
             code = re.sub(r"\s+", " ", text[first:last].strip())
-            shown.append(" or ".join(literals) or "{" + code + "}")
+            shown.append(" [or] ".join(literals) or "{" + code + "}")
         sentence = SENTENCES[call[0]]
         if len(shown) >= sentence.count("{}"):
             found.append((call.start(), end, sentence.format(*shown)))
