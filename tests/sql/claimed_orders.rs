@@ -361,7 +361,7 @@ async fn rows_are_sorted_by_functions_of_constant_lists_of_lists() {
     assert!(!head.contains("__"), "{head}");
 }
 
-/// When this fails, `has_unordered_constant` of `sql::workarounds::subqueries::correlated::query_values` can go.
+/// When this fails, `has_unordered_constant` of `sql::workarounds::subqueries::correlated::hoisted_queries` can go.
 #[tokio::test]
 async fn stock_sorts_by_constant_lists_still_fail() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));

@@ -1,8 +1,10 @@
+use std::fmt::Display;
 use std::sync::Arc;
 
 #[cfg(feature = "cli")]
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::plan_datafusion_err;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
@@ -12,6 +14,10 @@ use datafusion::sql::sqlparser::parser::ParserError;
 /// Start of DataFusion's internal errors. [`BLAME`] is the request for a bug report at their end.
 const INTERNAL: &str = "Internal error: ";
 const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
+
+pub(super) fn refuse_clause(message: impl Display) -> DataFusionError {
+    plan_datafusion_err!("{message}")
+}
 
 /// Converts an internal error that DataFusion reports at planning to an error about the statement.
 ///

@@ -35,15 +35,13 @@ use datafusion::logical_expr::{
 };
 
 use super::lateral_joins::join_lateral_rows;
+use super::outer_rows::{project_values, rewrite_filter};
 use crate::sql::base::expression_parts::map_named;
 use crate::sql::base::outer_columns::{
     find_outer_columns, find_subquery_of_lateral, has_grouping_sets, has_outer,
 };
 use crate::sql::base::subquery_parts::has_query;
 use crate::sql::workarounds::subqueries::correlated::new_names::{NewNames, keep_name};
-use crate::sql::workarounds::subqueries::correlated::query_values::{
-    project_values, rewrite_filter,
-};
 
 /// The outer columns that a correlated query uses, and their distinct values in the outer rows.
 pub(super) struct BoundOuter<'a> {

@@ -7,8 +7,10 @@
 mod bound;
 mod checks;
 pub(in crate::sql) mod expand;
+mod hoisted_queries;
 mod lateral_joins;
 pub(in crate::sql) mod new_names;
+mod outer_rows;
 pub(in crate::sql) mod query_values;
 
 pub(in crate::sql) use self::checks::{is_equation, is_semi_join, repeats_bare_name};

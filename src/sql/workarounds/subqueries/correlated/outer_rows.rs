@@ -1,0 +1,345 @@
+//! Joins the rows of a filter or projection with the values of the correlated subqueries in its expressions.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::Exists;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{
+    Case, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, lit,
+};
+
+use crate::sql::base::outer_columns::hides_outer;
+use crate::sql::base::subquery_parts::find_query;
+use crate::sql::workarounds::subqueries::correlated::expand::{join_matches, join_values};
+use crate::sql::workarounds::subqueries::correlated::new_names::{NewNames, keep_name};
+use crate::sql::workarounds::subqueries::correlated::{
+    is_equation, is_semi_join, repeats_bare_name,
+};
+use crate::sql::workarounds::subqueries::shared_rows::share_rows;
+use crate::sql::workarounds::subqueries::subquery_conditions::{as_tests, as_value, is_correlated};
+
+pub(super) fn rewrite_filter(
+    filter: Filter,
+    names: &mut NewNames,
+) -> Result<Transformed<LogicalPlan>> {
+    let Filter { predicate, input, .. } = filter;
+    let columns = input.schema().columns();
+    let (input, conditions) = project_operands(input, split_conjunction_owned(predicate), names)?;
+    let mut joined = input.schema().fields().len() > columns.len();
+    let schema = Arc::clone(input.schema());
+    let mut rows = OuterRows::new(input);
+    let conditions = conditions.into_iter().map(|mut condition| {
+        if needs_values(&condition, &schema)? {
+            let mut with_value = rows.clone();
+            let mut value = with_value.join_tests(condition.clone(), names)?;
+            with_value.join_queries(std::slice::from_mut(&mut value), names)?;
+            // Uses the rewritten condition only if it has no subquery left that DataFusion cannot
+            // plan.
+            if !needs_values(&value, &schema)? {
+                (condition, rows, joined) = (value, with_value, true);
+            }
+        }
+        joined |= rows.join_queries(std::slice::from_mut(&mut condition), names)?;
+        Ok(condition)
+    });
+    let conditions = conditions.collect::<Result<Vec<_>>>()?;
+    let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
+    let filtered = LogicalPlan::Filter(Filter::try_new(predicate, rows.joined)?);
+    if !joined {
+        return Ok(Transformed::no(filtered));
+    }
+    let columns: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
+    LogicalPlanBuilder::from(filtered).project(columns)?.build().map(Transformed::yes)
+}
+
+/// Computes conditions such as `(SELECT ..) IN (SELECT ..)` as new columns of the input, and
+/// replaces these conditions with the new columns. DataFusion would turn such a condition into a
+/// join condition, which cannot contain a correlated subquery.
+fn project_operands(
+    input: Arc<LogicalPlan>,
+    mut conditions: Vec<Expr>,
+    names: &mut NewNames,
+) -> Result<(Arc<LogicalPlan>, Vec<Expr>)> {
+    let mut columns = list_column_exprs(&input);
+    let known = columns.len();
+    for condition in &mut conditions {
+        if has_query_as_operand(condition)? {
+            let name = names.next("value");
+            let value = Expr::Column(Column::new_unqualified(name.clone()));
+            columns.push(std::mem::replace(condition, value).alias(name));
+        }
+    }
+    match columns.len() > known {
+        true => Ok((Arc::new(project_values(columns, input, names)?), conditions)),
+        false => Ok((input, conditions)),
+    }
+}
+
+fn has_query_as_operand(condition: &Expr) -> Result<bool> {
+    let is_correlated_query =
+        |e: &Expr| matches!(e, Expr::ScalarSubquery(query) if is_correlated(query));
+    condition.exists(|e| match e {
+        Expr::InSubquery(test) => test.expr.exists(|e| Ok(is_correlated_query(e))),
+        _ => Ok(false),
+    })
+}
+
+/// Whether a condition contains a correlated subquery that DataFusion cannot plan unchanged: IN or EXISTS
+/// that cannot become a semi join, or a scalar subquery that [`needs_join`]. `schema` has the
+/// columns of the rows for which the condition is evaluated.
+fn needs_values(condition: &Expr, schema: &DFSchema) -> Result<bool> {
+    let mut found = false;
+    condition.apply(|e| {
+        if let Some(query) = find_query(e).filter(|query| is_correlated(query)) {
+            found = found
+                || match e {
+                    Expr::ScalarSubquery(_) => needs_join(query, schema)?,
+                    _ => {
+                        !is_semi_join(&query.subquery, matches!(e, Expr::Exists(_)))?
+                            || hides_outer(e, &query.subquery)?
+                    }
+                };
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Rewrites a projection so that DataFusion can plan the subqueries in its expressions.
+pub(super) fn project_values(
+    exprs: Vec<Expr>,
+    input: Arc<LogicalPlan>,
+    names: &mut NewNames,
+) -> Result<LogicalPlan> {
+    let schema = Arc::clone(input.schema());
+    let exprs = exprs.into_iter().map(|e| keep_name(e, |e| as_value(e, &schema)));
+    let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
+    let mut rows = OuterRows::new(input);
+    rows.join_queries(&mut exprs, names)?;
+    Projection::try_new(exprs, rows.joined).map(LogicalPlan::Projection)
+}
+
+/// The input of a node whose expressions contain correlated scalar subqueries.
+#[derive(Clone)]
+struct OuterRows {
+    /// The input of the node. The subqueries are computed for its rows.
+    input: Arc<LogicalPlan>,
+    /// The input, joined with the values of the subqueries rewritten so far.
+    joined: Arc<LogicalPlan>,
+}
+
+impl OuterRows {
+    fn new(input: Arc<LogicalPlan>) -> Self {
+        Self { joined: Arc::clone(&input), input }
+    }
+
+    /// Turns correlated scalar subqueries in expressions into joined columns. Returns whether there were any.
+    fn join_queries(&mut self, exprs: &mut [Expr], names: &mut NewNames) -> Result<bool> {
+        let mut found = false;
+        for expr in exprs {
+            let taken = std::mem::take(expr);
+            *expr = keep_name(taken, |e| {
+                let done = self.join_where(e, None, names)?;
+                found |= done.transformed;
+                Ok(done.data)
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Turns correlated scalar subqueries into joined columns, whose values are needed only for rows for which
+    /// `guard` is true. A subquery within CASE is computed only for the rows for which CASE evaluates it, because it
+    /// may fail for other rows.
+    fn join_where(
+        &mut self,
+        expr: Expr,
+        guard: Option<&Expr>,
+        names: &mut NewNames,
+    ) -> Result<Transformed<Expr>> {
+        expr.transform_down(|e| match e {
+            Expr::ScalarSubquery(query) if needs_join(&query, self.input.schema())? => {
+                Ok(match self.join_value(&query.subquery, guard, names)? {
+                    Some((joined, value)) => {
+                        self.joined = Arc::new(joined);
+                        Transformed::yes(value)
+                    }
+                    None => Transformed::no(Expr::ScalarSubquery(query)),
+                })
+            }
+            Expr::Case(case) if has_join(&case, self.input.schema())? => {
+                let done = self.join_in_case(case, guard, names)?;
+                Ok(Transformed::new(
+                    Expr::Case(done.data),
+                    done.transformed,
+                    TreeNodeRecursion::Jump,
+                ))
+            }
+            e => Ok(Transformed::no(e)),
+        })
+    }
+
+    fn join_in_case(
+        &mut self,
+        case: Case,
+        guard: Option<&Expr>,
+        names: &mut NewNames,
+    ) -> Result<Transformed<Case>> {
+        let schema = Arc::clone(self.input.schema());
+        let guard_of = |branch: Branch| guard_branch(&case, branch, guard, &schema);
+        let mut changed = false;
+        let mut join = |rows: &mut Self, e: &Expr, guard: Option<Expr>| {
+            let done = rows.join_where(e.clone(), guard.as_ref(), names)?;
+            changed |= done.transformed;
+            Ok::<_, DataFusionError>(Box::new(done.data))
+        };
+        let expr = match &case.expr {
+            Some(operand) => Some(join(self, operand, guard.cloned())?),
+            None => None,
+        };
+        let mut branches = Vec::with_capacity(case.when_then_expr.len());
+        for (at, (when, then)) in case.when_then_expr.iter().enumerate() {
+            let when = join(self, when, guard_of(Branch::When(at))?)?;
+            branches.push((when, join(self, then, guard_of(Branch::Then(at))?)?));
+        }
+        let otherwise = match &case.else_expr {
+            Some(e) => Some(join(self, e, guard_of(Branch::When(branches.len()))?)?),
+            None => None,
+        };
+        Ok(Transformed::new_transformed(Case::new(expr, branches, otherwise), changed))
+    }
+
+    fn join_value(
+        &mut self,
+        query: &LogicalPlan,
+        guard: Option<&Expr>,
+        names: &mut NewNames,
+    ) -> Result<Option<(LogicalPlan, Expr)>> {
+        self.join_shared_input(|input, joined| match guard {
+            Some(guard) => {
+                let guarded = Filter::try_new(guard.clone(), Arc::clone(input))?;
+                let guarded = Arc::new(LogicalPlan::Filter(guarded));
+                join_values(&guarded, joined, query, names)
+            }
+            None => join_values(input, joined, query, names),
+        })
+    }
+
+    /// Removes correlated IN and EXISTS from a condition of WHERE, and returns the rest. If IN or
+    /// EXISTS is a conjunct, it becomes a semi or anti join with `joined`, and otherwise a scalar
+    /// subquery.
+    fn join_tests(&mut self, condition: Expr, names: &mut NewNames) -> Result<Expr> {
+        let condition = as_tests(condition, self.joined.schema())?;
+        let mut rest = Vec::new();
+        for test in split_conjunction_owned(condition) {
+            if let Expr::Exists(Exists { subquery, negated }) = &test
+                && is_correlated(subquery)
+                && let Some(joined) = self.join_shared_input(|input, joined| {
+                    join_matches(input, joined, &subquery.subquery, *negated, names)
+                })?
+            {
+                self.joined = Arc::new(joined);
+                continue;
+            }
+            rest.push(as_value(test, self.joined.schema())?);
+        }
+        Ok(conjunction(rest).unwrap_or_else(|| lit(true)))
+    }
+
+    /// Calls `join`, which joins one more subquery to `joined`. The resulting plan contains `input`
+    /// once per subquery, so `share_rows` first makes all copies of `input` return the same rows.
+    /// Returns `None` if that is not possible, or if `join` returns `None`.
+    fn join_shared_input<T>(
+        &mut self,
+        join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        if !Arc::ptr_eq(&self.input, &self.joined) {
+            return join(&self.input, &self.joined);
+        }
+        let Some(same) = share_rows(&self.input)? else { return Ok(None) };
+        let Some(done) = join(&same, &same)? else { return Ok(None) };
+        (self.input, self.joined) = (Arc::clone(&same), same);
+        Ok(Some(done))
+    }
+}
+
+/// Whether a scalar subquery is correlated and DataFusion cannot join it with outer rows that have
+/// the columns of `schema`.
+fn needs_join(query: &Subquery, schema: &DFSchema) -> Result<bool> {
+    let plan = &query.subquery;
+    Ok(is_correlated(query) && (!is_equation(plan)? || repeats_bare_name(schema, plan)?))
+}
+
+fn has_join(case: &Case, schema: &DFSchema) -> Result<bool> {
+    let parts = case.when_then_expr.iter().flat_map(|(when, then)| [when, then]);
+    let mut found = false;
+    for part in parts.chain(&case.expr).chain(&case.else_expr) {
+        found = found
+            || part.exists(|e| match e {
+                Expr::ScalarSubquery(query) => needs_join(query, schema),
+                _ => Ok(false),
+            })?;
+    }
+    Ok(found)
+}
+
+/// An operand of CASE. `When(i)` is condition `i`, or ELSE if `i` is the number of conditions.
+/// `Then(i)` is the value after THEN for condition `i`.
+#[derive(Clone, Copy)]
+enum Branch {
+    When(usize),
+    Then(usize),
+}
+
+/// Returns a condition that is true for all rows for which CASE evaluates `branch`, or `None` if
+/// these may be all rows. The condition leaves out the first condition of CASE for which `is_guard`
+/// is false, and all later conditions.
+fn guard_branch(
+    case: &Case,
+    branch: Branch,
+    guard: Option<&Expr>,
+    schema: &DFSchema,
+) -> Result<Option<Expr>> {
+    let (before, has_own) = match branch {
+        Branch::When(at) => (at, false),
+        Branch::Then(at) => (at, true),
+    };
+    let boxed = |value: bool| Box::new(lit(value));
+    let mut whens = Vec::new();
+    let mut otherwise = true;
+    let is_operand_known = case.expr.iter().all(|e| is_guard(e, schema).unwrap_or(false));
+    let parts = case.when_then_expr.iter().take(before.saturating_add(usize::from(has_own)));
+    for (at, (when, _)) in parts.enumerate() {
+        if !is_operand_known || !is_guard(when, schema)? {
+            break;
+        }
+        let is_own = at == before;
+        whens.push((when.clone(), boxed(is_own)));
+        otherwise = !is_own;
+    }
+    if whens.is_empty() {
+        return Ok(guard.cloned());
+    }
+    let is_evaluated = Expr::Case(Case::new(case.expr.clone(), whens, Some(boxed(otherwise))));
+    Ok(Some(match guard {
+        Some(guard) => {
+            let within = vec![(Box::new(guard.clone()), Box::new(is_evaluated))];
+            Expr::Case(Case::new(None, within, Some(boxed(false))))
+        }
+        None => is_evaluated,
+    }))
+}
+
+/// Whether a condition uses only columns of `schema`, no outer columns, no subqueries and no
+/// volatile functions, so that each evaluation for a row has the same result.
+fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
+    let is_of_rows = !guard.contains_outer()
+        && guard.column_refs().into_iter().all(|column| schema.has_column(column));
+    Ok(is_of_rows && !guard.is_volatile() && !guard.exists(|e| Ok(find_query(e).is_some()))?)
+}
+
+pub(super) fn list_column_exprs(plan: &LogicalPlan) -> Vec<Expr> {
+    plan.schema().columns().into_iter().map(Expr::Column).collect()
+}
