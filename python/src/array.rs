@@ -266,7 +266,7 @@ impl RaggedArray {
     }
 }
 
-pub(crate) fn dense_options(
+pub(crate) fn parse_dense_options(
     py: Python<'_>,
     side: &str,
     fill: Option<&Bound<'_, PyAny>>,
@@ -686,7 +686,7 @@ impl RaggedArray {
         dtype: Option<&Bound<'py, PyAny>>,
         limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = dense_options(py, padding_side, fill, dtype, limit)?;
+        let options = parse_dense_options(py, padding_side, fill, dtype, limit)?;
         let make = || densify(&self.inner, sizes.as_deref(), &options);
         give_tensor(py, make_dense(py, &options, make)?, Library::Numpy)
     }
@@ -713,7 +713,7 @@ impl RaggedArray {
             let ones: ArrayRef = Arc::new(BooleanArray::from(vec![true; length]));
             Ragged::try_new(self.inner.len(), axes, ones)
         })?;
-        let options = dense_options(py, padding_side, None, None, None)?;
+        let options = parse_dense_options(py, padding_side, None, None, None)?;
         let make = || densify(&elements, None, &options);
         give_tensor(py, make_dense(py, &options, make)?, Library::Numpy)
     }

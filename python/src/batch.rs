@@ -700,7 +700,7 @@ impl RaggedBatch {
 }
 
 /// Extracts a batch from an argument; `what` is the name of the argument.
-pub(crate) fn batch_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<RaggedBatch> {
+pub(crate) fn to_ragged_batch(value: &Bound<'_, PyAny>, what: &str) -> PyResult<RaggedBatch> {
     match value.cast::<RaggedBatch>() {
         Ok(batch) => Ok(batch.try_borrow()?.clone()),
         Err(_) => Err(make_type_error(format!(

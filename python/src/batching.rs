@@ -8,7 +8,7 @@ use serrate::batching::{
 };
 use serrate::dense::Fill;
 
-use crate::batch::{RaggedBatch, batch_of};
+use crate::batch::{RaggedBatch, to_ragged_batch};
 use crate::errors::{as_index_error, make_invalid_error, make_type_error};
 use crate::run::run_detached;
 use crate::tensor::{
@@ -72,7 +72,7 @@ pub(crate) fn average_over_targets<'py>(
     data: &Bound<'py, PyAny>,
     nans_to_zero: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let data = batch_of(data, "data")?;
+    let data = to_ragged_batch(data, "data")?;
     let out = run_detached(py, || ops::average_over_targets(&data.inner, nans_to_zero))?;
     give_tensor(py, out, data.library)
 }
@@ -83,7 +83,7 @@ pub(crate) fn sum_over_targets<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let data = batch_of(data, "data")?;
+    let data = to_ragged_batch(data, "data")?;
     give_tensor(py, run_detached(py, || ops::sum_over_targets(&data.inner))?, data.library)
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn batched_bool_indexing_write<'py>(
     output_mask: &Bound<'py, PyAny>,
     to_write_into: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let from = batch_of(to_write, "to_write")?;
+    let from = to_ragged_batch(to_write, "to_write")?;
     let ((mask, a), (into, b)) =
         (extract_any_batch(output_mask)?, extract_any_batch(to_write_into)?);
     let out = run_detached(py, || ops::batched_bool_indexing_write(&from.inner, mask, into))?;
@@ -140,7 +140,7 @@ pub(crate) fn batched_indexing_access(
     dim_to_index_in: Option<i64>,
 ) -> PyResult<RaggedBatch> {
     let (data, library) = extract_any_batch(input_data)?;
-    let indices = batch_of(input_indices, "input_indices")?;
+    let indices = to_ragged_batch(input_indices, "input_indices")?;
     let (filler, dim) = (extract_filler(filler_value)?, dim_to_index_in.map(to_axis).transpose()?);
     let options = IndexOptions::default();
     let out = run_detached(py, || {
@@ -161,7 +161,7 @@ pub(crate) fn batched_inverse_indexing_access<'py>(
     dim_to_index_in: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (data, library) = extract_any_batch(input_data)?;
-    let indices = batch_of(output_indices, "output_indices")?;
+    let indices = to_ragged_batch(output_indices, "output_indices")?;
     let (filler, dim) = (extract_filler(filler_value)?, dim_to_index_in.map(to_axis).transpose()?);
     let (targets, options) = (to_axis(output_num_targets)?, IndexOptions::default());
     let out = run_detached(py, || {
@@ -182,7 +182,7 @@ pub(crate) fn batched_indexing_write<'py>(
     dim_to_index_in: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let ((from, a), (into, b)) = (extract_any_batch(to_write)?, extract_any_batch(to_write_into)?);
-    let indices = batch_of(output_indices, "output_indices")?;
+    let indices = to_ragged_batch(output_indices, "output_indices")?;
     let dim = dim_to_index_in.map(to_axis).transpose()?;
     let options = IndexOptions::default();
     let out = run_detached(py, || {
@@ -203,8 +203,8 @@ pub(crate) fn batched_index_mapping<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let ((source, a), (target, b)) =
         (extract_any_batch(source_data)?, extract_any_batch(target_data)?);
-    let from = batch_of(source_indices, "source_indices")?;
-    let to = batch_of(target_indices, "target_indices")?;
+    let from = to_ragged_batch(source_indices, "source_indices")?;
+    let to = to_ragged_batch(target_indices, "target_indices")?;
     let options = IndexOptions::default();
     let out = run_detached(py, || {
         ops::batched_index_mapping(source, &from.inner, &to.inner, target, &options)
@@ -229,7 +229,7 @@ pub(crate) fn get_mask_from_indices<'py>(
     mask_num_targets: i64,
     indices: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (targets, indices) = (to_axis(mask_num_targets)?, batch_of(indices, "indices")?);
+    let (targets, indices) = (to_axis(mask_num_targets)?, to_ragged_batch(indices, "indices")?);
     let out = run_detached(py, || ops::get_mask_from_indices(targets, &indices.inner))?;
     give_tensor(py, out, indices.library)
 }
@@ -353,7 +353,7 @@ pub(crate) fn combine_data(
     check_device(device)?;
     let (samples, library) = extract_samples(data_list, 0)?;
     let other = other_with_same_sample_sizes
-        .map(|other| batch_of(other, "other_with_same_sample_sizes"))
+        .map(|other| to_ragged_batch(other, "other_with_same_sample_sizes"))
         .transpose()?;
     let sizes: Option<&Batch> = other.as_ref().map(|other| &other.inner);
     let out = run_detached(py, || ops::combine_data(&samples, sizes, flatten_batch_dims))?;

@@ -13,7 +13,7 @@ use serrate::kernels::elementwise::Op;
 use serrate::kernels::reduce::Reduction;
 use serrate::kernels::unary::Unary;
 
-use crate::array::{RaggedArray, dense_options};
+use crate::array::{RaggedArray, parse_dense_options};
 use crate::errors::{OrRaise, as_index_error, make_invalid_error};
 use crate::run::{run_detached, run_here};
 use crate::tensor::{
@@ -296,7 +296,7 @@ impl HetTensor {
         dtype: Option<&Bound<'py, PyAny>>,
         limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut options = dense_options(py, padding_side, fill, None, limit)?;
+        let mut options = parse_dense_options(py, padding_side, fill, None, limit)?;
         options.dtype = dtype.map(|d| extract_dtype(d).map(|(d, _)| d)).transpose()?;
         give_tensor(py, run_detached(py, || self.inner.to_dense(&options))?, self.library)
     }

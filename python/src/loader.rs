@@ -94,7 +94,7 @@ fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
 }
 
 /// Reads labels from a folder or file, or converts them from a table.
-fn labels_of(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
+fn read_labels(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
     let is_path = value.is_instance_of::<PyString>() || value.hasattr("__fspath__")?;
     if is_path {
         let path: PathBuf = value.extract()?;
@@ -182,7 +182,7 @@ impl BatchLoader {
             m = m.limit(limit);
         }
         m = m.trust_padding(o.get("trust_padding")?.unwrap_or(false));
-        let labels = o.take_any("labels")?.map(|l| labels_of(&l, compat)).transpose()?;
+        let labels = o.take_any("labels")?.map(|l| read_labels(&l, compat)).transpose()?;
         let split: Option<String> = o.get("split")?;
         o.check_rest()?;
         let loader =

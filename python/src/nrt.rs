@@ -19,7 +19,7 @@ use serrate::table::{Column, RaggedTable as Table};
 use crate::errors::{OrRaise, make_invalid_error};
 use crate::memory::{dense_pool, from_numpy, make_dense};
 use crate::run::{may_share_work, run_alone, run_here};
-use crate::table::{RaggedTable, copy_values, owned_i64, remove_scalars};
+use crate::table::{RaggedTable, copy_integers, copy_values, remove_scalars};
 use crate::tensor::{Library, give_tensor};
 
 /// A memory-mapped `.nrt` file, with all or some of its columns.
@@ -137,7 +137,7 @@ impl JointFile {
     }
 }
 
-fn out_of_range(index: i64, axis: usize, size: usize) -> PyErr {
+fn make_range_error(index: i64, axis: usize, size: usize) -> PyErr {
     // The class and the message are those of nested_ragged_tensors, because its users and tests rely on them.
     PyIndexError::new_err(format!("Index {index} is out of range at dim {axis} (length {size})."))
 }
@@ -146,7 +146,10 @@ fn out_of_range(index: i64, axis: usize, size: usize) -> PyErr {
 fn resolve_position(index: i64, axis: usize, size: usize) -> PyResult<usize> {
     let length = i64::try_from(size).unwrap_or(i64::MAX);
     let at = if index < 0 { index.saturating_add(length) } else { index };
-    usize::try_from(at).ok().filter(|at| *at < size).ok_or_else(|| out_of_range(index, axis, size))
+    usize::try_from(at)
+        .ok()
+        .filter(|at| *at < size)
+        .ok_or_else(|| make_range_error(index, axis, size))
 }
 
 /// Returns start and stop of a slice, clipped to `size` elements.
@@ -466,7 +469,7 @@ pub(crate) fn copy_tensors<'py>(py: Python<'py>, table: &Table) -> PyResult<Boun
             let offsets = run_here(|| Ok(table.layout(next)?.to_offsets()?.to_i64()))?;
             let base = offsets.first().copied().unwrap_or(0);
             let ends = offsets.iter().skip(1).map(|o| o - base).collect();
-            out.set_item(format!("dim{next}/bounds"), owned_i64(py, ends)?)?;
+            out.set_item(format!("dim{next}/bounds"), copy_integers(py, ends)?)?;
             next += 1;
         }
         Ok(())
@@ -486,7 +489,7 @@ pub(crate) fn copy_tensors<'py>(py: Python<'py>, table: &Table) -> PyResult<Boun
 }
 
 /// Splits the name of a tensor into its axis and key.
-fn parts_of(name: &str) -> PyResult<(i64, &str)> {
+fn split_tensor_name(name: &str) -> PyResult<(i64, &str)> {
     name.strip_prefix("dim")
         .and_then(|rest| rest.split_once('/'))
         .and_then(|(axis, key)| Some((axis.parse().ok()?, key)))
@@ -502,7 +505,7 @@ pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTab
     let mut columns: Vec<Column> = Vec::new();
     for (name, values) in tensors.iter() {
         let name: String = name.extract()?;
-        let (axis, key) = parts_of(&name)?;
+        let (axis, key) = split_tensor_name(&name)?;
         let Ok(axis) = usize::try_from(axis) else { continue };
         let values = from_numpy(&values)?;
         if values.ndim() != 1 {

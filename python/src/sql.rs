@@ -217,7 +217,7 @@ async fn plan_statement(
 }
 
 /// Runs a query. Rows have the order of their source if the plan preserves it.
-async fn stream_of(
+async fn execute_in_order(
     frame: DataFrame,
     running: &RunningPlan,
 ) -> Result<SendableRecordBatchStream, DataFusionError> {
@@ -232,7 +232,7 @@ async fn collect_batches(
     running: RunningPlan,
 ) -> Result<(SchemaRef, Vec<RecordBatch>), DataFusionError> {
     use futures::TryStreamExt;
-    let stream = stream_of(frame, &running).await?;
+    let stream = execute_in_order(frame, &running).await?;
     let schema = stream.schema();
     Ok((schema, stream.try_collect().await?))
 }
@@ -371,7 +371,7 @@ fn extract_param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValue
             return Ok(ScalarValue::Null);
         }
         let one = PyList::new(value.py(), [value])?;
-        let array = here_arrow(&one)?;
+        let array = convert_list_parameter(&one)?;
         ScalarValue::try_from_array(&array, 0).or_raise()
     };
     if let Ok(dict) = params.cast::<PyDict>() {
@@ -393,7 +393,7 @@ fn extract_param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValue
     Ok((!all.is_empty()).then(|| ParamValues::from(all)))
 }
 
-fn here_arrow(one: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
+fn convert_list_parameter(one: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
     let array = crate::nested::parse_lists(one.as_any(), "a parameter", None)?.into_ragged();
     run_here(|| array.to_arrow())
 }
@@ -499,12 +499,12 @@ impl SqlResult {
                 let threads = start_threads()?;
                 let frame = self.frame.clone();
                 let starting = threads.clone();
-                let started = async move { stream_of(frame, &RunningPlan::default()).await };
+                let started = async move { execute_in_order(frame, &RunningPlan::default()).await };
                 let stream = py.detach(|| starting.finish(started)?.or_raise())?;
                 Box::new(ResultReader::new(threads, stream))
             }
         };
-        stream_capsule(py, reader, requested_schema)
+        export_stream(py, reader, requested_schema)
     }
 
     /// Runs the statement and keeps its whole result.
@@ -627,7 +627,7 @@ impl Drop for ResultReader {
 }
 
 /// Exports a reader as a capsule of the Arrow C stream interface.
-pub(crate) fn stream_capsule<'py>(
+pub(crate) fn export_stream<'py>(
     py: Python<'py>,
     reader: Box<dyn RecordBatchReader + Send>,
     requested_schema: Option<Bound<'py, PyCapsule>>,

@@ -12,12 +12,12 @@ use serrate::dense::{DenseOptions, DenseTensor, Size, TableDenseOptions};
 use serrate::io::{arrow_ipc, json, nrt, parquet};
 use serrate::table::{Column, FlattenFill, NestOptions, RaggedTable as Table, SortKey};
 
-use crate::array::{RaggedArray, dense_options, index_of};
+use crate::array::{RaggedArray, index_of, parse_dense_options};
 use crate::errors::{OrRaise, make_invalid_error};
 use crate::memory::{dense_pool, make_dense};
 use crate::nested;
 use crate::run::{may_share_work, run_alone, run_detached, run_here};
-use crate::sql::{extract_batches, extract_ragged, stream_capsule};
+use crate::sql::{export_stream, extract_batches, extract_ragged};
 use crate::tensor::{Library, give_tensor};
 
 /// Columns that share their lists. Each column is a flat array on one axis; axis 0 has the rows.
@@ -431,7 +431,7 @@ impl RaggedTable {
         let sizes = sizes.unwrap_or_default();
         let sizes = sizes.into_iter().map(|n| n.map_or(Size::Longest, Size::Exactly)).collect();
         let options = TableDenseOptions {
-            dense: dense_options(py, padding_side, fill, None, limit)?,
+            dense: parse_dense_options(py, padding_side, fill, None, limit)?,
             rows: None,
             columns,
             sizes,
@@ -461,7 +461,7 @@ impl RaggedTable {
         let batch = run_here(|| self.inner.to_batch())?;
         let schema = batch.schema();
         let reader = RecordBatchIterator::new(std::iter::once(Ok(batch)), schema);
-        stream_capsule(py, Box::new(reader), requested_schema)
+        export_stream(py, Box::new(reader), requested_schema)
     }
 
     /// Returns the tensors of the table as `.nrt` files store them, with `dim{d}/bounds` before the first
@@ -585,7 +585,7 @@ pub(crate) fn copy_values<'py>(
     crate::memory::to_numpy(py, &tensor)?.call_method0("copy")
 }
 
-pub(crate) fn owned_i64<'py>(py: Python<'py>, values: Vec<i64>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn copy_integers<'py>(py: Python<'py>, values: Vec<i64>) -> PyResult<Bound<'py, PyAny>> {
     let array = serrate::arrow::array::Int64Array::from(values);
     copy_values(py, &(Arc::new(array) as serrate::arrow::array::ArrayRef))
 }

@@ -117,7 +117,7 @@ fn check_output(args: &CohortArgs, output: &Path, criteria: &Criteria) -> Outcom
     )))
 }
 
-fn label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
+fn list_label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
     let mut columns = vec![CohortColumn::Subject, CohortColumn::IndexTimestamp];
     columns.extend(criteria.has_label().then_some(CohortColumn::Label));
     columns
@@ -130,7 +130,7 @@ fn search_shards(
     wanted: bool,
     progress: &Progress,
 ) -> Outcome<(Attrition, Vec<CohortRows>)> {
-    let columns = if wanted { label_columns(&cohort.criteria) } else { Vec::new() };
+    let columns = if wanted { list_label_columns(&cohort.criteria) } else { Vec::new() };
     let mut attrition = Attrition::new(&cohort.criteria);
     let mut labels = Vec::new();
     let shards: Vec<usize> = (0..cohort.folder.num_shards()).collect();
@@ -175,7 +175,7 @@ fn search_shard(
 
 /// Converts rows to labels in the MEDS format.
 fn to_labels(cohort: &Cohort, rows: &CohortRows) -> Outcome<RecordBatch> {
-    let columns = label_columns(&cohort.criteria);
+    let columns = list_label_columns(&cohort.criteria);
     let batch = rows.to_batch(&cohort.criteria, &columns)?;
     let values = match batch.columns().get(2) {
         None => Vec::new(),
@@ -225,7 +225,7 @@ fn write_file(
     labels: &[CohortRows],
     options: &ParquetWriteOptions,
 ) -> Outcome {
-    let none = CohortRows::new(&cohort.criteria, &label_columns(&cohort.criteria));
+    let none = CohortRows::new(&cohort.criteria, &list_label_columns(&cohort.criteria));
     let schema = to_labels(cohort, &none)?.schema();
     let mut writer = ParquetTableWriter::create(path, &schema, options)?;
     for rows in labels {

@@ -394,13 +394,13 @@ fn find_named_symbols(message: &str) -> Vec<NamedSymbol> {
     if let Some((file, _)) = message.split_once(": ") {
         found.push(NamedSymbol::Text(file.to_owned()));
     }
-    found.extend(named_calls(message).map(NamedSymbol::Call));
+    found.extend(find_named_calls(message).map(NamedSymbol::Call));
     found
 }
 
 /// Returns the words in a message that may be names of functions: outside quotes, words with `_`
 /// and words before `(`. Reads only up to the first `;`, because the rest is advice.
-fn named_calls(message: &str) -> impl Iterator<Item = String> {
+fn find_named_calls(message: &str) -> impl Iterator<Item = String> {
     let problem = message.split(';').next().unwrap_or(message);
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut names = Vec::new();

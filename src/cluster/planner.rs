@@ -25,7 +25,7 @@ use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
 use super::settings::encode_settings;
 use crate::sql::SourceOrderExec;
-use crate::sql::portable::{division_of, find_reason};
+use crate::sql::portable::{find_reason, plan_division};
 
 /// The names of all nodes that a divided plan may contain. A plan with any other node runs in the
 /// session, because that node has not been tested on workers.
@@ -220,7 +220,7 @@ fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, Str
     while let Some(node) = open.pop() {
         let children = node.children();
         if children.is_empty() {
-            match division_of(node) {
+            match plan_division(node) {
                 Ok(Some(_)) => found = true,
                 Ok(None) => {}
                 Err(e) => reason = Some(e),
@@ -316,7 +316,7 @@ fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     loop {
         match node.children()[..] {
-            [] => return matches!(division_of(node), Ok(Some(_))),
+            [] => return matches!(plan_division(node), Ok(Some(_))),
             [child] if IN_ORDER.contains(&node.name()) => node = child,
             _ => return false,
         }

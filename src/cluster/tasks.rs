@@ -16,7 +16,7 @@ use datafusion_distributed::{
 
 use super::nodes::{TaskMergeExec, TaskRowsExec};
 use super::settings::ClusterOptions;
-use crate::sql::portable::{division_of, take_partitions};
+use crate::sql::portable::{plan_division, take_partitions};
 
 fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.output_partitioning().partition_count() == 1
@@ -65,7 +65,7 @@ pub(super) fn count_tasks(
     if !event.plan.children().is_empty() {
         return None;
     }
-    let Ok(Some(division)) = division_of(event.plan) else { return one };
+    let Ok(Some(division)) = plan_division(event.plan) else { return one };
     let options = event.session_config.options().extensions.get::<ClusterOptions>();
     let per_task = options.map_or(1, |o| o.bytes_per_task).max(1);
     let wanted = match division.bytes {
@@ -86,7 +86,7 @@ pub(super) fn divide_leaf(
 
 fn divide_scan(leaf: &Arc<dyn ExecutionPlan>, tasks: usize) -> Result<Arc<dyn ExecutionPlan>> {
     let partitions = leaf.output_partitioning().partition_count();
-    if tasks < 2 || !matches!(division_of(leaf), Ok(Some(_))) {
+    if tasks < 2 || !matches!(plan_division(leaf), Ok(Some(_))) {
         return Ok(Arc::clone(leaf));
     }
     let most = partitions.div_ceil(tasks).max(1);

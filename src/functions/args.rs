@@ -158,7 +158,7 @@ impl<'a> Plan<'a> {
         matches!(self.data_type(i), DataType::ListView(_) | DataType::LargeListView(_))
     }
 
-    pub(crate) fn literal_is_zero(&self, i: usize) -> bool {
+    pub(crate) fn is_zero_literal(&self, i: usize) -> bool {
         self.find_known_literal(i).and_then(find_integer).flatten() == Some(0)
     }
 

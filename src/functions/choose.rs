@@ -54,7 +54,7 @@ pub(super) static WHERE: Def = Def {
             NestedListType::from_type(plan.data_type(1)),
             NestedListType::from_type(plan.data_type(2)),
         );
-        let out = common_type(plan, &a, &b)?;
+        let out = find_common_type(plan, &a, &b)?;
         find_deepest_field(plan, &[&mask, &a, &b], out)
     },
     call: |call| {
@@ -68,7 +68,7 @@ pub(super) static WHERE: Def = Def {
 };
 
 /// Returns the leaf type of the list if only one of `a` and `b` is a list, otherwise their common type.
-fn common_type(plan: &Plan<'_>, a: &NestedListType, b: &NestedListType) -> Result<DataType> {
+fn find_common_type(plan: &Plan<'_>, a: &NestedListType, b: &NestedListType) -> Result<DataType> {
     let (x, y) = (a.leaf(), b.leaf());
     match (a.depth() > 0, b.depth() > 0) {
         (true, false) if !x.is_null() => check_fits(plan, 2, y, x),

@@ -59,7 +59,7 @@ pub(crate) fn remove_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<Scal
 }
 
 /// Returns DataFusion's `get_field` if `function` is its replacement, [`build_field_of_struct`].
-pub(crate) fn stock_field(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
+pub(crate) fn find_stock_field(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     function.inner().is::<FieldFunction>().then(get_field)
 }
 
@@ -208,7 +208,7 @@ impl ScalarUDFImpl for FieldFunction {
 fn use_stock_fields(mut e: Expr) -> Expr {
     let mut at = &mut e;
     while let Expr::ScalarFunction(call) = at {
-        let Some(stock) = stock_field(&call.func) else { break };
+        let Some(stock) = find_stock_field(&call.func) else { break };
         call.func = stock;
         let Some(of) = call.args.first_mut() else { break };
         at = of;

@@ -58,7 +58,7 @@ pub(super) static SLICE: Def = Def {
         for (i, what) in [(1, "start"), (2, "stop"), (3, "step")] {
             plan.check_integer(i, what)?;
         }
-        if plan.literal_is_zero(3) {
+        if plan.is_zero_literal(3) {
             return Err(
                 plan.refuse_call("argument 4 (step) is 0; give a positive or negative step")
             );

@@ -25,7 +25,7 @@ pub(crate) fn build_signed_counts() -> [ScalarUDF; 6] {
         .map(|inner| ScalarUDF::new_from_impl(Signed { inner }))
 }
 
-pub(super) fn array_length(list: Expr) -> Expr {
+pub(super) fn call_array_length(list: Expr) -> Expr {
     ScalarUDF::new_from_impl(Signed { inner: array_length_udf() }).call(vec![list])
 }
 

@@ -41,7 +41,7 @@ impl ExprPlanner for LongNumberPlanner {
 }
 
 /// Returns the double and the digits of a [`WITH_DIGITS`] operation; `None` for any other expression.
-pub(crate) fn long_number(e: &Expr) -> Option<(&Expr, &str)> {
+pub(crate) fn find_long_number(e: &Expr) -> Option<(&Expr, &str)> {
     let Expr::ScalarFunction(call) = e else { return None };
     if !call.func.inner().is::<LongNumber>() {
         return None;

@@ -99,14 +99,14 @@ pub(crate) use float_lists::float_lists;
 pub(crate) use harmless::physical_cannot_fail;
 #[cfg(feature = "cluster")]
 pub(crate) use hidden::build_masked_fields;
-pub(crate) use hidden::{mask_fields, remove_hidden_values, stock_field};
+pub(crate) use hidden::{find_stock_field, mask_fields, remove_hidden_values};
 pub(crate) use lead::build_shifted_windows;
 pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;
 pub(crate) use list_counts::build_signed_counts;
 pub(crate) use list_fields::{build_typed_lists, is_list_concatenation, make_elements_nullable};
 pub(crate) use list_subsets::build_null_subsets;
-pub(crate) use long_number::{WITH_DIGITS, long_number, make_decimal_of_digits};
+pub(crate) use long_number::{WITH_DIGITS, find_long_number, make_decimal_of_digits};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR};
 pub(crate) use naming::{COMPARISON, find_loosest_operator, find_precedence, write_literal};
 pub(crate) use nested_comparison::compare_nested;

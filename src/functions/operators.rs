@@ -272,7 +272,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
             op.symbol()
         )));
     }
-    let out = operand_types(plan, op, &left, &right)?.output().clone();
+    let out = find_operand_types(plan, op, &left, &right)?.output().clone();
     // The result has the levels of the deeper operand, with a LargeList at each level at which
     // either operand has one.
     let (deep, other) =
@@ -283,7 +283,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
 /// Returns the types to which both operands are cast. In a comparison, they may depend on the value
 /// of a literal, because the result is boolean in any case. In arithmetic, they depend only on the
 /// types of the operands, so that constant folding does not change the type of the result.
-fn operand_types(
+fn find_operand_types(
     plan: &Plan<'_>,
     op: Op,
     left: &NestedListType,
@@ -315,10 +315,17 @@ fn find_types_at(
         }
     };
     let (a, b) = (literal(i)?, literal(j)?);
-    fn operand_type<'a>(literal: Option<&'a ArrayRef>, leaf: &'a DataType) -> OperandType<'a> {
+    fn build_operand_type<'a>(
+        literal: Option<&'a ArrayRef>,
+        leaf: &'a DataType,
+    ) -> OperandType<'a> {
         literal.map_or(OperandType::Leaves(leaf), OperandType::Literal)
     }
-    Types::new(op, operand_type(a.as_ref(), left.leaf()), operand_type(b.as_ref(), right.leaf()))
+    Types::new(
+        op,
+        build_operand_type(a.as_ref(), left.leaf()),
+        build_operand_type(b.as_ref(), right.leaf()),
+    )
 }
 
 pub(super) enum BatchOperand {

@@ -95,7 +95,7 @@ enum SpanOperation {
     Ratio,
 }
 
-fn operand_type(t: &DataType) -> Result<DataType> {
+fn find_operand_type(t: &DataType) -> Result<DataType> {
     span_operand(t).ok_or_else(|| {
         plan_datafusion_err!("cannot multiply or divide a span of time by a {t}; use a number")
     })
@@ -125,7 +125,7 @@ impl ScalarUDFImpl for SpanOperation {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        types.iter().map(operand_type).collect()
+        types.iter().map(find_operand_type).collect()
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {

@@ -204,7 +204,7 @@ impl ScalarUDFImpl for TakesUnsigned {
             is_unsigned_or_wide(leaf) || leaf.is_decimal()
         };
         if stock.is_err()
-            && let Some(numbers) = text_as_number(self.inner.name(), types)
+            && let Some(numbers) = cast_text_to_number(self.inner.name(), types)
         {
             return self.coerce_types(&numbers).or(stock);
         }
@@ -259,7 +259,7 @@ const CHANGING: [&str; 8] = [
 /// Returns the argument types of a call that searches a list of numbers for a string: the string is cast to a
 /// number, as in a comparison of two scalars. A string that is not such a number is an error. Returns `None` for
 /// other calls, also for lists of decimals, to which a cast would round the string.
-fn text_as_number(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
+fn cast_text_to_number(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let [
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _),
         value,

@@ -72,7 +72,7 @@ impl VocabularyCodes {
         let unknown = |token: u32| {
             Error::invalid(format!(
                 "token {token} is not in the vocabulary of {codes_file}, whose largest token is {largest}; check that the tokens are of this vocabulary",
-                codes_file = codes_file(path).display(),
+                codes_file = locate_codes_file(path).display(),
                 largest = self.vocabulary.id().size().saturating_sub(1)
             ))
         };
@@ -95,10 +95,10 @@ fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
 pub(crate) fn find_local_codes(path: &str) -> Result<PathBuf> {
     let local = access::localize(path, &["metadata/codes.parquet", "codes.parquet"])
         .map_err(|e| Error::io(&*access::hide_secrets(path), e))?;
-    Ok(codes_file(&local.to_string_lossy()))
+    Ok(locate_codes_file(&local.to_string_lossy()))
 }
 
-fn codes_file(path: &str) -> PathBuf {
+fn locate_codes_file(path: &str) -> PathBuf {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
     if !access::is_dir(path) {
         return path.to_path_buf();
@@ -136,7 +136,7 @@ fn plan_vocabulary<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>
     let then = call.return_field().metadata().get(VOCABULARY_METADATA);
     if then.is_some_and(|id| *id != codes.vocabulary.id().to_string()) {
         return Err(Error::file(
-            codes_file(path),
+            locate_codes_file(path),
             "the vocabulary in this file changed after the query was planned; run the query again",
         ));
     }

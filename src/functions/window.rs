@@ -151,7 +151,7 @@ pub(super) static ROLLING: Def = Def {
                 "argument 3 (how) must be the name of a reduction such as 'mean'; it is NULL",
             ));
         };
-        Ok(make_nullable(lists.make_plain_leaf(output_type(
+        Ok(make_nullable(lists.make_plain_leaf(find_output_type(
             plan,
             how.as_reduction(),
             lists.leaf(),
@@ -307,7 +307,7 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
     )))
 }
 
-fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataType> {
+fn find_output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataType> {
     how.output_type(leaf).map_err(|_| {
         plan.make_values_error(
             format_args!("values from which the {} can be computed", how.name()),
@@ -414,7 +414,7 @@ fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
         .map_err(|e| plan.refuse_call(format!("argument 7 (closed) is invalid: {e}")))?;
     check_types(plan, Some(&make_window(before, after, closure)))?;
     let out = match how {
-        Some(how) => output_type(plan, how.as_reduction(), shape.x.leaf())?,
+        Some(how) => find_output_type(plan, how.as_reduction(), shape.x.leaf())?,
         None => find_type_below(&shape.x.open(), shape.levels - 1).clone(),
     };
     Ok(make_nullable(shape.at.make_plain_leaf(out)))

@@ -356,7 +356,7 @@ fn build_response<T>(value: T, cookie: Option<String>) -> Response<T> {
     response
 }
 
-fn stream_of_one<T: Send + 'static>(value: T) -> Results<T> {
+fn wrap_stream_item<T: Send + 'static>(value: T) -> Results<T> {
     stream::once(async { Ok(value) }).boxed()
 }
 
@@ -384,7 +384,7 @@ impl FlightService for Service {
         let session = self.engine.run(created).await?;
         let payload = Bytes::from(session.session_key().to_owned());
         let mut response =
-            Response::new(stream_of_one(HandshakeResponse { protocol_version: 0, payload }));
+            Response::new(wrap_stream_item(HandshakeResponse { protocol_version: 0, payload }));
         let bearer = format!("Bearer {}", session.session_key()).parse();
         let bearer = bearer.map_err(|_| Status::internal("internal error: the key of a session is not valid in an HTTP header; please report it"))?;
         response.metadata_mut().insert("authorization", bearer);
@@ -458,14 +458,14 @@ impl FlightService for Service {
         let first = messages.message().await?;
         let first = first.ok_or_else(|| to_invalid("the request has no message"))?;
         let app_metadata = self.put_messages(&session, first, messages).await?;
-        Ok(build_response(stream_of_one(PutResult { app_metadata }), cookie))
+        Ok(build_response(wrap_stream_item(PutResult { app_metadata }), cookie))
     }
 
     async fn do_action(&self, request: Request<Action>) -> Answer<Self::DoActionStream> {
         let (session, cookie) = self.find_session(&request).await?;
         let body = self.run_action(&session, request.into_inner()).await?;
         let results: Self::DoActionStream = match body {
-            Some(body) => stream_of_one(arrow_flight::Result { body }),
+            Some(body) => wrap_stream_item(arrow_flight::Result { body }),
             None => stream::empty().boxed(),
         };
         Ok(build_response(results, cookie))

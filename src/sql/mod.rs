@@ -63,7 +63,7 @@ pub(crate) use statement::functions::counterparts::find_counterpart;
 #[cfg(feature = "cli")]
 pub(crate) use statement::functions::shorthand_docs::find_shorthand_documentation;
 #[cfg(feature = "cli")]
-pub(crate) use statement::functions::shorthands::{list_shorthand_names, shorthand_forms};
+pub(crate) use statement::functions::shorthands::{list_shorthand_forms, list_shorthand_names};
 #[cfg(feature = "cli")]
 pub(crate) use statement::planner::execute_plan;
 pub use statement::planner::{execute, parse, plan, sql};

@@ -336,7 +336,7 @@ pub(crate) fn from_portable(
     match portable {
         Portable::Files { carrier, reader, preserve_order } => {
             check_no_input(inputs)?;
-            files_from_portable(&carrier, reader, preserve_order, options)
+            build_portable_files(&carrier, reader, preserve_order, options)
         }
         Portable::Meds(scan) => {
             check_no_input(inputs)?;
@@ -383,7 +383,7 @@ fn check_no_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
     }
 }
 
-fn files_from_portable(
+fn build_portable_files(
     carrier: &Arc<dyn ExecutionPlan>,
     reader: PortableReader,
     preserve_order: bool,
@@ -398,7 +398,7 @@ fn files_from_portable(
     let files = scan.data_source().downcast_ref::<FileScanConfig>().ok_or_else(wrong)?;
     let stock = files.file_source().downcast_ref::<ParquetSource>().ok_or_else(wrong)?;
     let source: Arc<dyn FileSource> = match reader {
-        PortableReader::Nrt => nrt_source(stock, options)?,
+        PortableReader::Nrt => build_nrt_source(stock, options)?,
         PortableReader::Parquet => Arc::new(GuardedSource::new(Arc::new(stock.clone()))),
         PortableReader::Lists { leaves: 0 } => {
             return plan_err!(
@@ -425,7 +425,10 @@ fn files_from_portable(
     Ok(DataSourceExec::from_data_source(files))
 }
 
-fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<dyn FileSource>> {
+fn build_nrt_source(
+    carrier: &ParquetSource,
+    options: &SerrateOptions,
+) -> Result<Arc<dyn FileSource>> {
     let source = NrtSource::new(carrier.table_schema().clone(), options.clone());
     let mut source: Arc<dyn FileSource> = Arc::new(source);
     if let Some(filter) = carrier.filter() {
@@ -491,7 +494,7 @@ pub(crate) struct Division {
 /// Returns how to divide a scan among processes, or `None` if there is nothing to divide: `leaf`
 /// has one partition, has a limit, is a table in memory, or is not a scan. The error is the reason
 /// why the scan cannot be divided.
-pub(crate) fn division_of(
+pub(crate) fn plan_division(
     leaf: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<Option<Division>, String> {
     let partitions = leaf.output_partitioning().partition_count();
@@ -526,7 +529,7 @@ pub(crate) fn division_of(
 /// partitions.
 ///
 /// # Errors
-/// If the source cannot be divided; see [`division_of`].
+/// If the source cannot be divided; see [`plan_division`].
 pub(crate) fn take_partitions(
     leaf: &Arc<dyn ExecutionPlan>,
     range: Range<usize>,

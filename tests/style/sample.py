@@ -31,7 +31,7 @@ SENTENCES = {
     ".describe_unexpected": "line {{line}}, column {{column}}: {}, found {{character:?}}",
     ".make_node_error": "{{file}}: line {{line}}: {1}: {2}, found {{value}}",
     ".make_fault": "{{file}}: line {{line}}: {1}: {2}",
-    ".depth_varies": "the nesting depth varies at {{path}}: expected {}, found {}; nest all values of a "
+    ".make_varying_depth_error": "the nesting depth varies at {{path}}: expected {}, found {}; nest all values of a "
     "column in the same number of lists",
 }
 

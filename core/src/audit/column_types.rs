@@ -28,7 +28,7 @@ impl ColumnTypes {
     /// Adds the types of the columns of a file. Skips the columns `refused`, because a fault of
     /// their types is already reported.
     pub(super) fn add(&mut self, source: &MedsFile, refused: &[&str]) -> Result<()> {
-        for (name, stored) in source.stored_types()? {
+        for (name, stored) in source.read_stored_types()? {
             let Ok(field) = source.schema().field_with_name(&name) else { continue };
             if refused.contains(&name.as_str()) {
                 continue;

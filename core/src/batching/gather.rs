@@ -77,7 +77,7 @@ impl Indices {
     }
 
     #[cold]
-    fn out_of_range(&self, sample: usize, position: usize, index: i64, size: usize) -> Error {
+    fn make_range_error(&self, sample: usize, position: usize, index: i64, size: usize) -> Error {
         let sample = unravel_position(&self.batch_shape, sample);
         Error::NoSuchEntry { sample, position, index, size }
     }
@@ -169,7 +169,7 @@ fn gather_part<E: EntryBytes, I: Position>(
                 continue;
             }
             if at.is_none_or(|k| k >= limit) {
-                return Err(indices.out_of_range(i, j, id.to_i64(), limit));
+                return Err(indices.make_range_error(i, j, id.to_i64(), limit));
             }
             e.copy(out, j, filler, 0);
         }
@@ -189,7 +189,7 @@ fn check_positions<I: Position>(
         let limit = limit.choose_width(layout.length(i));
         for (j, id) in ids[indices.offsets.range(i)].iter().enumerate() {
             if resolve_position(id.to_i64(), limit).is_none_or(|k| k >= limit) {
-                return Err(indices.out_of_range(i, j, id.to_i64(), limit));
+                return Err(indices.make_range_error(i, j, id.to_i64(), limit));
             }
         }
     }
@@ -291,7 +291,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
                 return Err(make_duplicate_error(indices, i, before, j, id.to_i64()));
             }
             if !at.is_some_and(|k| e.copy(own, k, values, j)) && at.is_none_or(|k| k >= limit) {
-                return Err(indices.out_of_range(i, j, id.to_i64(), limit));
+                return Err(indices.make_range_error(i, j, id.to_i64(), limit));
             }
         }
     }
@@ -365,7 +365,7 @@ pub(super) fn mark_positions(indices: &Indices, targets: usize) -> Result<DenseT
                     for (j, id) in ids[indices.offsets.range(i)].iter().enumerate() {
                         match resolve_position(id.to_i64(), targets).and_then(|k| own.get_mut(k)) {
                             Some(place) => *place = 1,
-                            None => return Err(indices.out_of_range(i, j, id.to_i64(), targets)),
+                            None => return Err(indices.make_range_error(i, j, id.to_i64(), targets)),
                         }
                     }
                 }

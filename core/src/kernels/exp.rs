@@ -7,19 +7,19 @@ use super::simd::{for_avx2, return_avx512};
 /// and Waite, "Software Manual for the Elementary Functions", 1980). The exponential of the
 /// remainder is a Taylor series of degree 13. No step branches on values, so the loop vectorizes.
 pub(super) fn compute_exp(values: &mut [f64]) {
-    return_avx512!(if true, token: fn[](values: &mut [f64]) = exp_all(values));
-    for_avx2!(fn[](values: &mut [f64]) = exp_all(values));
+    return_avx512!(if true, token: fn[](values: &mut [f64]) = apply_exp(values));
+    for_avx2!(fn[](values: &mut [f64]) = apply_exp(values));
 }
 
 #[inline(always)]
-fn exp_all(values: &mut [f64]) {
+fn apply_exp(values: &mut [f64]) {
     for value in values {
-        *value = exp_one(*value);
+        *value = compute_one_exp(*value);
     }
 }
 
 #[inline(always)]
-fn exp_one(x: f64) -> f64 {
+fn compute_one_exp(x: f64) -> f64 {
     /// 1.5 * 2^52. Adding this constant to a float rounds the float to an integer, which is then in the
     /// lowest bits of the sum; subtracting the constant again gives the integer as a float.
     const ROUND: f64 = 6_755_399_441_055_744.0;
@@ -46,13 +46,13 @@ fn exp_one(x: f64) -> f64 {
     sum = sum * r * r + r + 1.0;
     // Multiply `sum` by `2^twos` in two steps: the power may overflow or underflow, although the result fits.
     let half = (twos * 0.5 + ROUND) - ROUND;
-    let found = sum * power_of_two(half) * power_of_two(twos - half);
+    let found = sum * compute_power_of_two(half) * compute_power_of_two(twos - half);
     if x.is_nan() { x } else { found }
 }
 
 /// Returns 2 to the power of an integer from -1022 to 1023.
 #[inline(always)]
-fn power_of_two(n: f64) -> f64 {
+fn compute_power_of_two(n: f64) -> f64 {
     const ROUND: f64 = 6_755_399_441_055_744.0;
     f64::from_bits((n + ROUND).to_bits().wrapping_add(1023) << 52)
 }
@@ -79,10 +79,10 @@ mod tests {
         let mut found = values.clone();
         compute_exp(&mut found);
         check(&found);
-        let plain: Vec<f64> = values.iter().map(|x| exp_one(*x)).collect();
+        let plain: Vec<f64> = values.iter().map(|x| compute_one_exp(*x)).collect();
         check(&plain);
-        assert_eq!(exp_one(0.0), 1.0);
-        assert_eq!(exp_one(f64::NEG_INFINITY), 0.0);
-        assert_eq!(exp_one(f64::INFINITY), f64::INFINITY);
+        assert_eq!(compute_one_exp(0.0), 1.0);
+        assert_eq!(compute_one_exp(f64::NEG_INFINITY), 0.0);
+        assert_eq!(compute_one_exp(f64::INFINITY), f64::INFINITY);
     }
 }

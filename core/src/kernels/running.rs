@@ -499,7 +499,9 @@ pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     let leaves = match leaves.data_type() {
         DataType::Boolean => cast(&cast(leaves, &DataType::Int8)?, &DataType::Int64)?,
         t if integers && *t != DataType::UInt64 => cast(leaves, &DataType::Int64)?,
-        DataType::UInt64 => return diff_unsigned(&array.with_leaves(leaves.clone())?, n, axis),
+        DataType::UInt64 => {
+            return compute_unsigned_diff(&array.with_leaves(leaves.clone())?, n, axis);
+        }
         _ => leaves.clone(),
     };
     let array = array.with_leaves(leaves)?;
@@ -585,7 +587,7 @@ pub fn diff_type(leaf: &DataType) -> Result<DataType> {
 
 /// Computes [`diff`] of unsigned integers in 128 bits, so that only the differences must fit
 /// `Int64`, and values above the range of `Int64` are no error.
-fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
+fn compute_unsigned_diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     let before = shift(array, n, None, axis)?;
     let (a, b) = (array.leaves().as_primitive::<UInt64Type>(), before.leaves());
     let b = b.as_primitive::<UInt64Type>();

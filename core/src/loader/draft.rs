@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 
 /// Returns the largest shape that a padded batch can have: the number of items, then the size of
 /// each axis from axis 1 on.
-pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
+pub(super) fn find_largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {
         let mut longest = source.find_longest_list(axis);
@@ -76,7 +76,7 @@ impl EpochPlan {
         let axes = (0..=own)
             .map(|d| AxisCounts {
                 total: frame.count_elements(d),
-                longest_item: frame.longest_item(d),
+                longest_item: frame.find_longest_item(d),
             })
             .collect();
         let grid = padded.then(|| Arc::new(Grid::new(&mut frame, &options.sizes, options.side)));

@@ -94,7 +94,7 @@ impl Frame {
         self.rows[axis][item] as usize..self.rows[axis][item + 1] as usize
     }
 
-    pub(super) fn facts_before(&self, axis: usize, item: usize) -> usize {
+    pub(super) fn count_facts_before(&self, axis: usize, item: usize) -> usize {
         match (axis, self.before.get(item)) {
             (1, Some(prefix)) => prefix.elements,
             (2, Some(prefix)) => prefix.list.unwrap_or(0),
@@ -106,14 +106,14 @@ impl Frame {
     /// prepended facts.
     pub(super) fn find_shard_range(&self, axis: usize, item: usize) -> Range<usize> {
         let start = self.starts[axis][item];
-        start..start + self.locate_elements(axis, item).len() - self.facts_before(axis, item)
+        start..start + self.locate_elements(axis, item).len() - self.count_facts_before(axis, item)
     }
 
     pub(super) fn find_longest_list(&self, axis: usize) -> usize {
         find_longest_list(&self.offsets[axis - 1])
     }
 
-    pub(super) fn longest_item(&self, axis: usize) -> usize {
+    pub(super) fn find_longest_item(&self, axis: usize) -> usize {
         find_longest_list(&self.rows[axis])
     }
 }

@@ -34,7 +34,7 @@ impl TensorOutput {
         let (source, frame) = (self.select_source(inner), draft.select_frame(self.facts));
         let Some(source_item) = draft.items.get(item) else { return Ok(&[]) };
         let range = frame.find_shard_range(self.axis, item);
-        let before = frame.facts_before(self.axis, item);
+        let before = frame.count_facts_before(self.axis, item);
         let shard = &source.shards[source_item.shard];
         let misfit = || {
             Error::invalid(format!(

@@ -82,7 +82,7 @@ impl TensorOutput {
             let row = shape.get(1).copied().unwrap_or(0);
             let mut bytes = vec![0u8; slots.bytes()];
             for (item, out) in bytes.chunks_exact_mut(row.max(1)).enumerate() {
-                let before = draft.select_frame(self.facts).facts_before(1, item);
+                let before = draft.select_frame(self.facts).count_facts_before(1, item);
                 out[..before.min(row)].fill(1);
             }
             return DenseTensor::try_new_trusted(self.dtype, shape, Buffer::from_vec(bytes));

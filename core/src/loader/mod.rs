@@ -160,7 +160,7 @@ impl Loader {
         targets: Vec<LoaderTarget>,
         outputs: Vec<TensorOutput>,
     ) -> Self {
-        let largest_shape = draft::largest_shape(&source, &options);
+        let largest_shape = draft::find_largest_shape(&source, &options);
         let inner = LoaderState {
             source,
             options,

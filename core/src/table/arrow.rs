@@ -450,7 +450,7 @@ impl RaggedTable {
                 return Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?);
             }
             let layout = self.layout(axis)?;
-            let nulls = self.common_nulls(axis)?;
+            let nulls = self.check_common_nulls(axis)?;
             let length = layout.children();
             let structs = StructArray::try_new_with_length(fields.into(), arrays, None, length)?;
             let structs: ArrayRef = Arc::new(structs);
@@ -512,7 +512,7 @@ impl RaggedTable {
 
     /// Returns the validity of the lists of axis `axis`; `None` if no list is null or no column has
     /// these lists. Returns an error if a list is null in one column, but not in another.
-    fn common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
+    fn check_common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };
         let level = axis - 1;

@@ -145,7 +145,7 @@ impl RaggedTable {
         }
     }
 
-    fn key_columns(&self, keys: &[&str]) -> Result<Vec<ArrayRef>> {
+    fn collect_key_columns(&self, keys: &[&str]) -> Result<Vec<ArrayRef>> {
         keys.iter()
             .map(|k| {
                 let column = self.column(k)?;
@@ -168,7 +168,7 @@ impl RaggedTable {
         keys: &[&str],
         options: &NestOptions,
     ) -> Result<Self> {
-        let columns = self.key_columns(keys)?;
+        let columns = self.collect_key_columns(keys)?;
         match find_runs::<O>(&canonicalize_keys(&columns))? {
             Ok(found) => self.add_key_axes(keys, &columns, found),
             Err(at) if options.unsorted == Unsorted::Refuse => {
@@ -176,7 +176,7 @@ impl RaggedTable {
             }
             Err(_) => {
                 let sorted = self.take(&sort_rows(&columns, &vec![ORDER; columns.len()])?)?;
-                let columns = sorted.key_columns(keys)?;
+                let columns = sorted.collect_key_columns(keys)?;
                 match find_runs::<O>(&canonicalize_keys(&columns))? {
                     Ok(found) => sorted.add_key_axes(keys, &columns, found),
                     Err(at) => Err(describe_descent(&columns, keys, at)),

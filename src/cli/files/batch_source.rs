@@ -260,7 +260,7 @@ impl InputShard {
                 schema.ok_or_else(|| self.make_file_error("the file is empty"))
             }
             FileFormat::Safetensors | FileFormat::Meds | FileFormat::MedsTorchData => {
-                Err(self.written_only())
+                Err(self.make_write_only_error())
             }
         }
     }
@@ -333,9 +333,9 @@ impl InputShard {
                     let batch = part.read(folder, *shard)?;
                     Box::new(std::iter::once(Ok(batch)))
                 }
-                None => return Err(self.written_only()),
+                None => return Err(self.make_write_only_error()),
             },
-            FileFormat::Safetensors => return Err(self.written_only()),
+            FileFormat::Safetensors => return Err(self.make_write_only_error()),
         })
     }
 
@@ -368,7 +368,7 @@ impl InputShard {
         Failure::from_message(format!("{}: {message}", self.path.display()))
     }
 
-    fn written_only(&self) -> Failure {
+    fn make_write_only_error(&self) -> Failure {
         self.make_file_error(
             "files of dense tensors can only be written; read the file that they were made from",
         )

@@ -10,7 +10,7 @@ use super::doc_text::{format_example, strip_markdown};
 use crate::cli::command_failure::{Failure, Outcome};
 use crate::functions::wrap_words;
 use crate::sql::{
-    find_counterpart, find_shorthand_documentation, find_similar_names, shorthand_forms,
+    find_counterpart, find_shorthand_documentation, find_similar_names, list_shorthand_forms,
 };
 
 struct FunctionEntry {
@@ -208,7 +208,7 @@ pub(super) fn format_function(
         return Ok(page);
     }
     let documented = find_shorthand_documentation(&name);
-    let forms = shorthand_forms(&name);
+    let forms = list_shorthand_forms(&name);
     if let Some(((text, _), _)) = forms.split_first() {
         return Ok(match documented {
             Some(documentation) => {

@@ -86,10 +86,14 @@ elementwise!(
 
 fn plan_result(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
     let Some(lists) = types.require_lists()? else { return Ok(DataType::Null) };
-    Ok(lists.make_plain_leaf(leaf_type(types, &lists, how)?))
+    Ok(lists.make_plain_leaf(find_leaf_type(types, &lists, how)?))
 }
 
-fn leaf_type(types: &AggTypes<'_>, lists: &NestedListType, how: Reduction) -> Result<DataType> {
+fn find_leaf_type(
+    types: &AggTypes<'_>,
+    lists: &NestedListType,
+    how: Reduction,
+) -> Result<DataType> {
     how.output_type(lists.leaf()).map_err(|_| {
         types.refuse_types(format!(
             "argument 1 must be a list of values from which the {how} can be computed; its values are {leaf}{hint}",
@@ -112,7 +116,7 @@ fn find_exact_sum(how: Reduction, lists: &NestedListType) -> Option<Exact> {
 /// Returns the types of the partial state: values and, for a mean, the number of values at each position.
 fn list_state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.require_lists()? else { return Ok(vec![DataType::Null]) };
-    let leaf = leaf_type(types, &lists, how)?;
+    let leaf = find_leaf_type(types, &lists, how)?;
     let values = find_exact_sum(how, &lists).map_or(leaf, |_| Exact::words());
     let mut out = vec![lists.make_plain_leaf(values)];
     if how == Reduction::Mean {

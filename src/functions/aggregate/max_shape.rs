@@ -197,7 +197,7 @@ impl Extents {
     }
 }
 
-fn row_shapes(values: &ArrayRef) -> Result<ListArray> {
+fn compute_row_shapes(values: &ArrayRef) -> Result<ListArray> {
     if values.data_type().is_null() {
         let field = Arc::new(Field::new_list_field(DataType::Int64, true));
         return Ok(ListArray::new_null(field, values.len()));
@@ -208,7 +208,7 @@ fn row_shapes(values: &ArrayRef) -> Result<ListArray> {
 
 impl Accumulator for Extents {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.add_shapes(&row_shapes(&values[0])?, |_| 0, |_| true, 1)
+        self.add_shapes(&compute_row_shapes(&values[0])?, |_| 0, |_| true, 1)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
@@ -245,7 +245,12 @@ impl GroupsAccumulator for Extents {
         total_num_groups: usize,
     ) -> Result<()> {
         let keep = |row: usize| opt_filter.is_none_or(|f| f.is_valid(row) && f.value(row));
-        self.add_shapes(&row_shapes(&values[0])?, |row| group_indices[row], keep, total_num_groups)
+        self.add_shapes(
+            &compute_row_shapes(&values[0])?,
+            |row| group_indices[row],
+            keep,
+            total_num_groups,
+        )
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
@@ -271,7 +276,7 @@ impl GroupsAccumulator for Extents {
         values: &[ArrayRef],
         opt_filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        let list = row_shapes(&values[0])?;
+        let list = compute_row_shapes(&values[0])?;
         let Some(filter) = opt_filter else { return Ok(vec![Arc::new(list)]) };
         let kept: Vec<bool> =
             (0..list.len()).map(|i| filter.is_valid(i) && filter.value(i)).collect();

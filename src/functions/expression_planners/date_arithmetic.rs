@@ -87,7 +87,7 @@ pub(super) fn plan_days(
 
 /// If one operand has dates and the other has timestamps or durations, casts the dates to timestamps. At least one
 /// operand is a list. Returns both operands, or `None` for operands of other types.
-pub(super) fn dates_with_times(
+pub(super) fn cast_dates_for_times(
     expr: &RawBinaryExpr,
     left: &DataType,
     right: &DataType,
@@ -115,9 +115,9 @@ pub(super) fn dates_with_times(
     }
 }
 
-/// Like [`dates_with_times`], if one operand has dates and the other has intervals that may have
+/// Like [`cast_dates_for_times`], if one operand has dates and the other has intervals that may have
 /// hours.
-pub(super) fn dates_with_hours(
+pub(super) fn cast_dates_for_hours(
     expr: &RawBinaryExpr,
     left: &DataType,
     right: &DataType,

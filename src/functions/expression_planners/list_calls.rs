@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::constant_folding::fold_to_literals;
 use crate::functions::expression_planners::times_of_day::{unify_clocks, unify_elements};
-use crate::functions::list_counts::array_length;
+use crate::functions::list_counts::call_array_length;
 use crate::functions::list_fields::concat_lists;
 use crate::functions::over_lists::map_over_lists;
 use crate::functions::{StockFact, find_replacement_on_lists, has_fact, is_ours};
@@ -55,7 +55,7 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         && let [list] = function.args.as_slice()
         && is_list(list)
     {
-        return array_length(list.clone());
+        return call_array_length(list.clone());
     }
     if let Some(lists) = plan_concat(function, schema) {
         return lists;

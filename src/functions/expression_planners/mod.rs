@@ -29,7 +29,7 @@ use super::unsigned::{make_signed_index, make_signed_operand, plan_quotient, tak
 use crate::array::list_depth;
 use crate::functions::expression_planners::constant_folding::narrow_constant;
 use crate::functions::expression_planners::date_arithmetic::{
-    cast_date_to_timestamp, dates_with_hours, dates_with_times, plan_days,
+    cast_date_to_timestamp, cast_dates_for_hours, cast_dates_for_times, plan_days,
 };
 use crate::functions::expression_planners::list_calls::replace_list_call;
 use crate::functions::expression_planners::times_of_day::unify_times_of_day;
@@ -328,8 +328,8 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             return Some(days);
         }
         _ if op.is_arithmetic()
-            && let Some(pair) = dates_with_hours(expr, &left, &right, schema)
-                .or_else(|| dates_with_times(expr, &left, &right)) =>
+            && let Some(pair) = cast_dates_for_hours(expr, &left, &right, schema)
+                .or_else(|| cast_dates_for_times(expr, &left, &right)) =>
         {
             pair
         }

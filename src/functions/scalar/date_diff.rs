@@ -296,13 +296,13 @@ fn count_whole_months(start: &ArrayRef, end: &ArrayRef) -> Result<Int64Array> {
 
 /// Returns the number of whole months from `start` to `end`. `end` is not before `start`.
 fn subtract_months(start: LocalTime, end: LocalTime) -> i64 {
-    let day = start.1.min(days_in_month(end.0));
+    let day = start.1.min(count_days_in_month(end.0));
     let is_partial = (day, start.2) > (end.1, end.2);
     end.0 - start.0 - i64::from(is_partial)
 }
 
 /// Returns the number of days of a month. Month 0 is January of the year 0.
-fn days_in_month(month: i64) -> i32 {
+fn count_days_in_month(month: i64) -> i32 {
     let (year, month) = (month.div_euclid(12), month.rem_euclid(12));
     match month {
         1 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

@@ -14,7 +14,7 @@ use crate::functions::{Reads, reads_of_lists};
 
 /// Returns the names of the list columns whose values no expression reads. `nan_is_null` is whether
 /// NaN counts as NULL: a count of the non-NULL floats in lists then reads their values, too.
-pub(in crate::sql) fn lengths_only<'a>(
+pub(in crate::sql) fn find_measured_columns<'a>(
     expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
     schema: &Schema,
     nan_is_null: bool,

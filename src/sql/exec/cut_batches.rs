@@ -24,7 +24,7 @@ pub(in crate::sql) fn find_deepest_axis(table: &RaggedTable, columns: &[usize]) 
     columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
 }
 
-pub(in crate::sql) fn elements_before(
+pub(in crate::sql) fn count_elements_before(
     table: &RaggedTable,
     row: usize,
     axis: usize,
@@ -40,17 +40,17 @@ pub(in crate::sql) fn elements_before(
 
 /// Returns the largest number of rows, from the row `rows.start` on, that together have at most
 /// `limit` elements of `axis`. Returns 1 if the first row alone has more.
-pub(in crate::sql) fn rows_within(
+pub(in crate::sql) fn count_fitting_rows(
     table: &RaggedTable,
     rows: Range<usize>,
     axis: usize,
     limit: usize,
 ) -> Result<usize> {
-    let end = elements_before(table, rows.start, axis)?.saturating_add(limit);
+    let end = count_elements_before(table, rows.start, axis)?.saturating_add(limit);
     let (mut fits, mut over) = (rows.start + 1, rows.end + 1);
     while over - fits > 1 {
         let middle = fits.midpoint(over);
-        if elements_before(table, middle, axis)? <= end {
+        if count_elements_before(table, middle, axis)? <= end {
             fits = middle;
         } else {
             over = middle;
@@ -92,7 +92,7 @@ fn cut_ranges(
         let most = rows.start..rows.end.min(rows.start.saturating_add(size.rows));
         let count = match axis {
             0 => Ok(most.len()),
-            axis => rows_within(&table, most, axis, size.leaves),
+            axis => count_fitting_rows(&table, most, axis, size.leaves),
         };
         let part = count.map(|count| rows.start..rows.start + count);
         rows.start = part.as_ref().map_or(rows.end, |part| part.end);

@@ -41,7 +41,7 @@ use serrate_core::internal::natural;
 use crate::sql::exec::explode::ExplodeExec;
 
 pub(in crate::sql) use self::fixed_source::FixedSource;
-pub(in crate::sql) use self::ordered_sink::ordered_sink;
+pub(in crate::sql) use self::ordered_sink::build_ordered_sink;
 #[cfg(feature = "cli")]
 pub(crate) use self::ordered_sink::sum_counts;
 use self::sorted_input::SortedExec;

@@ -48,7 +48,7 @@ pub(crate) struct OrderedSinkExec {
 /// Returns a plan that writes `input` to `sink`. `order` is the order that the query requires. Rows
 /// of `input` may be unordered only if `input` has one of the id columns `ids`, which identify the
 /// rows, or if `ids` is `None`: the format then needs no order.
-pub(in crate::sql) fn ordered_sink(
+pub(in crate::sql) fn build_ordered_sink(
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,

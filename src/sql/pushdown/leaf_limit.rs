@@ -47,7 +47,7 @@ pub(crate) fn limit_leaves(
     let mut rows = batch_size;
     plan.apply(|node| {
         if let Some(scan) = node.downcast_ref::<DataSourceExec>()
-            && let Some(per_row) = leaves_per_row(scan)?
+            && let Some(per_row) = estimate_leaves_per_row(scan)?
         {
             rows = rows.min(compute_rows_per_batch(leaves, per_row));
         }
@@ -63,7 +63,7 @@ pub(crate) fn limit_leaves(
 
 /// Whether all batches of a plan come from scans that limit the leaves per batch themselves. Such a plan
 /// needs no [`BatchSizeExec`], whose overhead exceeds the time of a small query.
-fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+fn has_leaf_limits(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut all = true;
     plan.apply(|node| {
         let scan = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
@@ -126,7 +126,7 @@ fn raise_batch_size(
         if !gives_lists(&node) {
             return Ok(Transformed::no(node));
         }
-        let sized = cuts_by_leaves(&node)?;
+        let sized = has_leaf_limits(&node)?;
         let mut node = lower_batch_size(node, rows, batch_size)?;
         if !sized {
             node = Arc::new(BatchSizeExec { input: node, rows });
@@ -139,7 +139,7 @@ fn raise_batch_size(
 /// Whether a plan returns lists, or is a scan that reads lists.
 fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let reads = match plan.downcast_ref::<DataSourceExec>() {
-        Some(scan) => leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
+        Some(scan) => estimate_leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
         None => false,
     };
     // A list column with the metadata key `SUM_STATE` is the state of a partial sum and has few elements, so smaller
@@ -159,7 +159,7 @@ fn compute_rows_per_batch(leaves: usize, per_row: f64) -> usize {
 }
 
 /// Returns the leaves per row in the largest list column that a scan reads; `None` if unknown.
-pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
+pub(in crate::sql) fn estimate_leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     let source = scan.data_source();
     if let Some(config) = source.downcast_ref::<FileScanConfig>() {
         let schema = config.file_schema();

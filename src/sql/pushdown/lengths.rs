@@ -17,7 +17,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 
 use crate::array::list_depth;
 use crate::functions::{Reads, never_fails, reads_of_lists};
-use crate::sql::base::measured_lists::{lengths_only, reads_of};
+use crate::sql::base::measured_lists::{find_measured_columns, reads_of};
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table_provider::{RaggedTableProvider, TableSource};
 
@@ -83,7 +83,7 @@ pub(in crate::sql) fn push_lengths(
         };
         if let Some(table) = scan.data_source().downcast_ref::<TableSource>() {
             let schema = scan.schema();
-            let unseen = lengths_only(projection.expr().iter(), &schema, false);
+            let unseen = find_measured_columns(projection.expr().iter(), &schema, false);
             let mut lists = schema.fields().iter().filter(|f| list_depth(f.data_type()) > 0);
             if unseen.is_empty() || !lists.all(|f| unseen.contains(f.name())) {
                 return Ok(Transformed::no(node));

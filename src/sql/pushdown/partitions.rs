@@ -8,7 +8,7 @@ use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::config::SerrateOptions;
-use crate::sql::pushdown::leaf_limit::leaves_per_row;
+use crate::sql::pushdown::leaf_limit::estimate_leaves_per_row;
 
 /// Physical optimizer rule, before partitions are planned: divides a scan of `.nrt` or Parquet
 /// files among partitions if its leaves (innermost list elements) fill at least two batches.
@@ -42,7 +42,7 @@ pub(in crate::sql) fn divide_leaves(
         let Some(rows) = files.statistics().num_rows.get_value().copied() else {
             return Ok(Transformed::no(node));
         };
-        let per_row = leaves_per_row(scan)?.unwrap_or(0.0);
+        let per_row = estimate_leaves_per_row(scan)?.unwrap_or(0.0);
         if per_row * (rows as f64) < 2.0 * leaves {
             return Ok(Transformed::no(node));
         }

@@ -76,7 +76,7 @@ fn mask_null_keys(batch: RecordBatch) -> Result<RecordBatch> {
         return Ok(batch);
     }
     let columns = batch.columns().iter().map(|column| match has_dictionary(column.data_type()) {
-        true => null_keys(column.to_data()).map(make_array),
+        true => mark_null_keys(column.to_data()).map(make_array),
         false => Ok(Arc::clone(column)),
     });
     let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
@@ -96,7 +96,7 @@ fn has_dictionary(t: &DataType) -> bool {
     }
 }
 
-fn null_keys(data: ArrayData) -> Result<ArrayData> {
+fn mark_null_keys(data: ArrayData) -> Result<ArrayData> {
     if matches!(data.data_type(), DataType::Dictionary(..)) {
         let [values] = data.child_data() else { return Ok(data) };
         if values.null_count() == 0 {
@@ -108,7 +108,7 @@ fn null_keys(data: ArrayData) -> Result<ArrayData> {
     if !has_dictionary(data.data_type()) {
         return Ok(data);
     }
-    let children = data.child_data().iter().cloned().map(null_keys);
+    let children = data.child_data().iter().cloned().map(mark_null_keys);
     let children = children.collect::<Result<Vec<_>>>()?;
     Ok(data.into_builder().child_data(children).build()?)
 }

@@ -182,7 +182,7 @@ impl FileOpener for CsvOpener {
             let adapter = FileAdapter::try_new(&location, &wanted.columns, &typed)?;
             let rules = TextRules { exact_floats: !reader.is_declared, numeric_times: false };
             let nulls = reader.options.null_regex.as_deref().map(parse_null_regex).transpose()?;
-            let batches = scan.stock_opener(&fields, &columns)?.open(file)?.await?;
+            let batches = scan.make_stock_opener(&fields, &columns)?.open(file)?.await?;
             let batches = batches.map(move |batch| {
                 let batch = match &nulls {
                     Some(pattern) => set_nulls(&batch?, pattern)?,
@@ -214,7 +214,11 @@ impl CsvOpener {
     }
 
     /// Returns DataFusion's opener for the columns with indices `columns` among a file's `fields`.
-    fn stock_opener(&self, fields: &SchemaRef, columns: &[usize]) -> Result<Arc<dyn FileOpener>> {
+    fn make_stock_opener(
+        &self,
+        fields: &SchemaRef,
+        columns: &[usize],
+    ) -> Result<Arc<dyn FileOpener>> {
         let (reader, wanted) = (&self.reader, &self.wanted);
         let fields = fields.fields().iter().map(|field| {
             let data_type = match &reader.options.null_regex {

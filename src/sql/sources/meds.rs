@@ -24,7 +24,7 @@ use crate::error::find_original;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 use crate::memory::Charge;
-use crate::sql::exec::cut_batches::rows_within;
+use crate::sql::exec::cut_batches::count_fitting_rows;
 use crate::sql::sources::{as_literal_str, describe_table, select_columns, to_local_path};
 use serrate_core::internal::meds::Needed;
 use serrate_core::internal::trim_extent;
@@ -278,7 +278,7 @@ impl MedsSource {
         let mut start = 0;
         while start < rows {
             let most = start..rows.min(start.saturating_add(batch_size));
-            let count = rows_within(&whole.events, most, axis, leaves)?;
+            let count = count_fitting_rows(&whole.events, most, axis, leaves)?;
             let part = MedsShard {
                 name: String::new(),
                 events: whole.events.slice(start, count)?,

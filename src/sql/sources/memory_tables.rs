@@ -28,13 +28,16 @@ pub(in crate::sql) fn plan_memory_change(
     set: Option<&[String]>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = table.schema();
-    let set = set.map(|names| column_indices(&schema, names)).transpose()?;
+    let set = set.map(|names| find_column_indices(&schema, names)).transpose()?;
     let nothing = Arc::new(EmptyExec::new(Arc::clone(&schema)));
     let sink = MemoryChange { table, schema, query, set };
     Ok(Arc::new(DataSinkExec::new(nothing, Arc::new(sink), None)))
 }
 
-pub(in crate::sql) fn column_indices(schema: &SchemaRef, names: &[String]) -> Result<Vec<usize>> {
+pub(in crate::sql) fn find_column_indices(
+    schema: &SchemaRef,
+    names: &[String],
+) -> Result<Vec<usize>> {
     let index_of = |name: &String| match schema.index_of(name) {
         Ok(column) => Ok(column),
         Err(_) => {

@@ -15,7 +15,7 @@ use crate::access;
 use crate::array::list_depth;
 use crate::dense::{DType, DenseOptions, DenseTensor, Side, TableDenseOptions};
 use crate::io::safetensors::{SaveOptions, dense};
-use crate::sql::order::ordered_sink;
+use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::target_sink::TargetSink;
 use crate::sql::sources::whole_file::{
     OutputOptions, collect_rows, find_local_target, make_folder,
@@ -74,7 +74,7 @@ impl WrittenFormat for SafetensorsFormat {
                 Ok(u64::try_from(whole.num_rows()).unwrap_or(u64::MAX))
             },
         );
-        ordered_sink(input, write, order, ".safetensors", Some(&["subject_id", "id"]))
+        build_ordered_sink(input, write, order, ".safetensors", Some(&["subject_id", "id"]))
     }
 }
 

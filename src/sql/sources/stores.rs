@@ -35,7 +35,7 @@ use object_store::{
 use url::{Position, Url};
 
 use crate::access;
-use crate::sql::sources::visible::missing_store;
+use crate::sql::sources::visible::make_store_error;
 
 /// Maximum number of times that a failed request is sent again, with growing pauses.
 const RETRIES: usize = 5;
@@ -327,7 +327,7 @@ pub(in crate::sql) fn open_from_environment(url: &Url) -> Result<Arc<dyn ObjectS
     check_url(url)?;
     match StoreKind::from_url(url) {
         Some(kind) => open_store(kind, url, &StoreOptions::new()),
-        None => Err(missing_store(url.scheme()).into()),
+        None => Err(make_store_error(url.scheme()).into()),
     }
 }
 

@@ -19,8 +19,8 @@ use futures::stream;
 use super::range_partitions::{read_ranges, write_limit};
 use crate::config::SerrateOptions;
 use crate::sql::exec::cut_batches::{
-    BatchSize, CutCache, CutPlan, cut_batches, elements_before, find_deepest_axis, rows_within,
-    to_leafless_type,
+    BatchSize, CutCache, CutPlan, count_elements_before, count_fitting_rows, cut_batches,
+    find_deepest_axis, to_leafless_type,
 };
 use crate::sql::sources::{describe_table, select_columns};
 use crate::table::RaggedTable;
@@ -142,10 +142,13 @@ fn cut_partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>
         if start == rows {
             break;
         }
-        let before = elements_before(table, start, axis)?;
+        let before = count_elements_before(table, start, axis)?;
         let end = match left {
             1 => rows,
-            _ => start + rows_within(table, start..rows, axis, (total - before).div_ceil(left))?,
+            _ => {
+                start
+                    + count_fitting_rows(table, start..rows, axis, (total - before).div_ceil(left))?
+            }
         };
         parts.push(start..end);
         start = end;

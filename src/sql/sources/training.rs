@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::dense::{Side, Size};
 use crate::loader::{BatchFolder, Form, Loader, LoaderOptions, Sampling};
 use crate::sql::exec::spool::Spool;
-use crate::sql::order::ordered_sink;
+use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::target_sink::TargetSink;
 use crate::sql::sources::whole_file::find_local_folder;
 use crate::sql::sources::write_only::{WrittenFactory, WrittenFormat};
@@ -259,7 +259,7 @@ impl WrittenFormat for BatchesFormat {
                 write_batches(batches, target, schema, &options, limit)
             },
         );
-        ordered_sink(input, sink, order, "batch", Some(&[]))
+        build_ordered_sink(input, sink, order, "batch", Some(&[]))
     }
 }
 

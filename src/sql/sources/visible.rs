@@ -38,7 +38,7 @@ pub(crate) fn skip_hidden_files(runtime: &RuntimeEnv) -> Arc<RuntimeEnv> {
 const SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
 
 /// Returns the error for a URL of `scheme` in which no object store is registered or can be opened.
-pub(in crate::sql) fn missing_store(scheme: &str) -> crate::Error {
+pub(in crate::sql) fn make_store_error(scheme: &str) -> crate::Error {
     let has_stores = cfg!(feature = "cloud");
     crate::Error::invalid(match SCHEMES.contains(&scheme) {
         true if !has_stores => format!(
@@ -86,7 +86,7 @@ impl ObjectStoreRegistry for VisibleRegistry {
         }
         let inner = self.inner.get_store(url).map_err(|e| match e.find_root() {
             DataFusionError::Internal(_) if !local => {
-                DataFusionError::from(missing_store(url.scheme()))
+                DataFusionError::from(make_store_error(url.scheme()))
             }
             _ => e,
         })?;

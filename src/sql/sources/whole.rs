@@ -33,7 +33,7 @@ use futures::stream::{AbortHandle, StreamExt, TryStreamExt, abortable};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::access;
-use crate::sql::order::ordered_sink;
+use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan, infer_objects};
 use crate::sql::sources::csv_scan::{CsvReader, CsvScan};
@@ -361,7 +361,7 @@ impl WholeFileFormat {
         let whole_file = whole.is_some();
         let sink = Arc::new(FormatSink { plan, schema, texts, written, quotes, whole, even_empty });
         match whole_file {
-            true => ordered_sink(input, sink, order, self.name(), None),
+            true => build_ordered_sink(input, sink, order, self.name(), None),
             false => Ok(Arc::new(DataSinkExec::new(input, sink, order))),
         }
     }

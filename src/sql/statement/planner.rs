@@ -378,7 +378,7 @@ fn adapt_created_columns(state: &SessionState, statement: &mut Statement) {
         }
         Statement::CreateExternalTable(table) => {
             drop_nullable_keys(&mut table.columns, &mut table.constraints);
-            times::columns_in_microseconds(state, &mut table.columns);
+            times::set_column_microseconds(state, &mut table.columns);
         }
         _ => {}
     }

@@ -31,17 +31,17 @@ impl RowMap {
             // A rebuild at the same size frees the buckets of removed keys, so the new keys fit. If
             // the table would then be more than half full, grow it to avoid another rebuild soon.
             if rows > self.max_rows() / 2 {
-                needed.max(self.grown_buckets())
+                needed.max(self.compute_grown_buckets())
             } else {
                 self.table.len()
             }
         } else {
-            needed.max(self.grown_buckets())
+            needed.max(self.compute_grown_buckets())
         };
         self.rebuild_table(buckets)
     }
 
-    fn grown_buckets(&self) -> usize {
+    fn compute_grown_buckets(&self) -> usize {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

@@ -64,7 +64,7 @@ impl BinaryOp {
 
 /// Returns the type of a sum or product of values of types `a` and `b`: the promoted type, or int64
 /// if both are booleans.
-pub(super) fn common_type(a: DType, b: DType) -> DType {
+pub(super) fn find_common_dtype(a: DType, b: DType) -> DType {
     match promote_types(a, b) {
         DType::Bool => DType::I64,
         other => other,
@@ -142,7 +142,7 @@ impl DokTensor {
                 right = b.shape
             )));
         }
-        let dtype = common_type(a.values.dtype(), b.values.dtype());
+        let dtype = find_common_dtype(a.values.dtype(), b.values.dtype());
         let (av, bv) = (
             WideNumbers::from_dense(&a.values.cast(dtype)?)?,
             WideNumbers::from_dense(&b.values.cast(dtype)?)?,
@@ -201,7 +201,7 @@ impl DokTensor {
         let dtype = match (entries.values.dtype().is_float(), by.dtype().is_float()) {
             (true, _) => entries.values.dtype(),
             (false, true) => DType::F64,
-            (false, false) => common_type(entries.values.dtype(), DType::Bool),
+            (false, false) => find_common_dtype(entries.values.dtype(), DType::Bool),
         };
         let numbers =
             match (WideNumbers::from_dense(&entries.values)?, WideNumbers::from_dense(&by)?) {
@@ -241,7 +241,7 @@ impl DokTensor {
         let shape = self.shape();
         check_broadcast(other, &shape, BinaryOp::Add)?;
         let own = other.shape().to_vec();
-        let dtype = common_type(self.dtype(), other.dtype());
+        let dtype = find_common_dtype(self.dtype(), other.dtype());
         let elements = count_elements(&shape)?;
         // Bytes per element: one value of the dense copy of this tensor, and one value of the sum.
         let each = self.dtype().size() + dtype.size();
@@ -304,7 +304,7 @@ impl DokTensor {
             .collect();
         let flat = other.reshape([other.num_elements()])?;
         let other = super::entries::take_rows(&flat, &rows)?;
-        let dtype = common_type(entries.values.dtype(), other.dtype());
+        let dtype = find_common_dtype(entries.values.dtype(), other.dtype());
         let values = BinaryOp::Mul.apply_all(&entries.values.cast(dtype)?, &other.cast(dtype)?)?;
         self.replace_entries(Entries { values, ..entries })
     }

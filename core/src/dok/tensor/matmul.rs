@@ -1,7 +1,7 @@
 use rayon::prelude::*;
 
 use super::DokTensor;
-use super::arith::{common_type, split_place};
+use super::arith::{find_common_dtype, split_place};
 use super::entries::Entries;
 use super::storage::{count_elements, to_place};
 use super::wide_numbers::WideNumbers;
@@ -87,7 +87,7 @@ impl DokTensor {
         let MatmulSizes { rows: count, inner, columns, shape } =
             match_sizes(&self.shape(), other.shape())?;
         let entries = self.collect_entries()?.into_sorted()?;
-        let dtype = common_type(entries.values.dtype(), other.dtype());
+        let dtype = find_common_dtype(entries.values.dtype(), other.dtype());
         let elements = count_elements(&[count, columns])?;
         // Each element of the result also needs an accumulator: 16 bytes for integers, 8 for floats.
         let accumulator = if dtype.is_float() { 8 } else { 16 };
@@ -156,7 +156,7 @@ impl DokTensor {
         count_elements(&[count, columns])?;
         let (a, b) =
             (self.collect_entries()?.into_sorted()?, other.collect_entries()?.into_sorted()?);
-        let dtype = common_type(a.values.dtype(), b.values.dtype());
+        let dtype = find_common_dtype(a.values.dtype(), b.values.dtype());
         let (ap, bp) = (a.places()?, b.places()?);
         let (a_rows, b_rows) = (split_rows(ap, inner), split_rows(bp, columns));
         let av = WideNumbers::from_dense(&a.values.cast(dtype)?)?;

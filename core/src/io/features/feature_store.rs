@@ -230,7 +230,7 @@ impl FeatureStore {
         let mut writer = ParquetTableWriter::create(path, &schema, options)?;
         for range in self.ranges(usize::MAX) {
             let rows = self.read(range)?;
-            let numbers = row_numbers(&rows);
+            let numbers = list_row_numbers(&rows);
             let columns: Vec<ArrayRef> = vec![
                 Arc::new(Int64Array::from(numbers)),
                 Arc::new(UInt32Array::from(rows.features)),
@@ -282,7 +282,7 @@ impl FeatureStore {
         let shape = [self.places.len(), spec.num_features()];
         let rows = |out: &mut dyn Write| {
             self.write_each(out, path, |rows| {
-                row_numbers(rows).iter().flat_map(|n| n.to_le_bytes()).collect()
+                list_row_numbers(rows).iter().flat_map(|n| n.to_le_bytes()).collect()
             })
         };
         let features = |out: &mut dyn Write| {
@@ -312,7 +312,7 @@ impl FeatureStore {
 }
 
 /// Returns, for each value, the index of its label, which is the number of its row in the output.
-fn row_numbers(rows: &FeatureRows) -> Vec<i64> {
+fn list_row_numbers(rows: &FeatureRows) -> Vec<i64> {
     let each = rows.iter().flat_map(|(label, features, _)| {
         std::iter::repeat_n(i64::try_from(label).unwrap_or(i64::MAX), features.len())
     });

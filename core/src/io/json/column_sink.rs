@@ -125,7 +125,7 @@ impl ColumnSink {
         let d = self.depth();
         match self.kinds[d] {
             ElementKind::List => {}
-            ElementKind::Leaf => return Err(self.depth_varies("a value", "a list")),
+            ElementKind::Leaf => return Err(self.make_varying_depth_error("a value", "a list")),
             ElementKind::Unknown(nulls) => {
                 if d + 1 >= MAX_DEPTH {
                     return Err(self.make_element_error(
@@ -172,7 +172,9 @@ impl ColumnSink {
         let d = self.depth();
         match self.kinds[d] {
             ElementKind::Leaf => {}
-            ElementKind::List => return Err(self.depth_varies("a list", &value.to_string())),
+            ElementKind::List => {
+                return Err(self.make_varying_depth_error("a list", &value.to_string()));
+            }
             ElementKind::Unknown(nulls) => {
                 self.kinds[d] = ElementKind::Leaf;
                 (0..nulls).for_each(|_| self.leaves.push_null());
@@ -200,7 +202,7 @@ impl ColumnSink {
         format_path(&self.name, self.first_row, &self.at)
     }
 
-    pub(super) fn depth_varies(&self, expected: &str, found: &str) -> Error {
+    pub(super) fn make_varying_depth_error(&self, expected: &str, found: &str) -> Error {
         Error::DepthVaries {
             path: self.current_path(),
             expected: expected.to_owned(),

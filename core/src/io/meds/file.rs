@@ -50,7 +50,7 @@ impl MedsFile {
     /// that the writer recorded. [`find_plain_type`] simplifies the types: `Utf8`, `LargeUtf8` and
     /// `Utf8View` become the same type, and so do `List` and `LargeList`.
     #[allow(dead_code, reason = "only some features use it")]
-    pub(crate) fn stored_types(&self) -> Result<Vec<(String, DataType)>> {
+    pub(crate) fn read_stored_types(&self) -> Result<Vec<(String, DataType)>> {
         let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
             .map_err(|e| Error::file(&self.path, e.to_string()))?;
         let types =

@@ -676,7 +676,7 @@ impl CodeDictionary {
         ];
         if needed.has_column("time_delta_days") {
             let days = cast(events.column("time_delta_days")?.values(), &DataType::Float32)?;
-            columns.push(Column::new("time_delta_days", 1, nan_to_null(&days)));
+            columns.push(Column::new("time_delta_days", 1, mask_nan(&days)));
         }
         self.append_codes("", events.column("code")?, needed, &mut columns)?;
         if needed.has_column("numeric_value") {
@@ -687,7 +687,7 @@ impl CodeDictionary {
                     arrow::array::new_null_array(&DataType::Float32, len)
                 }
             };
-            columns.push(Column::new("numeric_value", 2, nan_to_null(&values)));
+            columns.push(Column::new("numeric_value", 2, mask_nan(&values)));
         }
         let events = events.with_columns(columns)?;
 
@@ -695,7 +695,7 @@ impl CodeDictionary {
         self.append_codes("static_", statics.column("static_code")?, needed, &mut columns)?;
         if needed.has_column("static_numeric_value") {
             let values = statics.column("static_numeric_value")?.values();
-            columns.push(Column::new("static_numeric_value", 1, nan_to_null(values)));
+            columns.push(Column::new("static_numeric_value", 1, mask_nan(values)));
         }
         let statics = statics.with_columns(columns)?;
         Ok(MedsShard { name, events, statics })
@@ -766,7 +766,7 @@ fn cast_tokens(name: &str, values: &ArrayRef) -> Result<UInt32Array> {
     wide.iter().enumerate().map(|t| token(t).map(Some)).collect()
 }
 
-fn nan_to_null(values: &ArrayRef) -> ArrayRef {
+fn mask_nan(values: &ArrayRef) -> ArrayRef {
     let values: &Float32Array = values.as_primitive::<Float32Type>();
     let valid = BooleanBuffer::collect_bool(values.len(), |i| {
         values.is_valid(i) && !values.value(i).is_nan()

@@ -7,7 +7,7 @@ use arrow::datatypes::{
     Int64Type, TimeUnit, UInt64Type,
 };
 
-use super::spans::{is_span, span_operand, span_operands};
+use super::spans::{choose_span_types, is_span, span_operand};
 use super::{Op, SideValues, apply_op};
 use crate::array::exact_casts::find_int_range;
 use crate::error::{Error, Result};
@@ -235,7 +235,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     }
     let (a, b) = (value_type(a), value_type(b));
     if matches!(op, Op::Mul | Op::Div)
-        && let Some(types) = span_operands(op == Op::Div, a, b)
+        && let Some(types) = choose_span_types(op == Op::Div, a, b)
     {
         return Some(types);
     }

@@ -39,7 +39,7 @@ pub fn span_operand(t: &DataType) -> Option<DataType> {
 }
 
 /// Returns the types that the operands of a product or quotient with a span are cast to; `None` for other operands.
-pub(super) fn span_operands(
+pub(super) fn choose_span_types(
     divides: bool,
     left: &DataType,
     right: &DataType,

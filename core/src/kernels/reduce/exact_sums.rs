@@ -126,7 +126,7 @@ impl Exact {
             lengths.push(out.len() - before);
         }
         let level = ListAxis::try_new(Offsets::from_lengths(lengths)?, None)?;
-        target.result_in(level, Arc::new(Int64Array::from(out)))
+        target.build_result(level, Arc::new(Int64Array::from(out)))
     }
 
     /// Converts serialized sums to numbers of type `Float64`, `Int64` or `UInt64`, one per sum.

@@ -427,7 +427,7 @@ impl<'a> ReduceTarget<'a> {
         self.finish(axes, values)
     }
 
-    fn result_in(self, level: ListAxis, values: ArrayRef) -> Result<RaggedArray> {
+    fn build_result(self, level: ListAxis, values: ArrayRef) -> Result<RaggedArray> {
         let mut axes = self.axes.clone();
         axes.push(level);
         self.finish(axes, values)

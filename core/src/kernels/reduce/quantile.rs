@@ -97,7 +97,7 @@ pub fn quantiles(array: &RaggedArray, qs: &[f64], axis: Option<i64>) -> Result<R
     };
     let lengths = (0..target.task.groups.len()).map(|i| if is_valid(i) { qs.len() } else { 0 });
     let level = ListAxis::try_new(Offsets::from_lengths(lengths)?, nulls.clone())?;
-    target.result_in(level, cast(&found, &out)?)
+    target.build_result(level, cast(&found, &out)?)
 }
 
 pub(in crate::kernels) fn check_quantile(q: f64) -> Result<()> {

@@ -31,7 +31,7 @@ impl ListWindows {
         let found = match how {
             Reduction::Count => self.count(leaves)?,
             Reduction::Any | Reduction::All => self.test_leaves(leaves, how == Reduction::Any)?,
-            Reduction::Sum => WindowSums::new(self, leaves).window_sums(&out)?,
+            Reduction::Sum => WindowSums::new(self, leaves).compute_window_sums(&out)?,
             Reduction::Mean => WindowSums::new(self, leaves).compute_window_means(&out)?,
             Reduction::Min | Reduction::Max => {
                 let chosen = find_extremes(self, leaves, how == Reduction::Max)?;

@@ -31,7 +31,7 @@ impl<'a> WindowSums<'a> {
         Self { windows, leaves, valid: find_valid_leaves(leaves) }
     }
 
-    pub(super) fn window_sums(&self, out: &DataType) -> Result<ArrayRef> {
+    pub(super) fn compute_window_sums(&self, out: &DataType) -> Result<ArrayRef> {
         let nulls = self.windows.nulls.clone();
         if out.is_floating() {
             let sums = self.float_sums()?;
@@ -225,7 +225,7 @@ impl FixedUnit {
         // two, could be inexact only if it is subnormal. But then the sum has at most 53 bits, and
         // the product is exact, too.
         let rounded = i64::try_from(sum).map_or_else(|_| sum as f64, |sum| sum as f64);
-        rounded * power_of_two(self.exponent)
+        rounded * compute_power_of_two(self.exponent)
     }
 }
 
@@ -242,7 +242,7 @@ fn split_float(value: f64) -> (i32, u64) {
 }
 
 /// Returns 2 to a power from -1074 to 1023.
-fn power_of_two(exponent: i32) -> f64 {
+fn compute_power_of_two(exponent: i32) -> f64 {
     let bits = match u64::try_from(exponent + 1023) {
         Ok(biased) if biased > 0 => biased << 52,
         _ => 1u64 << (exponent + 1074).clamp(0, 52),
@@ -264,7 +264,7 @@ mod tests {
             let exponent = rng.random_range(-1074..960);
             let values: Vec<f64> = (0..rng.random_range(1..20))
                 .map(|_| {
-                    let scale = power_of_two(exponent + rng.random_range(0..50));
+                    let scale = compute_power_of_two(exponent + rng.random_range(0..50));
                     rng.random_range(-9.0..9.0f64) * scale
                 })
                 .collect();
@@ -281,7 +281,7 @@ mod tests {
         }
         assert!(FixedUnit::find_common_unit([1e30, 1e-30].into_iter()).is_none());
         assert!(FixedUnit::find_common_unit([f64::NAN].into_iter()).is_none());
-        assert_eq!(power_of_two(-1074), 5e-324);
-        assert_eq!(power_of_two(3), 8.0);
+        assert_eq!(compute_power_of_two(-1074), 5e-324);
+        assert_eq!(compute_power_of_two(3), 8.0);
     }
 }

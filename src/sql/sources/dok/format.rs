@@ -16,7 +16,7 @@ use crate::sql::sources::target_sink::TargetSink;
 use super::factory::find_tensor_type;
 use super::options::DokOptions;
 use crate::access;
-use crate::sql::order::ordered_sink;
+use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::whole_file::{collect_rows, find_local_target, make_folder};
 use crate::sql::sources::write_only::{WrittenFactory, WrittenFormat};
 use serrate_core::internal::keyed::{self, Contents};
@@ -88,7 +88,7 @@ impl WrittenFormat for DokFormat {
                 keyed::create(target, contents, options.overwrite)?;
                 Ok(count)
             });
-        ordered_sink(input, sink, order, "DOK", None)
+        build_ordered_sink(input, sink, order, "DOK", None)
     }
 }
 

@@ -33,9 +33,9 @@ pub(in crate::sql) use self::scan::DokSource;
 use crate::access;
 use crate::dok::DuplicateEntries;
 use crate::sql::exec::change_query::ChangeQuery;
-use crate::sql::order::ordered_sink;
+use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::describe_table;
-use crate::sql::sources::memory_tables::column_indices;
+use crate::sql::sources::memory_tables::find_column_indices;
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 
 /// A sparse tensor or a dictionary in a safetensors file as a SQL table.
@@ -156,7 +156,9 @@ impl DokTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let change = match set {
             None => DokChange::Delete { query },
-            Some(names) => DokChange::Update { set: column_indices(&self.schema, names)?, query },
+            Some(names) => {
+                DokChange::Update { set: find_column_indices(&self.schema, names)?, query }
+            }
         };
         Ok(self.change_sink(change).plan())
     }
@@ -220,7 +222,7 @@ impl TableProvider for DokTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let change = DokChange::Insert { op, duplicates: self.duplicates };
         let order = input.properties().output_ordering().cloned().map(Into::into);
-        ordered_sink(input, Arc::new(self.change_sink(change)), order, "DOK", None)
+        build_ordered_sink(input, Arc::new(self.change_sink(change)), order, "DOK", None)
     }
 
     async fn truncate(&self, _state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {

@@ -37,7 +37,7 @@ pub(in crate::sql) use self::nrt_source::NrtSource;
 use self::position_fields::{FILE, ROW, add_positions};
 use crate::config::SerrateOptions;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
-use crate::sql::order::ordered_sink;
+use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::whole_file::{OutputOptions, find_local_target, make_folder};
 use crate::table::RaggedTable;
 use serrate_core::internal::natural;
@@ -150,7 +150,7 @@ impl FileFormat for NrtFormat {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let file =
             NrtInput::open(store, object, None, mmap, Some(&Headers::from_session(state))).await?;
-        Ok(file_statistics(&file, &table_schema))
+        Ok(compute_file_statistics(&file, &table_schema))
     }
 
     async fn create_physical_plan(
@@ -198,7 +198,7 @@ impl FileFormat for NrtFormat {
             });
         // A plain file stores no `subject_id`, so its rows are identified only by their positions.
         let ids: &[&str] = if plain { &[] } else { &["subject_id"] };
-        ordered_sink(input, sink, order, ".nrt", Some(ids))
+        build_ordered_sink(input, sink, order, ".nrt", Some(ids))
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
@@ -207,7 +207,7 @@ impl FileFormat for NrtFormat {
 }
 
 /// Returns the exact number of rows, and the number of bytes that the values of each column take.
-fn file_statistics(file: &NrtInput, schema: &SchemaRef) -> Statistics {
+fn compute_file_statistics(file: &NrtInput, schema: &SchemaRef) -> Statistics {
     let mut total = 0usize;
     let columns = schema
         .fields()

@@ -26,10 +26,10 @@ use object_store::ObjectStore;
 use super::conditions::{RowFilter, narrow_rows};
 use super::input::{Headers, NrtInput};
 use super::position_fields::{FILE, ROW, file_name};
-use super::scan::{NrtScan, ReadMetrics, file_meets};
+use super::scan::{NrtScan, ReadMetrics, is_file_wanted};
 use super::scan_columns::ScanColumns;
 use crate::config::{NrtNan, SerrateOptions};
-use crate::sql::base::measured_lists::lengths_only;
+use crate::sql::base::measured_lists::find_measured_columns;
 
 /// A scan of `.nrt` files, with its columns, its conditions, and the settings of the session at planning.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl FileSource for NrtSource {
         let opener = NrtOpener {
             store,
             url: config.object_store_url.clone(),
-            lengths: lengths_only(self.projection.source.iter(), &schema, nan_is_null),
+            lengths: find_measured_columns(self.projection.source.iter(), &schema, nan_is_null),
             schema: Arc::new(schema),
             table: self.schema.clone(),
             filter,
@@ -206,7 +206,7 @@ impl FileOpener for NrtOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         let constants = self.read_constants(&file)?;
         let now = self.filter.group_conditions(|name| constants.contains_key(name), false)?;
-        if !file_meets(&now, &constants)? {
+        if !is_file_wanted(&now, &constants)? {
             self.skipped.add(1);
             return Ok(Box::pin(async { Ok(stream::empty().boxed()) }));
         }

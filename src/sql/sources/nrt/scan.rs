@@ -149,7 +149,7 @@ impl NrtScan {
         let now = self.conditions()?;
         let mut runs = vec![narrow_rows(&now.rows, rows)];
         runs.retain(|r| !r.is_empty());
-        if !now.file.is_empty() && !file_meets(&now, &self.constants)? {
+        if !now.file.is_empty() && !is_file_wanted(&now, &self.constants)? {
             runs.clear();
         }
         if !now.rows.is_empty() && !runs.is_empty() {
@@ -315,7 +315,7 @@ impl NrtScan {
 }
 
 /// Whether the conditions on columns that are constant in the whole file are true.
-pub(super) fn file_meets(
+pub(super) fn is_file_wanted(
     now: &ScanConditions,
     constants: &HashMap<String, ScalarValue>,
 ) -> Result<bool> {

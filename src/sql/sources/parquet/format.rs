@@ -37,7 +37,7 @@ use super::footers::correct_footers;
 use super::statistics_bounds::{remove_bounds, remove_partial_bounds};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
-use crate::sql::order::ordered_sink;
+use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::file_adapter::describe_repeated_column;
 use crate::sql::sources::inner_sink::find_sink;
 use crate::sql::sources::partition_folders::plan_folders;
@@ -171,13 +171,13 @@ impl ParquetFileFormat {
                 "the option max_row_group_size (row_group_size) of PARQUET must be at least 1 row, not 0"
             );
         }
-        let stock = self.stock || writer_is_set(&state.config_options().execution.parquet);
+        let stock = self.stock || is_writer_set(&state.config_options().execution.parquet);
         match find_file_target(&conf) {
             Some(target) if !stock => {
                 let schema = Arc::clone(conf.output_schema());
                 let options =
                     ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
-                // This sink writes batches as they arrive, and `ordered_sink` below ensures their order.
+                // This sink writes batches as they arrive, and `build_ordered_sink` below ensures their order.
                 let name = "ParquetFileSink(file=";
                 let sink =
                     TargetSink::new(name, target, schema, move |batches, target, schema, _| {
@@ -190,7 +190,7 @@ impl ParquetFileFormat {
                         writer.finish()?;
                         Ok(rows)
                     });
-                ordered_sink(input, sink, order, ".parquet", None)
+                build_ordered_sink(input, sink, order, ".parquet", None)
             }
             None if self.overwrite => plan_err!(
                 "the option 'overwrite' of PARQUET applies only to COPY to one local file named \
@@ -462,7 +462,7 @@ fn find_file_target(conf: &FileSinkConfig) -> Option<PathBuf> {
 }
 
 /// Whether the session changes settings of DataFusion's Parquet writer.
-fn writer_is_set(set: &ParquetOptions) -> bool {
+fn is_writer_set(set: &ParquetOptions) -> bool {
     let stock = ParquetOptions::default();
     set.compression != stock.compression
         || set.max_row_group_size != stock.max_row_group_size

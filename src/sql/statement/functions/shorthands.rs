@@ -169,7 +169,7 @@ pub(in crate::sql) fn list_shorthand_arities(name: &str) -> Vec<usize> {
 /// the condition under which the expansion applies, such as `" for a width of months"`, and is
 /// empty if it always applies. Returns an empty vector if `name` is no shorthand.
 #[cfg(feature = "cli")]
-pub(crate) fn shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn list_shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
     let condition = |known: &str| match (name, known) {
         _ if known == name => Some(""),
         ("time_bucket", BUCKETS_OF_DAYS) => Some(" for a width of days or shorter parts"),
@@ -425,7 +425,7 @@ fn is_of_months(interval: &Expr) -> bool {
     ["month", "year", "quarter", "decade", "centur"].iter().any(|unit| text.contains(unit))
 }
 
-fn and_conditions(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr>> {
+fn combine_conditions(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(Box::new(Expr::BinaryOp {
             left: Box::new(Expr::Nested(a)),
@@ -455,7 +455,7 @@ impl VisitorMut for ArgumentInserter<'_> {
             if self.over.is_some() {
                 call.over.clone_from(&self.over);
             }
-            call.filter = and_conditions(call.filter.take(), self.filter.clone());
+            call.filter = combine_conditions(call.filter.take(), self.filter.clone());
         }
         if let Expr::Value(value) = expr
             && let Value::Placeholder(place) = &value.value

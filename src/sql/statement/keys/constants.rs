@@ -52,7 +52,7 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
 /// one cast of each value, to undo the planner's cast to the common type of a column. The planner
 /// adds no cast to a value that already has this type. Without the second cast, the cast in the
 /// statement would be removed from such a value.
-pub(in crate::sql) fn double_casts(query: &mut Query) {
+pub(in crate::sql) fn repeat_decimal_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     if values.rows.len() < 2 {
         return;

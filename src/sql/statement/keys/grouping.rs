@@ -46,7 +46,7 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
                 name_positions(&mut parts, columns);
                 written.push(match are_distinct_columns(&parts) {
                     true => Expr::Rollup(parts),
-                    false => Expr::GroupingSets(rollup_sets(&parts)),
+                    false => Expr::GroupingSets(list_rollup_sets(&parts)),
                 });
             }
             Expr::Cube(mut parts) => {
@@ -102,7 +102,7 @@ fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec
     name_positions(&mut joined, columns);
     let Some(set) = kept.iter_mut().find(|group| is_set(group)) else { return Ok(kept) };
     let sets = match set {
-        Expr::Rollup(parts) => rollup_sets(parts),
+        Expr::Rollup(parts) => list_rollup_sets(parts),
         Expr::Cube(parts) => list_cube_sets(parts)?,
         Expr::GroupingSets(sets) => std::mem::take(sets),
         _ => return Ok(kept),
@@ -240,7 +240,7 @@ fn list_grouping_sets(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
             });
             let Some(parts) = parts.collect::<Option<Vec<_>>>() else { return Ok(vec![part]) };
             match rollup {
-                true => Ok(rollup_sets(&parts)),
+                true => Ok(list_rollup_sets(&parts)),
                 false => list_cube_sets(&parts),
             }
         }
@@ -249,7 +249,7 @@ fn list_grouping_sets(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
 }
 
 /// Returns the grouping sets of `ROLLUP (parts)`: all parts, all but the last, and so on to the empty set.
-fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
+fn list_rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     (0..=parts.len()).rev().map(|count| concat_parts(parts.iter().take(count))).collect()
 }
 

@@ -10,7 +10,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Unnest};
 use datafusion::optimizer::OptimizerConfig;
 
-use crate::functions::{mask_fields, remove_hidden_values, stock_field};
+use crate::functions::{find_stock_field, mask_fields, remove_hidden_values};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, map_named};
 use crate::sql::sources::listing::FilesTable;
 
@@ -103,15 +103,14 @@ pub(in crate::sql) fn restore_parquet_fields(
         }
         _ => false,
     };
-    let has_field =
-        |e: &Expr| matches!(e, Expr::ScalarFunction(call) if stock_field(&call.func).is_some());
+    let has_field = |e: &Expr| matches!(e, Expr::ScalarFunction(call) if find_stock_field(&call.func).is_some());
     if !is_parquet || !has_part(&plan, has_field) {
         return Ok(Transformed::no(plan));
     }
     let columns = find_columns_below(&plan)?;
     replace_functions(plan, &|e| match e {
         Expr::ScalarFunction(call) if reads_structs(&call.args, &columns) => {
-            stock_field(&call.func)
+            find_stock_field(&call.func)
         }
         _ => None,
     })

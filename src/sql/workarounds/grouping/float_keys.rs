@@ -50,7 +50,7 @@ pub(in crate::sql) fn unify_float_keys(
     }
     let plan = map_named(plan, |expr| {
         expr.transform_up(|mut expr| {
-            let changed = key_compared_parts(&mut expr, &schema)?;
+            let changed = wrap_compared_parts(&mut expr, &schema)?;
             Ok(Transformed::new_transformed(expr, changed))
         })
     })?;
@@ -70,7 +70,7 @@ pub(in crate::sql) fn unify_float_keys(
             }
             Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
         }
-        LogicalPlan::Aggregate(aggregate) => key_groups(aggregate),
+        LogicalPlan::Aggregate(aggregate) => wrap_group_keys(aggregate),
         plan => Ok(Transformed::no(plan)),
     })
 }
@@ -93,8 +93,8 @@ pub(in crate::sql) fn unify_constant_floats(
     }
     rewrite_node(plan, |mut expr, columns| {
         let changed = match is_early_comparison(&expr) {
-            true => key_compared_parts(&mut expr, columns)?,
-            false => key_constant_parts(&mut expr, columns)?,
+            true => wrap_compared_parts(&mut expr, columns)?,
+            false => normalize_constant_parts(&mut expr, columns)?,
         };
         Ok(Transformed::new_transformed(expr, changed))
     })
@@ -117,7 +117,7 @@ fn compares_constant(expr: &Expr) -> bool {
 
 /// Replaces -0.0 with 0.0, and NaN with one NaN, in the constants among the operands of a
 /// comparison. Returns whether a constant changed.
-fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
+fn normalize_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             vec![&mut *binary.left, &mut *binary.right]
@@ -202,7 +202,7 @@ fn is_comparison_operator(op: Operator) -> bool {
 }
 
 /// Wraps the compared operands of an expression in [`make_float_key`]. Returns whether anything changed.
-fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
+fn wrap_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
@@ -286,7 +286,7 @@ fn is_zero(expr: &Expr) -> bool {
 }
 
 /// Wraps float group keys in [`make_float_key`], which canonicalizes zeros and NaN, and keeps their column names.
-fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
+fn wrap_group_keys(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(aggregate.input.schema());
     let add_named_key = |group: &mut Expr| -> Result<bool> {
         let (relation, name) = group.qualified_name();

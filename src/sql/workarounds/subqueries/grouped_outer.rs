@@ -20,14 +20,14 @@ use crate::sql::base::subquery_parts::has_query;
 pub(in crate::sql) fn name_computed_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        found = found || !computed_keys(node)?.is_empty();
+        found = found || !find_computed_keys(node)?.is_empty();
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     if !found {
         return Ok(plan);
     }
     let changed = plan.transform_up_with_subqueries(|node| {
-        let keys = computed_keys(&node)?;
+        let keys = find_computed_keys(&node)?;
         let keys: Vec<&GroupKey> = keys.iter().collect();
         let node = match keys.is_empty() {
             true => Transformed::no(node),
@@ -56,8 +56,8 @@ impl GroupKey {
 
 /// Returns the keys of the GROUP BY below a node that are computed from columns, such as `x + 1`.
 /// Returns no keys if the node has no subqueries.
-fn computed_keys(node: &LogicalPlan) -> Result<Vec<GroupKey>> {
-    let Some(groups) = groups_below(node) else { return Ok(Vec::new()) };
+fn find_computed_keys(node: &LogicalPlan) -> Result<Vec<GroupKey>> {
+    let Some(groups) = find_groups_below(node) else { return Ok(Vec::new()) };
     if !has_query(node)? {
         return Ok(Vec::new());
     }
@@ -76,7 +76,7 @@ fn computed_keys(node: &LogicalPlan) -> Result<Vec<GroupKey>> {
     Ok(keys.filter(|key| is_computed(&key.expr)).collect())
 }
 
-fn groups_below(node: &LogicalPlan) -> Option<&Aggregate> {
+fn find_groups_below(node: &LogicalPlan) -> Option<&Aggregate> {
     let mut below = match node {
         LogicalPlan::Projection(node) => &node.input,
         LogicalPlan::Filter(node) => &node.input,

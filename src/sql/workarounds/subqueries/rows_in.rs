@@ -56,7 +56,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
                 Some((values, test)) if !test.negated => {
                     RowSubquery::new(&values, test, &schema)?.is_found()
                 }
-                _ => value_of(e, &schema),
+                _ => replace_row_tests(e, &schema),
             }
         });
         let conjuncts = conjuncts.collect::<Result<Vec<_>>>()?;
@@ -64,11 +64,11 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let filter = Filter::try_new(predicate, filter.input)?;
         return Ok(Transformed::yes(LogicalPlan::Filter(filter)));
     }
-    map_named(node, |e| value_of(e, &schema).map(Transformed::yes))
+    map_named(node, |e| replace_row_tests(e, &schema).map(Transformed::yes))
 }
 
 /// Rewrites each `row IN (SELECT ..)` in an expression to an expression that is TRUE, FALSE or NULL.
-fn value_of(e: Expr, schema: &DFSchema) -> Result<Expr> {
+fn replace_row_tests(e: Expr, schema: &DFSchema) -> Result<Expr> {
     let done = e.transform_up(|e| {
         let Some((values, test)) = find_row_test(&e) else { return Ok(Transformed::no(e)) };
         let rows = RowSubquery::new(&values, test, schema)?;

@@ -16,7 +16,8 @@ use super::decimal_types::{convert_types_to_doubles, to_written_decimal};
 use super::decimal_values::convert_values_to_doubles;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{
-    StockFact, check_precision, checks_precision, has_fact, long_number, make_decimal_of_digits,
+    StockFact, check_precision, checks_precision, find_long_number, has_fact,
+    make_decimal_of_digits,
 };
 use crate::sql::base::expression_parts::{find_columns_below, has_part, map_named};
 use crate::sql::workarounds::types::times::take_branch_types;
@@ -44,7 +45,7 @@ pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPla
         let plan = match plan {
             LogicalPlan::Union(mut union) => {
                 let changed = take_branch_types(&mut union)?;
-                let mut done = union_as_doubles(union)?;
+                let mut done = cast_union_to_doubles(union)?;
                 done.transformed |= changed;
                 return Ok(done);
             }
@@ -106,7 +107,7 @@ fn may_change(part: &Expr) -> bool {
         Expr::ScalarFunction(call) => {
             let name = call.func.name();
             name == "round"
-                || long_number(part).is_some()
+                || find_long_number(part).is_some()
                 || has_fact(name, StockFact::ComparesArguments)
                 || returns_arguments(name)
         }
@@ -305,7 +306,7 @@ fn is_rounded_to_f32(e: &Expr, t: &DataType) -> bool {
 /// values must be decimals or integers, at least one a decimal, and one decimal type must hold all values.
 /// Returns whether it replaced a literal.
 fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
-    if !parts.iter().any(|part| long_number(part).is_some()) {
+    if !parts.iter().any(|part| find_long_number(part).is_some()) {
         return false;
     }
     // The largest numbers of digits that any value has before and after the decimal point.
@@ -313,7 +314,7 @@ fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let mut has_decimal = false;
     for part in parts.iter() {
         let written = parse_number(part);
-        if long_number(part).is_some() && written.is_none() {
+        if find_long_number(part).is_some() && written.is_none() {
             return false;
         }
         let (before, after) = match written {
@@ -349,7 +350,7 @@ fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
 /// Returns a double literal of the statement as a decimal literal with the same digits, and the
 /// number of its digits before and after the point. Returns `None` for any other expression.
 fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
-    if let Some((_, digits)) = long_number(e) {
+    if let Some((_, digits)) = find_long_number(e) {
         return make_decimal_of_digits(digits);
     }
     let decimal = to_written_decimal(e)?;
@@ -364,7 +365,7 @@ fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
 /// Replaces the call that holds the digits of a long literal
 /// (`sql::statement::expressions::long_numbers`) with the literal as a double.
 fn drop_digits(e: Expr) -> Transformed<Expr> {
-    match long_number(&e).map(|(double, _)| double.clone()) {
+    match find_long_number(&e).map(|(double, _)| double.clone()) {
         Some(double) => Transformed::yes(double),
         None => Transformed::no(e),
     }
@@ -397,7 +398,7 @@ fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
 }
 
 /// If a column of a union has decimals in some inputs and floats in others, casts it to doubles.
-fn union_as_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
+fn cast_union_to_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
     let doubles_of = |column: usize| {
         let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
         let types = types.map(|field| field.map(|f| f.data_type().clone()));

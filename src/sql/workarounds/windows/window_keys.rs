@@ -44,16 +44,16 @@ use serrate_core::internal::to_canonical_floats;
 pub(in crate::sql) fn replace_window_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|plan| {
         let plan = match plan {
-            LogicalPlan::Distinct(Distinct::On(on)) => return Ok(key_distinct(on)),
+            LogicalPlan::Distinct(Distinct::On(on)) => return Ok(replace_distinct_keys(on)),
             LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) => plan,
             other => return Ok(Transformed::no(other)),
         };
-        rewrite_node(plan, |e, columns| Ok(key_calls(e, columns)))
+        rewrite_node(plan, |e, columns| Ok(replace_call_keys(e, columns)))
     })?;
     Ok(plan.data)
 }
 
-fn key_calls(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn replace_call_keys(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let changed = match &mut e {
         Expr::WindowFunction(call) => {
             let WindowFunction { params, .. } = &mut **call;
@@ -91,7 +91,7 @@ fn put_columns_first(keys: &mut [Expr]) -> bool {
     moves
 }
 
-fn key_distinct(mut on: DistinctOn) -> Transformed<LogicalPlan> {
+fn replace_distinct_keys(mut on: DistinctOn) -> Transformed<LogicalPlan> {
     let schema = Arc::clone(on.input.schema());
     let changed = replace_keys(on.on_expr.iter_mut(), &schema, DataType::is_nested);
     let keys = on.sort_expr.iter_mut().flatten().map(|by| &mut by.expr);

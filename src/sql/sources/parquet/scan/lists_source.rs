@@ -16,7 +16,7 @@ use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use object_store::ObjectStore;
 
 use super::opener::ListsOpener;
-use super::scan_split::lengths_only;
+use super::scan_split::find_measured_fields;
 use crate::array::list_depth;
 use crate::sql::sources::delegate_source;
 
@@ -110,7 +110,7 @@ impl FileSource for ListsSource {
     }
 
     fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lengths = lengths_only(&self.stock, &self.lists);
+        let lengths = find_measured_fields(&self.stock, &self.lists);
         let whole = self.names(self.lists.difference(&lengths).copied());
         let lengths = self.names(lengths);
         for (what, names) in [("lists", whole), ("lengths", lengths)] {

@@ -20,7 +20,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use super::cut::cut_by_rows;
 use super::list_rows::ListRows;
 use super::lists_source::ListsSource;
-use super::scan_split::{ListColumn, Split, lengths_only};
+use super::scan_split::{ListColumn, Split, find_measured_fields};
 use crate::io::parquet::lists::{DecodedParts, supported};
 use crate::sql::exec::cut_batches::BatchSize;
 
@@ -38,7 +38,7 @@ impl FileOpener for ListsOpener {
         Ok(Box::pin(async move {
             match opener.list_rows(&file).await? {
                 Some(stream) => Ok(stream),
-                None => opener.stock_rows(opener.source.stock(), &opener.config, file).await,
+                None => opener.read_stock_rows(opener.source.stock(), &opener.config, file).await,
             }
         }))
     }
@@ -54,7 +54,7 @@ impl ListsOpener {
         Self { source, store, config, partition }
     }
 
-    async fn stock_rows(
+    async fn read_stock_rows(
         &self,
         source: &ParquetSource,
         config: &FileScanConfig,
@@ -108,7 +108,7 @@ impl ListsOpener {
             left = config.limit.take().unwrap_or(usize::MAX);
         }
         let part = cut_by_rows(file.clone(), &metadata, &roots, stock.filter().as_ref());
-        let given = self.stock_rows(&split.given, &config, part).await?;
+        let given = self.read_stock_rows(&split.given, &config, part).await?;
         // Registers the counters of the inner scan. They are shared, so later changes are visible.
         for metric in split.given.metrics().clone_inner().iter() {
             stock.metrics().register(Arc::clone(metric));
@@ -139,7 +139,7 @@ impl ListsOpener {
         let schema = parquet_to_arrow_schema(footer.schema_descr(), footer.key_value_metadata());
         let Ok(schema) = schema else { return Vec::new() };
         let (stock, lists) = (self.source.stock(), self.source.lists());
-        let lengths = lengths_only(stock, lists);
+        let lengths = find_measured_fields(stock, lists);
         let fields = stock.table_schema().file_schema().fields();
         let column = |table: usize| {
             let declared = fields.get(table)?;

@@ -271,7 +271,10 @@ fn read_columns(
 }
 
 /// Returns the list columns that a scan needs only for the lengths of their lists.
-pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BTreeSet<usize> {
+pub(super) fn find_measured_fields(
+    stock: &ParquetSource,
+    lists: &BTreeSet<usize>,
+) -> BTreeSet<usize> {
     let mut looked_at: BTreeSet<usize> = BTreeSet::new();
     let outputs = stock.projection().into_iter().flatten().map(|e| Arc::clone(&e.expr));
     for e in outputs.chain(stock.filter()) {

@@ -120,7 +120,8 @@ pub(super) fn is_held(e: &Expr) -> bool {
 /// Wraps conditions in one call, which evaluates each condition only for rows for which all
 /// conditions before it are true.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
-    let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
+    let all =
+        conditions.into_iter().rev().reduce(|rest, first| make_conditional_and(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
     Some(Expr::ScalarFunction(call))
 }
@@ -194,11 +195,11 @@ fn list_conjuncts(held: Expr) -> Vec<Expr> {
 ///
 /// DataFusion evaluates the right side of AND for all rows of a batch unless the left side drops most of
 /// them. Its optimizer simplifies `CASE WHEN a THEN b ELSE false END` to AND, but not a CASE with an operand.
-pub(super) fn and_then(first: Expr, then: Expr) -> Expr {
+pub(super) fn make_conditional_and(first: Expr, then: Expr) -> Expr {
     make_case(first, vec![(lit(true), then)], lit(false))
 }
 
-/// Splits the result of [`and_then`] into its two conditions. Returns any other expression as `Err`.
+/// Splits the result of [`make_conditional_and`] into its two conditions. Returns any other expression as `Err`.
 fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     match e {
         Expr::Case(Case { expr: Some(first), mut when_then_expr, else_expr: Some(other) })

@@ -87,7 +87,8 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
         Expr::AggregateFunction(mut call) => {
             let params = &mut call.params;
             let name = call.func.name();
-            let mut changed = equal_args(name, params.distinct, &mut params.args, schema)?;
+            let mut changed =
+                normalize_interval_args(name, params.distinct, &mut params.args, schema)?;
             for key in &mut params.order_by {
                 if let Some(by) = make_interval_key(&key.expr, schema) {
                     (key.expr, changed) = (by, true);
@@ -99,7 +100,12 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             let params = &mut call.params;
             let mut changed = false;
             if let WindowFunctionDefinition::AggregateUDF(func) = &call.fun {
-                changed = equal_args(func.name(), params.distinct, &mut params.args, schema)?;
+                changed = normalize_interval_args(
+                    func.name(),
+                    params.distinct,
+                    &mut params.args,
+                    schema,
+                )?;
             }
             let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
             for key in keys.chain(&mut params.partition_by) {
@@ -435,7 +441,12 @@ fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
 
 /// Normalizes the intervals that an aggregate compares, so that 1 day equals 24 hours. Returns `true`
 /// if there are intervals.
-fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
+fn normalize_interval_args(
+    name: &str,
+    distinct: bool,
+    args: &mut [Expr],
+    schema: &DFSchema,
+) -> Result<bool> {
     let mut changed = false;
     if distinct || ["min", "max"].contains(&name) {
         for arg in args.iter_mut() {

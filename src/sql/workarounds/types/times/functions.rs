@@ -69,7 +69,7 @@ impl ScalarUDFImpl for InForm {
             Ok(match self.form {
                 ComparableForm::ExactSeconds => convert_to_seconds(&values)?,
                 ComparableForm::IntervalNanoseconds => interval_nanoseconds(&values)?,
-                ComparableForm::EqualInterval => equal_intervals(&values)?,
+                ComparableForm::EqualInterval => canonicalize_intervals(&values)?,
             })
         })
     }
@@ -107,7 +107,7 @@ const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
 /// Normalizes intervals: converts as much as possible to months and days, and gives all fields one sign.
-fn equal_intervals(values: &ArrayRef) -> Result<ArrayRef> {
+fn canonicalize_intervals(values: &ArrayRef) -> Result<ArrayRef> {
     let lengths = interval_nanoseconds(values)?;
     let lengths = lengths.as_primitive::<Decimal128Type>();
     let out_of_range = |length: i128| {

@@ -24,7 +24,7 @@ use expressions::{holds_interval, rewrite_expr};
 use functions::ComparableForm;
 use unify::{make_interval_key, unify_compared_pairs};
 pub(in crate::sql) use wide::register_wide;
-pub(in crate::sql) use written::{cast_in_microseconds, columns_in_microseconds};
+pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 
 /// `SELECT TIMESTAMP '2020-03-01' - TIMESTAMP '2020-01-01' > INTERVAL '30 days'`, in which the
 /// difference is 60 days, is false without this rule.

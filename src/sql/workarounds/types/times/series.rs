@@ -88,8 +88,8 @@ impl SeriesList {
         step: &ArrayRef,
     ) -> Result<ArrayRef> {
         let (unit, zone) = find_unit_and_zone(element.data_type())?;
-        let starts = counts_in(start, unit)?;
-        let stops = counts_in(stop, unit)?;
+        let starts = count_units_since_epoch(start, unit)?;
+        let stops = count_units_since_epoch(stop, unit)?;
         let (starts, stops) =
             (starts.as_primitive::<Int64Type>(), stops.as_primitive::<Int64Type>());
         let steps = cast(step, &DataType::Interval(IntervalUnit::MonthDayNano))?;
@@ -165,7 +165,7 @@ fn find_unit_and_zone(element: &DataType) -> Result<(TimeUnit, Tz)> {
 }
 
 /// Returns timestamps or dates as counts of a unit since the epoch.
-fn counts_in(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef> {
+fn count_units_since_epoch(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef> {
     let zone = match times.data_type() {
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,
@@ -377,7 +377,7 @@ impl TableFunctionImpl for SeriesTable {
             if time.is_null() {
                 return Ok(None);
             }
-            let counts = counts_in(&time.to_array()?, unit)?;
+            let counts = count_units_since_epoch(&time.to_array()?, unit)?;
             Ok(counts.as_primitive::<Int64Type>().iter().next().flatten())
         };
         let series = match (count(start)?, count(stop)?, step) {
@@ -412,14 +412,14 @@ impl PartitionStream for SeriesRows {
             let times: Result<Vec<i64>> = series.by_ref().take(size).collect();
             match times {
                 Ok(times) if times.is_empty() => None,
-                times => Some(times.and_then(|times| batch_of(times, &schema))),
+                times => Some(times.and_then(|times| build_times_batch(times, &schema))),
             }
         });
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), stream::iter(batches)))
     }
 }
 
-fn batch_of(times: Vec<i64>, schema: &SchemaRef) -> Result<RecordBatch> {
+fn build_times_batch(times: Vec<i64>, schema: &SchemaRef) -> Result<RecordBatch> {
     let times: ArrayRef = Arc::new(Int64Array::from(times));
     let times = cast(&times, schema.field(0).data_type())?;
     Ok(RecordBatch::try_new(Arc::clone(schema), vec![times])?)

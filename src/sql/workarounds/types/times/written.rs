@@ -19,7 +19,7 @@ pub(in crate::sql) fn cast_in_microseconds<S: VisitMut>(state: &SessionState, st
 }
 
 /// Does the same as [`cast_in_microseconds`] for columns that a statement declares.
-pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mut [ColumnDef]) {
+pub(in crate::sql) fn set_column_microseconds(state: &SessionState, columns: &mut [ColumnDef]) {
     if plans_predicates(state.expr_planners()) {
         for column in columns {
             set_microseconds(&mut column.data_type);
