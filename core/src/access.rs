@@ -137,24 +137,24 @@ impl Policy {
         }
     }
 
-    /// Returns an error if `path` is outside the root folder. Returns [`Opened::Replaced`] if
+    /// Returns an error if `path` is outside the root folder. Returns [`PathCheck::Replaced`] if
     /// `path`, from which `file` was opened, does not name this file any more.
-    fn check_opened(&self, file: &File, path: &Path) -> io::Result<Opened> {
-        let Some((given, real)) = &self.root else { return Ok(Opened::Inside) };
-        let Ok(full) = fs::canonicalize(path) else { return Ok(Opened::Replaced) };
+    fn check_opened(&self, file: &File, path: &Path) -> io::Result<PathCheck> {
+        let Some((given, real)) = &self.root else { return Ok(PathCheck::Inside) };
+        let Ok(full) = fs::canonicalize(path) else { return Ok(PathCheck::Replaced) };
         if !full.starts_with(real) {
             return Err(refuse_outside(given));
         }
         let (Ok(now), Ok(own)) =
             (Handle::from_path(&full), file.try_clone().and_then(Handle::from_file))
         else {
-            return Ok(Opened::Replaced);
+            return Ok(PathCheck::Replaced);
         };
-        Ok(if now == own { Opened::Inside } else { Opened::Replaced })
+        Ok(if now == own { PathCheck::Inside } else { PathCheck::Replaced })
     }
 }
 
-enum Opened {
+enum PathCheck {
     Inside,
     /// The path does not name the open file any more.
     Replaced,
@@ -325,8 +325,8 @@ pub fn is_read_only() -> bool {
 pub fn check_opened(file: &File, path: impl AsRef<Path>) -> io::Result<()> {
     let Some(policy) = POLICY.get() else { return Ok(()) };
     match policy.check_opened(file, path.as_ref())? {
-        Opened::Inside => Ok(()),
-        Opened::Replaced => Err(refuse_replaced()),
+        PathCheck::Inside => Ok(()),
+        PathCheck::Replaced => Err(refuse_replaced()),
     }
 }
 
@@ -344,7 +344,7 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     for _ in 0..REOPENS {
         policy.check_path(path, false)?;
         let file = File::open(path)?;
-        if matches!(policy.check_opened(&file, path)?, Opened::Inside) {
+        if matches!(policy.check_opened(&file, path)?, PathCheck::Inside) {
             return Ok(file);
         }
     }
@@ -548,10 +548,10 @@ mod tests {
         let policy = Policy { root: Some((base.join("in"), base.join("in"))), read_only: false };
         let path = base.join("in/x");
         let file = File::open(&path).unwrap();
-        assert!(matches!(policy.check_opened(&file, &path).unwrap(), Opened::Inside));
+        assert!(matches!(policy.check_opened(&file, &path).unwrap(), PathCheck::Inside));
         // Simulate that `path` linked to `secret` when the file was opened, and was replaced since.
         let secret = File::open(base.join("secret")).unwrap();
-        assert!(matches!(policy.check_opened(&secret, &path).unwrap(), Opened::Replaced));
+        assert!(matches!(policy.check_opened(&secret, &path).unwrap(), PathCheck::Replaced));
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(base.join("secret"), &path).unwrap();
         let refused = policy.check_opened(&secret, &path).err().unwrap();

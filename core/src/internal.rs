@@ -51,7 +51,7 @@ pub mod csv {
 /// Exact sums of floats, which do not depend on the order of the terms.
 #[cfg(feature = "sql")]
 pub mod exact {
-    pub use crate::kernels::reduce::exact_sums::{Exact, ExactSums, Terms, Whole};
+    pub use crate::kernels::reduce::exact_sums::{ExactSumKind, ExactSums, ScaledInteger, Terms};
 }
 
 /// Conversion of list columns to JSON strings, and the schema of the result.

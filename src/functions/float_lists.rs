@@ -19,7 +19,7 @@ use super::{are_scalars, delegate, to_columnar};
 /// The elements that a function returns if several elements of its lists are equal, such as -0.0
 /// and 0.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Returned {
+enum ReturnedElements {
     First,
     /// All equal elements, in any order.
     All,
@@ -30,20 +30,20 @@ enum Returned {
     InPlace,
 }
 
-const FUNCTIONS: [(&str, Returned); 13] = [
-    ("array_distinct", Returned::First),
-    ("array_except", Returned::First),
-    ("array_intersect", Returned::First),
-    ("array_max", Returned::First),
-    ("array_min", Returned::First),
-    ("array_remove", Returned::Last),
-    ("array_remove_all", Returned::Last),
-    ("array_remove_n", Returned::Last),
-    ("array_replace", Returned::InPlace),
-    ("array_replace_all", Returned::InPlace),
-    ("array_replace_n", Returned::InPlace),
-    ("array_sort", Returned::All),
-    ("array_union", Returned::First),
+const FUNCTIONS: [(&str, ReturnedElements); 13] = [
+    ("array_distinct", ReturnedElements::First),
+    ("array_except", ReturnedElements::First),
+    ("array_intersect", ReturnedElements::First),
+    ("array_max", ReturnedElements::First),
+    ("array_min", ReturnedElements::First),
+    ("array_remove", ReturnedElements::Last),
+    ("array_remove_all", ReturnedElements::Last),
+    ("array_remove_n", ReturnedElements::Last),
+    ("array_replace", ReturnedElements::InPlace),
+    ("array_replace_all", ReturnedElements::InPlace),
+    ("array_replace_n", ReturnedElements::InPlace),
+    ("array_sort", ReturnedElements::All),
+    ("array_union", ReturnedElements::First),
 ];
 
 /// Returns list functions that replace DataFusion's: they treat -0.0 and 0.0, and all NaN, as equal, but return
@@ -62,15 +62,15 @@ pub(crate) fn float_lists() -> impl Iterator<Item = ScalarUDF> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatList {
     inner: Arc<ScalarUDF>,
-    returned: Returned,
+    returned: ReturnedElements,
 }
 
 impl FloatList {
     /// Returns how many of the first arguments the function compares with each other.
     fn count_compared(&self) -> usize {
         match self.returned {
-            Returned::First | Returned::Last | Returned::InPlace => 2,
-            Returned::All => 1,
+            ReturnedElements::First | ReturnedElements::Last | ReturnedElements::InPlace => 2,
+            ReturnedElements::All => 1,
         }
     }
 
@@ -163,7 +163,7 @@ impl FloatList {
             return Ok(None);
         };
         let wanted = match (self.returned, keys.get(1)) {
-            (Returned::InPlace, Some(wanted)) => compare(&value_keys, wanted),
+            (ReturnedElements::InPlace, Some(wanted)) => compare(&value_keys, wanted),
             _ => None,
         };
         let most = match (self.name(), args.get(3)) {
@@ -205,17 +205,19 @@ impl FloatList {
                     }
                 };
                 match self.returned {
-                    Returned::First => {
+                    ReturnedElements::First => {
                         let first = equal.first().copied();
                         places.zip(first.into_iter().cycle()).for_each(|(to, from)| take(to, from));
                     }
-                    Returned::All => places.zip(equal).for_each(|(to, from)| take(to, from)),
-                    Returned::Last => {
+                    ReturnedElements::All => {
+                        places.zip(equal).for_each(|(to, from)| take(to, from))
+                    }
+                    ReturnedElements::Last => {
                         let places: Vec<usize> = places.collect();
                         let last = equal.into_iter().rev();
                         places.into_iter().rev().zip(last).for_each(|(to, from)| take(to, from));
                     }
-                    Returned::InPlace => {
+                    ReturnedElements::InPlace => {
                         let is_wanted =
                             wanted.as_ref().is_some_and(|w| w(class, row) == Ordering::Equal);
                         let replaced = match (is_wanted, &most) {

@@ -39,7 +39,7 @@ static FIELD: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(FieldFunction { stock: get_field() })));
 
 static MASKED: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Masked)));
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(MaskedFieldsFunction)));
 
 /// Returns the function that replaces `get_field`. Its result is NULL if the struct is NULL.
 fn build_field_of_struct() -> Arc<ScalarUDF> {
@@ -229,9 +229,9 @@ fn use_own_fields(e: Expr) -> Result<Expr> {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Masked;
+struct MaskedFieldsFunction;
 
-impl ScalarUDFImpl for Masked {
+impl ScalarUDFImpl for MaskedFieldsFunction {
     declare!("masked_fields", Signature::any(1, Volatility::Immutable));
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {

@@ -37,15 +37,15 @@ use datafusion::physical_expr::expressions::Literal;
 ///
 /// An offset or a default that is not a literal is evaluated for the row of the result. DataFusion refuses both.
 pub(crate) fn build_shifted_windows() -> [WindowUDF; 2] {
-    [lead_udwf(), lag_udwf()].map(|stock| WindowUDF::new_from_impl(Shifted { stock }))
+    [lead_udwf(), lag_udwf()].map(|stock| WindowUDF::new_from_impl(ShiftFunction { stock }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Shifted {
+struct ShiftFunction {
     stock: Arc<WindowUDF>,
 }
 
-impl WindowUDFImpl for Shifted {
+impl WindowUDFImpl for ShiftFunction {
     fn name(&self) -> &str {
         self.stock.name()
     }
@@ -142,7 +142,7 @@ impl WindowUDFImpl for Shifted {
     }
 }
 
-impl Shifted {
+impl ShiftFunction {
     /// Returns the evaluator of a call whose offset is not a literal.
     fn shift_by_column(
         &self,
@@ -246,7 +246,7 @@ struct WholePartition {
 /// A default that is not a literal. Its values are the last array in the arguments of the evaluation.
 #[derive(Debug)]
 struct ColumnDefault {
-    /// See [`Shifted::count_rows_back`].
+    /// See [`ShiftFunction::count_rows_back`].
     rows_back: i64,
     ignores_nulls: bool,
 }

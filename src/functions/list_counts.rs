@@ -22,15 +22,15 @@ pub(crate) fn build_signed_counts() -> [ScalarUDF; 6] {
     let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];
     let [length, dims, levels, elements] = lengths;
     [length, dims, levels, elements, array_position_udf(), array_positions_udf()]
-        .map(|inner| ScalarUDF::new_from_impl(Signed { inner }))
+        .map(|inner| ScalarUDF::new_from_impl(SignedCountFunction { inner }))
 }
 
 pub(super) fn call_array_length(list: Expr) -> Expr {
-    ScalarUDF::new_from_impl(Signed { inner: array_length_udf() }).call(vec![list])
+    ScalarUDF::new_from_impl(SignedCountFunction { inner: array_length_udf() }).call(vec![list])
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Signed {
+struct SignedCountFunction {
     inner: Arc<ScalarUDF>,
 }
 
@@ -46,7 +46,7 @@ fn find_signed_type(t: &DataType) -> DataType {
     }
 }
 
-impl ScalarUDFImpl for Signed {
+impl ScalarUDFImpl for SignedCountFunction {
     delegate!(inner: name, aliases, signature, documentation);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {

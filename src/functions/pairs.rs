@@ -12,7 +12,7 @@ use super::example;
 use super::lists::{NestedListType, broadcast_together, find_ancestors_of_leaves};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
-use serrate_core::internal::exact::Exact;
+use serrate_core::internal::exact::ExactSumKind;
 
 macro_rules! pair {
     ($id:ident, $how:ident, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
@@ -125,7 +125,7 @@ fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
     let groups: Vec<usize> = groups.collect();
     let pairs = leaves.iter().map(|leaves| Ok(cast(leaves, &DataType::Float64)?));
     let pairs: Vec<ArrayRef> = pairs.collect::<Result<_>>()?;
-    let mut moments = Moments::new(how, Exact::Float);
+    let mut moments = Moments::new(how, ExactSumKind::Float);
     moments.update(&pairs, &groups)?;
     let found = moments.result(results)?;
     call.to_lists(&RaggedArray::try_new(shape.len(), shape.axes()[..outer].to_vec(), found)?)

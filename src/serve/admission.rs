@@ -38,9 +38,9 @@ impl Drop for QueryPermit {
 
 /// Counts a query as waiting. Dropping this value ends the count, so a query whose client
 /// disconnects does not count any more.
-struct Waiting<'a>(&'a Admission);
+struct WaitingCount<'a>(&'a Admission);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCount<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::SeqCst);
         self.0.metrics.queued.sub();
@@ -84,7 +84,7 @@ impl Admission {
     async fn wait_for_place(&self, most: usize) -> Result<QueryPermit, Status> {
         let before = self.waiting.fetch_add(1, Ordering::SeqCst);
         self.metrics.queued.add(1);
-        let _waiting = Waiting(self);
+        let _waiting = WaitingCount(self);
         if before >= most {
             self.metrics.rejected.add(1);
             return Err(Status::resource_exhausted(format!(

@@ -270,9 +270,9 @@ enum BoundSession {
 
 /// Counts a session in [`SessionTable::creating`]. The count ends when this value is dropped, which
 /// also happens if the client disconnects.
-struct Creating<'a>(&'a Sessions);
+struct CreationCount<'a>(&'a Sessions);
 
-impl Drop for Creating<'_> {
+impl Drop for CreationCount<'_> {
     fn drop(&mut self) {
         let mut table = lock_mutex(&self.0.table);
         table.creating = table.creating.saturating_sub(1);
@@ -373,7 +373,7 @@ impl Sessions {
             }
             table.creating += 1;
         }
-        let creating = Creating(self);
+        let creating = CreationCount(self);
         let context = self.create_context().await.map_err(|e| to_status(&e))?;
         let session = Session::new(draw_random_key()?, context, connection.is_none());
         let session = Arc::new(session);

@@ -10,7 +10,9 @@ use super::draft::BatchDraft;
 use super::epoch_plan::EpochPlan;
 use super::grid::Grid;
 use super::item_values::WorkBuffers;
-use super::put::{Copied, Finite, NumberFlags, WriteOnes, write_finite, write_is_number};
+use super::put::{
+    FiniteCopier, NumberFlags, ValueCopier, WriteOnes, write_finite, write_is_number,
+};
 use super::state::LoaderState;
 use super::tensor_output::{TensorContent, TensorOutput};
 use crate::dense::{DType, DenseTensor};
@@ -102,11 +104,13 @@ impl TensorOutput {
                 (TensorContent::Number(_), _) => {
                     slots.write_item(item, out, &mut NumberFlags { values, first })
                 }
-                (_, 4) if is_finite => slots.write_item(item, out, &mut Finite { values, first }),
-                (_, 1) => slots.write_item(item, out, &mut Copied::<1> { values, first }),
-                (_, 2) => slots.write_item(item, out, &mut Copied::<2> { values, first }),
-                (_, 4) => slots.write_item(item, out, &mut Copied::<4> { values, first }),
-                _ => slots.write_item(item, out, &mut Copied::<8> { values, first }),
+                (_, 4) if is_finite => {
+                    slots.write_item(item, out, &mut FiniteCopier { values, first })
+                }
+                (_, 1) => slots.write_item(item, out, &mut ValueCopier::<1> { values, first }),
+                (_, 2) => slots.write_item(item, out, &mut ValueCopier::<2> { values, first }),
+                (_, 4) => slots.write_item(item, out, &mut ValueCopier::<4> { values, first }),
+                _ => slots.write_item(item, out, &mut ValueCopier::<8> { values, first }),
             }
         }
         DenseTensor::try_new_trusted(self.dtype, shape, memory.into_buffer(Some(grid)))

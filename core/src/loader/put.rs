@@ -4,13 +4,13 @@
 use super::grid::WriteSlots;
 
 /// Copies the values of one item (a window of a row) to a padded tensor. Each value has `N` bytes.
-pub(super) struct Copied<'a, const N: usize> {
+pub(super) struct ValueCopier<'a, const N: usize> {
     pub(super) values: &'a [u8],
     /// Index of the item's first value among all values of the batch.
     pub(super) first: usize,
 }
 
-impl<const N: usize> WriteSlots for Copied<'_, N> {
+impl<const N: usize> WriteSlots for ValueCopier<'_, N> {
     #[inline]
     fn put(&mut self, first: usize, cell: &mut [u8]) {
         let at = (first - self.first) * N;
@@ -18,12 +18,12 @@ impl<const N: usize> WriteSlots for Copied<'_, N> {
     }
 }
 
-pub(super) struct Finite<'a> {
+pub(super) struct FiniteCopier<'a> {
     pub(super) values: &'a [u8],
     pub(super) first: usize,
 }
 
-impl WriteSlots for Finite<'_> {
+impl WriteSlots for FiniteCopier<'_> {
     #[inline]
     fn put(&mut self, first: usize, cell: &mut [u8]) {
         let at = (first - self.first) * 4;

@@ -19,13 +19,13 @@ type RowKey = [u64; 2];
 /// Passes each distinct row of a group to `fold` once. `seen` has the number of rows with each key.
 /// A row is removed from `fold` when this number becomes 0.
 #[derive(Debug)]
-pub(super) struct Different {
+pub(super) struct DistinctFold {
     fold: Box<dyn GroupStates>,
     types: Vec<DataType>,
     seen: HashMap<RowKey, u64>,
 }
 
-impl Different {
+impl DistinctFold {
     pub(super) fn new(fold: Box<dyn GroupStates>, types: Vec<DataType>) -> Self {
         Self { fold, types, seen: HashMap::new() }
     }
@@ -64,7 +64,7 @@ impl Different {
     }
 }
 
-impl Accumulator for Different {
+impl Accumulator for DistinctFold {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
         Ok(self.take_up(values)?)
     }

@@ -16,7 +16,7 @@ use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::gather;
 use crate::kernels::reduce::{self, Reduction};
-use serrate_core::internal::exact::Exact;
+use serrate_core::internal::exact::ExactSumKind;
 
 const ARGS: &[(&str, &str)] = &[(
     "x",
@@ -109,15 +109,15 @@ fn find_leaf_type(
 
 /// Returns the kind of exact sum for the type of the values; `None` if `how` is neither a sum nor a
 /// mean.
-fn find_exact_sum(how: Reduction, lists: &NestedListType) -> Option<Exact> {
-    matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
+fn find_exact_sum(how: Reduction, lists: &NestedListType) -> Option<ExactSumKind> {
+    matches!(how, Reduction::Sum | Reduction::Mean).then(|| ExactSumKind::of(lists.leaf()))
 }
 
 /// Returns the types of the partial state: values and, for a mean, the number of values at each position.
 fn list_state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.require_lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = find_leaf_type(types, &lists, how)?;
-    let values = find_exact_sum(how, &lists).map_or(leaf, |_| Exact::words());
+    let values = find_exact_sum(how, &lists).map_or(leaf, |_| ExactSumKind::words());
     let mut out = vec![lists.make_plain_leaf(values)];
     if how == Reduction::Mean {
         out.push(lists.make_plain_leaf(DataType::UInt64));
@@ -134,7 +134,7 @@ const WAITING: usize = 1 << 18;
 #[derive(Debug)]
 struct ElementwiseState {
     how: Reduction,
-    exact: Option<Exact>,
+    exact: Option<ExactSumKind>,
     returns: DataType,
     states: Vec<DataType>,
     rows: CollectedRows,

@@ -40,10 +40,10 @@ use datafusion::logical_expr::{
 
 use super::adapter::{GroupedAccumulator, SingleAccumulator};
 use super::decimal_sums::{WideSums, sum_type};
-use super::different::Different;
+use super::different::DistinctFold;
 use super::moments::{Moments, Statistic};
 use crate::functions::delegate;
-use serrate_core::internal::exact::Exact;
+use serrate_core::internal::exact::ExactSumKind;
 
 /// Metadata key of state columns that hold partial sums as short lists of 64-bit words.
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";
@@ -101,13 +101,15 @@ impl ExactAggregate {
 
     /// Returns the kind of exact sum for the types of `fields`; `None` if DataFusion's own
     /// aggregate handles them.
-    fn find_exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
+    fn find_exact_sum(&self, fields: &[FieldRef]) -> Option<ExactSumKind> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
             _ if fields.len() != self.statistic.arguments() => None,
-            _ if is(&DataType::Float64) => Some(Exact::Float),
-            Statistic::Sum | Statistic::Mean if is(&DataType::Int64) => Some(Exact::Signed),
-            Statistic::Sum | Statistic::Mean if is(&DataType::UInt64) => Some(Exact::Unsigned),
+            _ if is(&DataType::Float64) => Some(ExactSumKind::Float),
+            Statistic::Sum | Statistic::Mean if is(&DataType::Int64) => Some(ExactSumKind::Signed),
+            Statistic::Sum | Statistic::Mean if is(&DataType::UInt64) => {
+                Some(ExactSumKind::Unsigned)
+            }
             _ => None,
         }
     }
@@ -137,7 +139,7 @@ impl ExactAggregate {
         let moments = Box::new(self.begin_moments(args)?);
         let types = || args.expr_fields.iter().map(|f| f.data_type().clone()).collect();
         Some(match args.is_distinct {
-            true => Box::new(Different::new(moments, types())),
+            true => Box::new(DistinctFold::new(moments, types())),
             false => Box::new(SingleAccumulator::new(moments)),
         })
     }

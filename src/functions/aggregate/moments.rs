@@ -10,7 +10,7 @@ use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Float64Type, Int64Ty
 
 use super::GroupStates;
 use crate::error::{Error, Result};
-use serrate_core::internal::exact::{Exact, ExactSums, Terms, Whole};
+use serrate_core::internal::exact::{ExactSumKind, ExactSums, ScaledInteger, Terms};
 
 /// A statistic of `x`, or of `y` and `x` for functions of two arguments `f(y, x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ impl Statistic {
 
     /// Returns the types of the partial state: the count, and the 64-bit words of each sum.
     pub(super) fn state(self) -> Vec<DataType> {
-        let sums = self.terms().iter().map(|_| Exact::words());
+        let sums = self.terms().iter().map(|_| ExactSumKind::words());
         std::iter::once(DataType::UInt64).chain(sums).collect()
     }
 }
@@ -74,19 +74,19 @@ impl Statistic {
 #[derive(Debug)]
 pub(in crate::functions) struct Moments {
     statistic: Statistic,
-    numbers: Exact,
+    numbers: ExactSumKind,
     counts: Vec<u64>,
     sums: Vec<(Term, ExactSums)>,
 }
 
 impl Moments {
-    pub(in crate::functions) fn new(statistic: Statistic, numbers: Exact) -> Self {
+    pub(in crate::functions) fn new(statistic: Statistic, numbers: ExactSumKind) -> Self {
         let sums = statistic.terms().iter().map(|term| {
             let terms = match (term, numbers) {
                 (Term::Xx | Term::Yy | Term::Xy, _) => Terms::Products,
-                (_, Exact::Float) => Terms::Floats,
-                (_, Exact::Signed) => Terms::Signed,
-                (_, Exact::Unsigned) => Terms::Unsigned,
+                (_, ExactSumKind::Float) => Terms::Floats,
+                (_, ExactSumKind::Signed) => Terms::Signed,
+                (_, ExactSumKind::Unsigned) => Terms::Unsigned,
             };
             (*term, ExactSums::new(terms))
         });
@@ -118,7 +118,7 @@ impl Moments {
         }
         for (term, sums) in &mut self.sums {
             match (&term, self.numbers) {
-                (Term::X | Term::Y, Exact::Float) => {
+                (Term::X | Term::Y, ExactSumKind::Float) => {
                     let array = if *term == Term::X { last } else { first };
                     let values = as_floats(array)?;
                     match rows {
@@ -131,10 +131,10 @@ impl Moments {
                         _ => rows.for_each_row(|row, group| sums.add(group, values[row])),
                     }
                 }
-                (Term::X | Term::Y, Exact::Signed) => {
+                (Term::X | Term::Y, ExactSumKind::Signed) => {
                     add_integers(sums, rows, downcast_state::<Int64Type>(last)?.values(), minus);
                 }
-                (Term::X | Term::Y, Exact::Unsigned) => {
+                (Term::X | Term::Y, ExactSumKind::Unsigned) => {
                     add_integers(sums, rows, downcast_state::<UInt64Type>(last)?.values(), minus);
                 }
                 (Term::Xx | Term::Yy | Term::Xy, _) => {
@@ -172,26 +172,26 @@ impl Moments {
         a: Term,
         b: Term,
         ab: Term,
-    ) -> Result<Option<Whole>> {
+    ) -> Result<Option<ScaledInteger>> {
         let (sum_a, sum_b) = (self.find_sums(a)?, self.find_sums(b)?);
         if sum_a.special(group).or(sum_b.special(group)).is_some() {
             return Ok(None);
         }
-        let n = Whole::of(self.counts[group]);
+        let n = ScaledInteger::of(self.counts[group]);
         let (products, sum_a) = (self.find_sums(ab)?.whole(group), sum_a.whole(group));
         let sum_b = if a == b { sum_a.clone() } else { sum_b.whole(group) };
-        Ok(Some(Whole::determinant([&n, &products], [&sum_a, &sum_b])))
+        Ok(Some(ScaledInteger::determinant([&n, &products], [&sum_a, &sum_b])))
     }
 
-    fn compute_deviation_x(&self, group: usize) -> Result<Option<Whole>> {
+    fn compute_deviation_x(&self, group: usize) -> Result<Option<ScaledInteger>> {
         self.compute_codeviation(group, Term::X, Term::X, Term::Xx)
     }
 
-    fn compute_deviation_y(&self, group: usize) -> Result<Option<Whole>> {
+    fn compute_deviation_y(&self, group: usize) -> Result<Option<ScaledInteger>> {
         self.compute_codeviation(group, Term::Y, Term::Y, Term::Yy)
     }
 
-    fn compute_codeviation_xy(&self, group: usize) -> Result<Option<Whole>> {
+    fn compute_codeviation_xy(&self, group: usize) -> Result<Option<ScaledInteger>> {
         self.compute_codeviation(group, Term::X, Term::Y, Term::Xy)
     }
 
@@ -217,7 +217,7 @@ impl Moments {
         if count == 0 {
             return Ok(None);
         }
-        let over = |spread: Option<Whole>, by: u128| {
+        let over = |spread: Option<ScaledInteger>, by: u128| {
             spread.map_or(f64::NAN, |spread| spread.divide_by(by).to_f64())
         };
         let n = u128::from(count);
@@ -237,7 +237,8 @@ impl Moments {
                 Some(over(self.compute_deviation_x(group)?, squared(sample)))
             }
             Statistic::Deviation { sample } => {
-                let root = |spread: Whole| spread.divide_by(squared(sample)).root().to_f64();
+                let root =
+                    |spread: ScaledInteger| spread.divide_by(squared(sample)).root().to_f64();
                 Some(self.compute_deviation_x(group)?.map_or(f64::NAN, root))
             }
             Statistic::Covariance { sample } => {
@@ -284,7 +285,8 @@ impl Moments {
     /// of determination is 1 if all `y` are equal, as in the SQL standard.
     fn fit_line(&self, group: usize) -> Result<Option<f64>> {
         let (xx, xy) = (self.compute_deviation_x(group)?, self.compute_codeviation_xy(group)?);
-        let one = |spread: &Option<Whole>| spread.as_ref().is_some_and(Whole::is_zero);
+        let one =
+            |spread: &Option<ScaledInteger>| spread.as_ref().is_some_and(ScaledInteger::is_zero);
         if self.counts[group] < 2 || one(&xx) {
             return Ok(None);
         }
@@ -307,7 +309,7 @@ impl Moments {
         // The intercept is (Σy Σxx - Σx Σxy) / (n Σxx - Σx Σx).
         let whole = |term| Ok::<_, Error>(self.find_sums(term)?.whole(group));
         let (x, y) = (whole(Term::X)?, whole(Term::Y)?);
-        let above = Whole::determinant([&y, &whole(Term::Xx)?], [&x, &whole(Term::Xy)?]);
+        let above = ScaledInteger::determinant([&y, &whole(Term::Xx)?], [&x, &whole(Term::Xy)?]);
         Ok(Some(above.real().divide_by(xx.real()).to_f64()))
     }
 }
@@ -460,10 +462,10 @@ impl GroupStates for Moments {
             return Ok(Arc::new(UInt64Array::from_iter_values(counts)));
         }
         match (self.statistic, self.numbers) {
-            (Statistic::Sum, Exact::Signed) => {
+            (Statistic::Sum, ExactSumKind::Signed) => {
                 return self.compute_integer_sums::<Int64Type>(groups);
             }
-            (Statistic::Sum, Exact::Unsigned) => {
+            (Statistic::Sum, ExactSumKind::Unsigned) => {
                 return self.compute_integer_sums::<UInt64Type>(groups);
             }
             _ => {}

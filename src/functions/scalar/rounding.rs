@@ -20,7 +20,7 @@ use crate::functions::{are_scalars, delegate, to_columnar};
 /// DataFusion 55 fails for 999.99 as DECIMAL(5, 2), because it computes 1000 in the same type. Obsolete once
 /// the test `stock_ceilings_of_decimals_still_fail` fails.
 pub(super) fn build_wide_ceilings() -> [ScalarUDF; 2] {
-    [math::ceil(), math::floor()].map(|stock| ScalarUDF::new_from_impl(Wider { stock }))
+    [math::ceil(), math::floor()].map(|stock| ScalarUDF::new_from_impl(WideRoundFunction { stock }))
 }
 
 /// Returns `round`, whose results for finite floats are finite, whatever the number of places.
@@ -32,7 +32,7 @@ pub(super) fn build_finite_round() -> ScalarUDF {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Wider {
+struct WideRoundFunction {
     stock: Arc<ScalarUDF>,
 }
 
@@ -46,7 +46,7 @@ fn add_digit(t: &DataType) -> DataType {
     }
 }
 
-impl ScalarUDFImpl for Wider {
+impl ScalarUDFImpl for WideRoundFunction {
     delegate!(stock: name, aliases, signature, documentation);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {

@@ -54,11 +54,11 @@ impl ExecutionPlan for PacedExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context)?;
-        Ok(Box::pin(Paced::new(input)))
+        Ok(Box::pin(PacedStream::new(input)))
     }
 }
 
-struct Paced {
+struct PacedStream {
     input: SendableRecordBatchStream,
     /// The rows of the last batch that are not returned yet.
     rest: Option<RecordBatch>,
@@ -68,7 +68,7 @@ struct Paced {
     yielded: Instant,
 }
 
-impl Paced {
+impl PacedStream {
     fn new(input: SendableRecordBatchStream) -> Self {
         Self { input, rest: None, size: 1, given: None, yielded: Instant::now() }
     }
@@ -84,7 +84,7 @@ impl Paced {
     }
 }
 
-impl Stream for Paced {
+impl Stream for PacedStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -119,7 +119,7 @@ impl Stream for Paced {
     }
 }
 
-impl RecordBatchStream for Paced {
+impl RecordBatchStream for PacedStream {
     fn schema(&self) -> SchemaRef {
         self.input.schema()
     }
@@ -137,14 +137,14 @@ mod tests {
     #[test]
     fn pieces_shrink_with_the_time_they_take() {
         let ms = Duration::from_millis;
-        assert_eq!(Paced::next_size(1, ms(0)), 4);
-        assert_eq!(Paced::next_size(1024, ms(1)), MOST);
-        assert_eq!(Paced::next_size(MOST, ms(0)), MOST);
-        assert_eq!(Paced::next_size(100, ms(10)), 100);
-        assert_eq!(Paced::next_size(100, ms(21)), 50);
-        assert_eq!(Paced::next_size(100, ms(200)), 10);
-        assert_eq!(Paced::next_size(100, Duration::MAX), 1);
-        assert_eq!(Paced::next_size(1, ms(50)), 1);
+        assert_eq!(PacedStream::next_size(1, ms(0)), 4);
+        assert_eq!(PacedStream::next_size(1024, ms(1)), MOST);
+        assert_eq!(PacedStream::next_size(MOST, ms(0)), MOST);
+        assert_eq!(PacedStream::next_size(100, ms(10)), 100);
+        assert_eq!(PacedStream::next_size(100, ms(21)), 50);
+        assert_eq!(PacedStream::next_size(100, ms(200)), 10);
+        assert_eq!(PacedStream::next_size(100, Duration::MAX), 1);
+        assert_eq!(PacedStream::next_size(1, ms(50)), 1);
     }
 
     #[tokio::test]
@@ -163,7 +163,7 @@ mod tests {
             })
             .collect();
         let input = RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches));
-        let mut paced = Paced::new(Box::pin(input));
+        let mut paced = PacedStream::new(Box::pin(input));
         let mut found: Vec<i64> = Vec::new();
         let mut sizes = Vec::new();
         while let Some(piece) = paced.next().await {

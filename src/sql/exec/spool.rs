@@ -18,10 +18,10 @@ pub(in crate::sql) struct Spool {
     held: Vec<RecordBatch>,
     bytes: usize,
     charge: Charge,
-    file: Option<Spilled>,
+    file: Option<SpillFile>,
 }
 
-struct Spilled {
+struct SpillFile {
     writer: IpcTableWriter<BufWriter<File>>,
     lease: Lease,
 }
@@ -74,13 +74,13 @@ impl Spool {
         for batch in &held {
             writer.write_batch(batch)?;
         }
-        self.file = Some(Spilled { writer, lease });
+        self.file = Some(SpillFile { writer, lease });
         self.charge = Charge::default();
         Ok(())
     }
 
     pub(in crate::sql) fn finish(self) -> Result<SpooledBatches> {
-        let Some(Spilled { writer, lease }) = self.file else {
+        let Some(SpillFile { writer, lease }) = self.file else {
             return Ok(SpooledBatches { batches: self.held, _file: None, _charge: self.charge });
         };
         let path = lease.data();

@@ -7,7 +7,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::VisitMut;
 use datafusion::prelude::SessionContext;
 
-use crate::sql::statement::names::select_aliases::{Place, SelectAliases};
+use crate::sql::statement::names::select_aliases::{SelectAliases, SelectSource};
 use crate::sql::statement::plan_once::plan_rewritten_names;
 use crate::sql::statement::planned_parts::plan_names;
 
@@ -25,8 +25,8 @@ pub(super) async fn replace_in_statement<S: VisitMut>(
     let mut columns = Vec::with_capacity(aliases.places.len());
     for place in aliases.places {
         columns.push(match place {
-            Place::NoTable => Some(HashSet::new()),
-            Place::Table(query) => {
+            SelectSource::NoTable => Some(HashSet::new()),
+            SelectSource::Table(query) => {
                 let names = match plan_names(state, (*query).clone()).await {
                     // Some queries can be planned only after they are rewritten, such as those with
                     // `upper` of a list.
@@ -35,7 +35,7 @@ pub(super) async fn replace_in_statement<S: VisitMut>(
                 };
                 names.map(|names| names.into_iter().collect())
             }
-            Place::Unknown => None,
+            SelectSource::Unknown => None,
         });
     }
     let mut aliases = SelectAliases::new(state);

@@ -51,7 +51,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
         _ => return Ok(change),
     };
     let provider = source_as_provider(&change.target)?;
-    if provider.is::<Captured>() {
+    if provider.is::<ChangeTarget>() {
         return Ok(change);
     }
     let finds_rows = provider.is::<MemTable>() || provider.is::<DokTable>();
@@ -83,7 +83,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     if !finds_rows {
         return Ok(change);
     }
-    let captured = Captured { inner: provider, input: change.input };
+    let captured = ChangeTarget { inner: provider, input: change.input };
     let target = Arc::new(DefaultTableSource::new(Arc::new(captured)));
     Ok(DmlStatement { target, input: Arc::new(scan), ..change })
 }
@@ -100,18 +100,18 @@ fn plan_truncate(change: DmlStatement) -> Result<DmlStatement> {
 }
 
 /// The target table of DELETE or UPDATE, and the plan of the statement before any rule changed it.
-struct Captured {
+struct ChangeTarget {
     inner: Arc<dyn TableProvider>,
     input: Arc<LogicalPlan>,
 }
 
-impl fmt::Debug for Captured {
+impl fmt::Debug for ChangeTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }
 }
 
-impl Captured {
+impl ChangeTarget {
     /// Plans the query for the rows to change, with the new values of `set` for UPDATE.
     async fn plan_query(
         &self,
@@ -167,7 +167,7 @@ impl Captured {
 }
 
 #[async_trait]
-impl TableProvider for Captured {
+impl TableProvider for ChangeTarget {
     fn schema(&self) -> SchemaRef {
         self.inner.schema()
     }

@@ -54,9 +54,9 @@ impl Version {
 
 /// The current [`Version`] of a table's file, kept in memory as long as the table exists.
 #[derive(Clone, Debug, Default)]
-pub struct Latest(Arc<Mutex<Option<Arc<Version>>>>);
+pub struct LatestVersion(Arc<Mutex<Option<Arc<Version>>>>);
 
-impl Latest {
+impl LatestVersion {
     /// Replaces the current version with `version`.
     pub fn set(&self, version: Arc<Version>) {
         *lock_mutex(&self.0) = Some(version);

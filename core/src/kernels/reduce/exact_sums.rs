@@ -21,12 +21,12 @@ use super::{ReduceTarget, Reduction};
 use crate::array::nulls::with_nulls;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
-pub use real::Whole;
+pub use real::ScaledInteger;
 pub use sums::{ExactSums, Terms};
 
 /// How leaves are added exactly: as floats, or as signed or unsigned integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exact {
+pub enum ExactSumKind {
     /// Floats of any width, added as 64-bit floats.
     Float,
     /// Signed integers, booleans and durations, added as 64-bit integers.
@@ -35,7 +35,7 @@ pub enum Exact {
     Unsigned,
 }
 
-impl Exact {
+impl ExactSumKind {
     /// Returns how leaves of type `leaf` are added.
     pub fn of(leaf: &DataType) -> Self {
         match leaf {
@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    fn words(kind: Exact, values: &[i64]) -> Vec<i64> {
+    fn words(kind: ExactSumKind, values: &[i64]) -> Vec<i64> {
         let mut sum = kind.new_sums();
         values.iter().for_each(|v| sum.add_words(0, &[*v]));
         let mut out = Vec::new();
@@ -226,7 +226,7 @@ mod tests {
         out
     }
 
-    fn read(kind: Exact, words: &[i64]) -> ExactSums {
+    fn read(kind: ExactSumKind, words: &[i64]) -> ExactSums {
         let mut sum = kind.new_sums();
         sum.add_words(0, words);
         sum
@@ -234,7 +234,7 @@ mod tests {
 
     fn sum(values: &[f64]) -> f64 {
         let values: Vec<i64> = values.iter().map(|v| v.to_bits().cast_signed()).collect();
-        read(Exact::Float, &words(Exact::Float, &values)).to_f64(0)
+        read(ExactSumKind::Float, &words(ExactSumKind::Float, &values)).to_f64(0)
     }
 
     #[test]
@@ -281,14 +281,14 @@ mod tests {
                     values.swap(i, rng.random_range(0..=i));
                 }
                 let cut = rng.random_range(0..=values.len());
-                let mut whole_sum = Exact::Float.new_sums();
+                let mut whole_sum = ExactSumKind::Float.new_sums();
                 for part in [&values[..cut], &values[cut..]] {
                     let bits: Vec<i64> = part.iter().map(|v| v.to_bits().cast_signed()).collect();
-                    whole_sum.add_words(0, &words(Exact::Float, &bits));
+                    whole_sum.add_words(0, &words(ExactSumKind::Float, &bits));
                 }
                 let mut both = Vec::new();
                 whole_sum.write_words(0, &mut both);
-                let found = read(Exact::Float, &both).to_f64(0);
+                let found = read(ExactSumKind::Float, &both).to_f64(0);
                 assert_eq!(found.to_bits(), whole.to_bits(), "{values:?}");
             }
         }
@@ -302,14 +302,16 @@ mod tests {
             let values: Vec<i64> =
                 (0..n).map(|_| rng.random::<i64>() >> rng.random_range(0..63)).collect();
             let whole: i128 = values.iter().map(|v| i128::from(*v)).sum();
-            let found = read(Exact::Signed, &words(Exact::Signed, &values)).integer(0);
+            let found =
+                read(ExactSumKind::Signed, &words(ExactSumKind::Signed, &values)).integer(0);
             assert_eq!(found, whole);
             // Values without their lowest 12 bits are exact as floats, so only the sum is rounded.
             let floats: Vec<f64> = values.iter().map(|v| (*v >> 12) as f64).collect();
             let exact: i128 = values.iter().map(|v| i128::from(*v >> 12)).sum();
             assert_eq!(sum(&floats), exact as f64, "{values:?}");
             let unsigned: i128 = values.iter().map(|v| i128::from(v.cast_unsigned())).sum();
-            let found = read(Exact::Unsigned, &words(Exact::Unsigned, &values)).integer(0);
+            let found =
+                read(ExactSumKind::Unsigned, &words(ExactSumKind::Unsigned, &values)).integer(0);
             assert_eq!(found, unsigned);
         }
     }
@@ -317,10 +319,10 @@ mod tests {
     #[test]
     fn a_sum_of_few_digits_has_few_words() {
         let bits = |v: f64| v.to_bits().cast_signed();
-        assert_eq!(words(Exact::Float, &[bits(1.5), bits(2.25)]), [bits(3.75)]);
-        assert_eq!(words(Exact::Float, &[bits(1.5), bits(-1.5)]), [0i64; 0]);
-        assert!(words(Exact::Float, &[bits(0.1), bits(0.2)]).len() <= 4);
-        assert_eq!(words(Exact::Signed, &[i64::MIN, -1, 1]), [i64::MIN]);
-        assert_eq!(words(Exact::Signed, &[i64::MIN, -1]).len(), 3);
+        assert_eq!(words(ExactSumKind::Float, &[bits(1.5), bits(2.25)]), [bits(3.75)]);
+        assert_eq!(words(ExactSumKind::Float, &[bits(1.5), bits(-1.5)]), [0i64; 0]);
+        assert!(words(ExactSumKind::Float, &[bits(0.1), bits(0.2)]).len() <= 4);
+        assert_eq!(words(ExactSumKind::Signed, &[i64::MIN, -1, 1]), [i64::MIN]);
+        assert_eq!(words(ExactSumKind::Signed, &[i64::MIN, -1]).len(), 3);
     }
 }

@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use crate::dok::DuplicateEntries;
 use crate::sql::exec::change_query::{ChangeQuery, ChangedRows, replace_values};
 use crate::sql::sources::whole_file::{collect_rows, write_unless_cancelled};
-use serrate_core::internal::keyed::{self, Contents, Latest};
+use serrate_core::internal::keyed::{self, Contents, LatestVersion};
 
 #[derive(Clone, Debug)]
 pub(super) enum DokChange {
@@ -44,7 +44,7 @@ pub(super) struct ChangeSink {
     pub(super) schema: SchemaRef,
     pub(super) change: DokChange,
     /// The version of the file that the table caches.
-    pub(super) latest: Latest,
+    pub(super) latest: LatestVersion,
 }
 
 impl ChangeSink {

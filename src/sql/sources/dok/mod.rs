@@ -36,7 +36,7 @@ use crate::sql::exec::change_query::ChangeQuery;
 use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::describe_table;
 use crate::sql::sources::memory_tables::find_column_indices;
-use serrate_core::internal::keyed::{Contents, Latest, Version, open};
+use serrate_core::internal::keyed::{Contents, LatestVersion, Version, open};
 
 /// A sparse tensor or a dictionary in a safetensors file as a SQL table.
 ///
@@ -80,7 +80,7 @@ pub(crate) struct DokTable {
     schema: SchemaRef,
     /// How INSERT treats existing keys; with `None`, an existing key is an error.
     duplicates: Option<DuplicateEntries>,
-    latest: Latest,
+    latest: LatestVersion,
 }
 
 impl fmt::Debug for DokTable {
@@ -103,7 +103,7 @@ impl DokTable {
         duplicates: Option<Option<DuplicateEntries>>,
     ) -> Self {
         let duplicates = duplicates.unwrap_or(Some(DuplicateEntries::Last));
-        let latest = Latest::default();
+        let latest = LatestVersion::default();
         latest.set(version);
         // Entries are never NULL. The schema allows NULL so that the error of an INSERT can name the row.
         let schema = make_nullable_schema(&schema);

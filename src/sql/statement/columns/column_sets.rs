@@ -41,14 +41,15 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     // Each round rewrites only the innermost SELECTs with `COLUMNS(..)` or `s.*`: the columns of an
     // outer SELECT are known only after the SELECTs in its FROM are rewritten.
     loop {
-        let mut found = Sets { scopes: Scopes::default(), places: Vec::new(), known: None };
+        let mut found =
+            ColumnSetRewriter { scopes: Scopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);
         let mut known = Vec::with_capacity(found.places.len());
         for query in found.places {
             known.push(list_table_columns(state, query).await);
         }
         let known = Some((known.into_iter(), false));
-        let mut sets = Sets { scopes: Scopes::default(), places: Vec::new(), known };
+        let mut sets = ColumnSetRewriter { scopes: Scopes::default(), places: Vec::new(), known };
         if let ControlFlow::Break(e) = statement.visit(&mut sets) {
             return Err(e);
         }
@@ -69,7 +70,7 @@ async fn list_table_columns(state: &SessionState, query: Query) -> Option<Vec<Ta
 }
 
 /// Visitor that stops at the first `COLUMNS(..)` or `s.*`. If a statement has neither, the visitor
-/// [`Sets`], which copies queries, is skipped.
+/// [`ColumnSetRewriter`], which copies queries, is skipped.
 struct AnySet;
 
 impl VisitorMut for AnySet {
@@ -85,7 +86,7 @@ impl VisitorMut for AnySet {
 
 /// Visitor that collects the SELECTs with `COLUMNS(..)` or `s.*` in a first pass, and replaces
 /// these items with columns in a second pass.
-struct Sets {
+struct ColumnSetRewriter {
     scopes: Scopes<Cte>,
     /// For each collected SELECT, the query `SELECT *` over the same FROM.
     places: Vec<Query>,
@@ -95,7 +96,7 @@ struct Sets {
     known: Option<(std::vec::IntoIter<Option<Vec<TableColumn>>>, bool)>,
 }
 
-impl VisitorMut for Sets {
+impl VisitorMut for ColumnSetRewriter {
     type Break = DataFusionError;
 
     track_scopes!();

@@ -36,7 +36,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     // Each round rewrites only the innermost SELECTs with such stars: the columns of an outer
     // SELECT are known only after the SELECTs in its FROM are rewritten.
     loop {
-        let mut found = Excludes { scopes: Scopes::default(), places: Vec::new(), known: None };
+        let mut found =
+            StarExcludeRewriter { scopes: Scopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);
         let mut known = Vec::with_capacity(found.places.len());
         for (query, star) in found.places {
@@ -49,7 +50,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
             return Ok(());
         }
         let known = Some((known.into_iter(), false));
-        let mut replaced = Excludes { scopes: Scopes::default(), places: Vec::new(), known };
+        let mut replaced =
+            StarExcludeRewriter { scopes: Scopes::default(), places: Vec::new(), known };
         let _ = statement.visit(&mut replaced);
         if !matches!(replaced.known, Some((_, true))) {
             return Ok(());
@@ -64,7 +66,7 @@ async fn list_star_columns(state: &SessionState, query: Query) -> Option<Vec<Sta
     Some(columns.map(|(table, field)| (table.cloned(), field.name().clone())).collect())
 }
 
-/// Stops at a star that excludes columns. If there is none, the visitor [`Excludes`], which copies queries, is skipped.
+/// Stops at a star that excludes columns. If there is none, the visitor [`StarExcludeRewriter`], which copies queries, is skipped.
 struct AnyExclude;
 
 impl VisitorMut for AnyExclude {
@@ -80,7 +82,7 @@ impl VisitorMut for AnyExclude {
 
 /// Visitor that collects the SELECTs in which [`find_star`] finds a star, and replaces these stars
 /// in a second pass.
-struct Excludes {
+struct StarExcludeRewriter {
     scopes: Scopes<Cte>,
     /// For each SELECT, the SELECT as a separate query, and a query of all columns of its tables.
     places: Vec<(Query, Query)>,
@@ -90,7 +92,7 @@ struct Excludes {
     known: Option<(std::vec::IntoIter<Option<Vec<StarColumn>>>, bool)>,
 }
 
-impl VisitorMut for Excludes {
+impl VisitorMut for StarExcludeRewriter {
     type Break = ();
 
     track_scopes!();

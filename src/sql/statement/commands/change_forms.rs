@@ -143,19 +143,19 @@ struct RenameTable<'a> {
     table: &'a Ident,
     alias: &'a Ident,
     /// For each enclosing query, whether its FROM has the name or the alias; the innermost is last.
-    around: Vec<Captures>,
+    around: Vec<CapturedNames>,
 }
 
 /// Whether a FROM clause has a table with the name or the alias of the changed table.
 #[derive(Clone, Copy, Default)]
-struct Captures {
+struct CapturedNames {
     table: bool,
     alias: bool,
 }
 
 impl RenameTable<'_> {
-    fn find_captures(&self, body: &SetExpr) -> Captures {
-        let mut found = Captures::default();
+    fn find_captures(&self, body: &SetExpr) -> CapturedNames {
+        let mut found = CapturedNames::default();
         match body {
             SetExpr::Select(select) => {
                 for from in &select.from {

@@ -268,7 +268,7 @@ impl VisitorMut for HavingAliases<'_> {
 }
 
 /// The FROM of a SELECT that may use aliases.
-pub(in crate::sql::statement) enum Place {
+pub(in crate::sql::statement) enum SelectSource {
     NoTable,
     /// A query that returns all columns of FROM.
     Table(Box<Query>),
@@ -282,7 +282,7 @@ pub(in crate::sql::statement) struct SelectAliases<'a> {
     scopes: Scopes<Cte>,
     /// Number of expressions and LATERAL tables around the current position.
     enclosing: usize,
-    pub(in crate::sql::statement) places: Vec<Place>,
+    pub(in crate::sql::statement) places: Vec<SelectSource>,
     /// `None` in the first pass. In the second pass, the columns of each FROM in `places`, or
     /// `None` if they are unknown.
     pub(in crate::sql::statement) columns: Option<std::vec::IntoIter<Option<HashSet<String>>>>,
@@ -301,14 +301,14 @@ impl<'a> SelectAliases<'a> {
         }
     }
 
-    fn find_table(&self, select: &Select) -> Place {
+    fn find_table(&self, select: &Select) -> SelectSource {
         if select.from.is_empty() {
-            return Place::NoTable;
+            return SelectSource::NoTable;
         }
-        let Ok(mut query) = parse_query("SELECT * FROM t") else { return Place::Unknown };
-        let SetExpr::Select(all) = query.body.as_mut() else { return Place::Unknown };
+        let Ok(mut query) = parse_query("SELECT * FROM t") else { return SelectSource::Unknown };
+        let SetExpr::Select(all) = query.body.as_mut() else { return SelectSource::Unknown };
         all.from.clone_from(&select.from);
-        Place::Table(Box::new(add_queries(query, &self.scopes)))
+        SelectSource::Table(Box::new(add_queries(query, &self.scopes)))
     }
 
     fn replace_aliases(&mut self, select: &mut Select, columns: &HashSet<String>) {

@@ -187,15 +187,15 @@ fn find_original_schema(alias: &SubqueryAlias) -> Weak<DFSchema> {
 
 /// The schema of a rewritten alias, and the schema that the alias had before. As long as these references exist,
 /// no other schema gets one of the two addresses.
-struct Rewritten {
+struct RewrittenAlias {
     schema: Weak<DFSchema>,
     original: Weak<DFSchema>,
 }
 
 /// The rewritten aliases of the plans in memory.
-static REWRITTEN: LazyLock<Mutex<HashMap<AliasId, Rewritten>>> = LazyLock::new(Mutex::default);
+static REWRITTEN: LazyLock<Mutex<HashMap<AliasId, RewrittenAlias>>> = LazyLock::new(Mutex::default);
 
-fn lock_rewritten() -> MutexGuard<'static, HashMap<AliasId, Rewritten>> {
+fn lock_rewritten() -> MutexGuard<'static, HashMap<AliasId, RewrittenAlias>> {
     REWRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -227,7 +227,7 @@ pub(in crate::sql) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> R
             && AliasId::from_alias(alias) != AliasId::from_schema(original)
         {
             let (schema, original) = (Arc::downgrade(&alias.schema), Weak::clone(original));
-            rewritten.insert(AliasId::from_alias(alias), Rewritten { schema, original });
+            rewritten.insert(AliasId::from_alias(alias), RewrittenAlias { schema, original });
         }
         Ok(TreeNodeRecursion::Continue)
     })?;

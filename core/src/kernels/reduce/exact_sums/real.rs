@@ -1,9 +1,9 @@
-//! [`Real`] and [`Whole`]: intermediate numbers between exact sums and floats.
+//! [`WideFloat`] and [`ScaledInteger`]: intermediate numbers between exact sums and floats.
 
 /// A number of 64 significant bits and any exponent. The lowest bit is also set if the exact number
 /// has lower nonzero bits ("rounding to odd"), so that rounding to 53 bits stays correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Real {
+pub struct WideFloat {
     negative: bool,
     /// The significant bits, as an integer. It is 0, or its highest bit is set.
     whole: u64,
@@ -11,7 +11,7 @@ pub struct Real {
     exponent: i64,
 }
 
-impl Real {
+impl WideFloat {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
     /// Returns `whole * 2^exponent`. `more` means that the exact number has lower nonzero bits;
@@ -100,7 +100,7 @@ pub(super) fn split_u128(wide: u128) -> (u64, u64) {
 
 /// An integer of any size times a power of 2.
 #[derive(Clone, Debug)]
-pub struct Whole {
+pub struct ScaledInteger {
     negative: bool,
     /// The integer in words of 64 bits (limbs), lowest first. The first and the last limb are nonzero.
     limbs: Vec<u64>,
@@ -108,7 +108,7 @@ pub struct Whole {
     exponent: i64,
 }
 
-impl Whole {
+impl ScaledInteger {
     /// Creates a number from an integer.
     pub fn of(n: u64) -> Self {
         Self::new(false, vec![n], 0)
@@ -164,13 +164,13 @@ impl Whole {
         Self::from_signed(limbs, lowest)
     }
 
-    /// Returns the number divided by an integer, rounded to odd (see [`Real`]); 0 for divisor 0.
-    pub fn divide_by(&self, by: u128) -> Real {
+    /// Returns the number divided by an integer, rounded to odd (see [`WideFloat`]); 0 for divisor 0.
+    pub fn divide_by(&self, by: u128) -> WideFloat {
         let at = |back: usize| self.limbs.len().checked_sub(back).map_or(0, |i| self.limbs[i]);
         // `top` has the two highest limbs of the number, `next` the limb below them.
         let (top, next) = (u128::from(at(1)) << 64 | u128::from(at(2)), at(3));
         if top == 0 || by == 0 {
-            return Real::ZERO;
+            return WideFloat::ZERO;
         }
         let shift = top.leading_zeros();
         let (filled, cut) = split_u128(u128::from(next) << shift);
@@ -178,7 +178,7 @@ impl Whole {
         let more = cut != 0 || self.limbs.iter().rev().skip(3).any(|limb| *limb != 0);
         let exponent = self.exponent + count_bits(self.limbs.len()) - 128 - i64::from(shift);
         if by >> 64 == 0 {
-            return Real::new(self.negative, top / by, exponent, more || top % by != 0);
+            return WideFloat::new(self.negative, top / by, exponent, more || top % by != 0);
         }
         // The divisor has more than 64 bits: shift it left until bit 127 is set, and divide bit by bit.
         let lift = by.leading_zeros();
@@ -194,18 +194,18 @@ impl Whole {
             rest <<= 1;
         }
         let more = more || carry || rest != 0;
-        Real::new(self.negative, quotient, exponent + i64::from(lift) - 65, more)
+        WideFloat::new(self.negative, quotient, exponent + i64::from(lift) - 65, more)
     }
 
-    /// Rounds the number to a [`Real`].
-    pub fn real(&self) -> Real {
+    /// Rounds the number to a [`WideFloat`].
+    pub fn real(&self) -> WideFloat {
         self.divide_by(1)
     }
 }
 
 struct Product<'a> {
-    a: &'a Whole,
-    b: &'a Whole,
+    a: &'a ScaledInteger,
+    b: &'a ScaledInteger,
     minus: bool,
 }
 
@@ -261,9 +261,9 @@ mod tests {
 
     use super::*;
 
-    fn whole(n: i128) -> Whole {
+    fn whole(n: i128) -> ScaledInteger {
         let (high, low) = split_u128(n.cast_unsigned());
-        Whole::from_signed(vec![low, high], 0)
+        ScaledInteger::from_signed(vec![low, high], 0)
     }
 
     fn any_integer(rng: &mut ChaCha8Rng) -> i128 {
@@ -284,9 +284,9 @@ mod tests {
         let rng = &mut ChaCha8Rng::seed_from_u64(42);
         for _ in 0..2000 {
             let [a, b, c, d] = std::array::from_fn(|_| any_integer(rng) >> 65);
-            let found = Whole::determinant([&whole(a), &whole(b)], [&whole(c), &whole(d)]);
+            let found = ScaledInteger::determinant([&whole(a), &whole(b)], [&whole(c), &whole(d)]);
             assert_eq!(found.real().to_f64(), (a * b - c * d) as f64, "{a} {b} {c} {d}");
-            let same = Whole::determinant([&whole(a), &whole(b)], [&whole(b), &whole(a)]);
+            let same = ScaledInteger::determinant([&whole(a), &whole(b)], [&whole(b), &whole(a)]);
             assert!(same.is_zero());
         }
     }
@@ -301,8 +301,10 @@ mod tests {
             let small = whole(n).divide_by(by).to_f64();
             for shift in [64, 13] {
                 // Dividend and divisor are multiplied by the same power of 2, so the quotient stays the same.
-                let scaled =
-                    Whole::determinant([&whole(n), &whole(1 << shift)], [&whole(0), &whole(0)]);
+                let scaled = ScaledInteger::determinant(
+                    [&whole(n), &whole(1 << shift)],
+                    [&whole(0), &whole(0)],
+                );
                 assert_eq!(scaled.divide_by(by << shift).to_f64(), small, "{n} / {by}");
             }
             let exact = i128::try_from(by).unwrap();
@@ -322,14 +324,15 @@ mod tests {
         let rng = &mut ChaCha8Rng::seed_from_u64(44);
         for _ in 0..2000 {
             let n = i128::from(rng.random::<u64>() >> rng.random_range(11..62));
-            let root = Whole::determinant([&whole(n), &whole(n)], [&whole(0), &whole(0)]);
+            let root = ScaledInteger::determinant([&whole(n), &whole(n)], [&whole(0), &whole(0)]);
             assert_eq!(root.divide_by(1).root().to_f64(), n as f64);
         }
     }
 
     #[test]
     fn ends_of_the_range() {
-        let of = |whole: u64, exponent| Real::new(false, whole.into(), exponent, false).to_f64();
+        let of =
+            |whole: u64, exponent| WideFloat::new(false, whole.into(), exponent, false).to_f64();
         assert_eq!(of(1, -1074), 5e-324);
         assert_eq!(of(1, -1075), 0.0);
         assert_eq!(of(3, -1076), 5e-324);

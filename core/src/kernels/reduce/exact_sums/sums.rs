@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::real::{Real, Whole, add_limbs, add_wide, split_u128};
+use super::real::{ScaledInteger, WideFloat, add_limbs, add_wide, split_u128};
 
 /// Type of the numbers that an exact sum adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -305,9 +305,9 @@ impl ExactSums {
     }
 
     /// Returns the exact sum of the finite numbers of a group; ignores NaN and infinities.
-    pub fn whole(&self, group: usize) -> Whole {
+    pub fn whole(&self, group: usize) -> ScaledInteger {
         let exponent = i64::try_from(64 * self.first).unwrap_or(0) + self.terms.unit();
-        Whole::from_signed(self.group_limbs(group).to_vec(), exponent)
+        ScaledInteger::from_signed(self.group_limbs(group).to_vec(), exponent)
     }
 
     /// Returns the float nearest to the sum.
@@ -391,7 +391,7 @@ impl ExactSums {
 }
 
 /// Returns the bits of the float that equals `number`; `None` if no float does.
-fn to_exact_float(number: &Real) -> Option<i64> {
+fn to_exact_float(number: &WideFloat) -> Option<i64> {
     let (value, exact) = number.rounded();
     exact.then(|| value.to_bits().cast_signed())
 }

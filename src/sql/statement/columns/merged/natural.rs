@@ -17,7 +17,8 @@ use crate::sql::statement::scopes::{Scopes, track_scopes};
 
 /// Changes NATURAL joins to USING. Returns the number of NATURAL joins whose columns are unknown.
 pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: &mut S) -> usize {
-    let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known: None };
+    let mut natural =
+        NaturalJoinRewriter { scopes: Scopes::default(), found: Vec::new(), known: None };
     let _ = statement.visit(&mut natural);
     let mut common: Vec<Option<Vec<String>>> = Vec::with_capacity(natural.found.len());
     for [left, right] in natural.found {
@@ -34,7 +35,7 @@ pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: 
     }
     let unknown = common.iter().filter(|names| names.is_none()).count();
     let known = Some(common.into_iter());
-    let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known };
+    let mut natural = NaturalJoinRewriter { scopes: Scopes::default(), found: Vec::new(), known };
     let _ = statement.visit(&mut natural);
     unknown
 }
@@ -50,7 +51,7 @@ async fn plan_merged_names(state: &SessionState, mut query: Query) -> Option<Vec
     plan_names(state, query).await
 }
 
-/// Whether a statement has a NATURAL join. If not, the visitor [`Natural`], which copies queries, is skipped.
+/// Whether a statement has a NATURAL join. If not, the visitor [`NaturalJoinRewriter`], which copies queries, is skipped.
 pub(super) struct AnyNatural(pub(super) bool);
 
 impl AnyNatural {
@@ -78,7 +79,7 @@ impl VisitorMut for AnyNatural {
 }
 
 /// Visitor that first collects NATURAL joins in `found`, then changes them to USING with `known`.
-struct Natural {
+struct NaturalJoinRewriter {
     scopes: Scopes<Cte>,
     /// For each NATURAL join, its two inputs as separate queries.
     found: Vec<[Query; 2]>,
@@ -87,7 +88,7 @@ struct Natural {
     known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
 }
 
-impl Natural {
+impl NaturalJoinRewriter {
     /// Returns `SELECT * FROM from` with the visible CTEs in WITH, or `None` if it cannot be built.
     fn build_star_query(&self, from: TableWithJoins) -> Option<Query> {
         let mut query = parse_query("SELECT * FROM t").ok()?;
@@ -127,7 +128,7 @@ impl Natural {
     }
 }
 
-impl VisitorMut for Natural {
+impl VisitorMut for NaturalJoinRewriter {
     type Break = ();
 
     track_scopes!();

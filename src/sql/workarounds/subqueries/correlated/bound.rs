@@ -151,7 +151,7 @@ impl BoundOuter<'_> {
 
     /// Returns the outer columns that queries within a node over `inputs` can use, with the columns `keys` that
     /// replace them. A column of `inputs` hides an outer column of the same name.
-    fn collect_renamed(&self, inputs: &[&LogicalPlan]) -> Vec<Renamed> {
+    fn collect_renamed(&self, inputs: &[&LogicalPlan]) -> Vec<RenamedColumn> {
         let pairs = self.outer.iter().cloned().zip(self.keys.iter().cloned()).collect::<Vec<_>>();
         remove_columns_of(&pairs, inputs)
     }
@@ -498,16 +498,16 @@ fn list_positional_names(columns: usize) -> Vec<String> {
 }
 
 /// An outer column of a query, and the outer column that replaces it.
-type Renamed = (Column, Column);
+type RenamedColumn = (Column, Column);
 
 /// Returns the pairs in `renamed`, except those whose outer column is also a column of `inputs`.
-fn remove_columns_of(renamed: &[Renamed], inputs: &[&LogicalPlan]) -> Vec<Renamed> {
+fn remove_columns_of(renamed: &[RenamedColumn], inputs: &[&LogicalPlan]) -> Vec<RenamedColumn> {
     let is_inner = |column: &Column| inputs.iter().any(|i| i.schema().has_column(column));
     renamed.iter().filter(|(column, _)| !is_inner(column)).cloned().collect()
 }
 
 /// Renames outer columns of a query, but not columns of the same name that belong to a query within it.
-fn rename_outer(query: LogicalPlan, renamed: &[Renamed]) -> Result<LogicalPlan> {
+fn rename_outer(query: LogicalPlan, renamed: &[RenamedColumn]) -> Result<LogicalPlan> {
     if renamed.is_empty() {
         return Ok(query);
     }
@@ -546,7 +546,7 @@ fn rename_outer(query: LogicalPlan, renamed: &[Renamed]) -> Result<LogicalPlan> 
     Ok(done.data)
 }
 
-fn rename_in_queries(expr: Expr, renamed: &[Renamed]) -> Result<Transformed<Expr>> {
+fn rename_in_queries(expr: Expr, renamed: &[RenamedColumn]) -> Result<Transformed<Expr>> {
     expr.transform_down(|e| {
         Ok(Transformed::yes(match e {
             Expr::ScalarSubquery(query) => {
@@ -569,7 +569,7 @@ fn rename_in_queries(expr: Expr, renamed: &[Renamed]) -> Result<Transformed<Expr
     })
 }
 
-fn rename_in_subquery(query: Subquery, renamed: &[Renamed]) -> Result<Subquery> {
+fn rename_in_subquery(query: Subquery, renamed: &[RenamedColumn]) -> Result<Subquery> {
     let plan = rename_outer(Arc::unwrap_or_clone(query.subquery), renamed)?;
     let outer_ref_columns = plan.all_out_ref_exprs();
     Ok(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: query.spans })

@@ -17,7 +17,7 @@ struct TypedValue {
 }
 
 /// The expression that replaces a value, or `None` if the value stays unchanged.
-type Changed = Option<Expr>;
+type ReplacedExpr = Option<Expr>;
 
 /// Casts compared values to one comparable type. Returns `None` if nothing has to change.
 pub(super) fn unify_compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
@@ -116,7 +116,7 @@ pub(super) fn refine_timestamps(values: &[Expr], schema: &DFSchema) -> Option<Ve
         let is_kept = v.data_type.is_null() || v.data_type == to;
         (!is_kept).then(|| Expr::Cast(Cast::new(Box::new(v.expr.clone()), to.clone())))
     });
-    let changed: Vec<Changed> = changed.collect();
+    let changed: Vec<ReplacedExpr> = changed.collect();
     changed.iter().any(Option::is_some).then(|| apply_changes(values, changed))
 }
 
@@ -165,7 +165,7 @@ fn find_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<TypedValue>> {
 }
 
 /// Returns replacements of one type that represent all values exactly, or `None` if there is no such type.
-fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<Changed>>> {
+fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<ReplacedExpr>>> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let zone = find_common_zone(values);
     let wanted = |unit| match durations {
@@ -205,7 +205,7 @@ fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<Changed>>> {
 
 /// Returns the replacement of a value by an expression of the type `to`, or `None` if this type cannot
 /// represent the value exactly. `Some(None)` means that the value stays unchanged.
-fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Option<Changed>> {
+fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Option<ReplacedExpr>> {
     let cast = |e: &Expr| Some(Expr::Cast(Cast::new(Box::new(e.clone()), to.clone())));
     let (t, zone) = (&value.data_type, matches!(to, DataType::Timestamp(_, Some(_))));
     if t.is_null() {
@@ -317,7 +317,7 @@ fn apply_form(values: &[TypedValue], form: ComparableForm) -> Vec<Expr> {
     changed.collect()
 }
 
-fn apply_changes(values: Vec<TypedValue>, changed: Vec<Changed>) -> Vec<Expr> {
+fn apply_changes(values: Vec<TypedValue>, changed: Vec<ReplacedExpr>) -> Vec<Expr> {
     values.into_iter().zip(changed).map(|(v, e)| e.unwrap_or(v.expr)).collect()
 }
 
