@@ -16,7 +16,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use serrate::generate;
-use serrate::io::parquet::lists::{DecodedParts, ListsFile, read_column, supported};
+use serrate::io::parquet::lists::{DecodedParts, ListsFile, is_supported, read_column};
 use serrate::io::parquet::{self as io, ParquetWriteOptions};
 
 struct File {
@@ -79,7 +79,7 @@ impl File {
 fn columns(c: &mut Criterion) {
     let file = File::open();
     for (root, field) in file.metadata.schema().fields().iter().enumerate() {
-        if !supported(file.metadata.metadata(), root, field) {
+        if !is_supported(file.metadata.metadata(), root, field) {
             continue;
         }
         let stock = file.stock(root);

@@ -241,14 +241,14 @@ pub fn check_store() -> io::Result<()> {
 /// has the names of the files to copy from a folder; if it is empty, all files are copied.
 type Fetch = fn(&str, &[&str]) -> io::Result<PathBuf>;
 
-/// The function that copies objects to local files. Without it, [`localize`] refuses the URLs of
+/// The function that copies objects to local files. Without it, [`localize_path`] refuses the URLs of
 /// object stores.
 static FETCH: OnceLock<Fetch> = OnceLock::new();
 
 /// Schemes of the URLs of object stores.
 const STORES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
 
-/// Sets the function that [`localize`] calls for the URLs of object stores. Only the first call has
+/// Sets the function that [`localize_path`] calls for the URLs of object stores. Only the first call has
 /// an effect.
 #[doc(hidden)]
 pub fn set_fetch(fetch: Fetch) {
@@ -264,7 +264,7 @@ pub fn is_store_url(path: &str) -> bool {
 /// Returns `path` itself or, for the URL of an object store, the path of a local copy. `only` has
 /// the names of the files to copy from a folder; if it is empty, all files are copied.
 #[doc(hidden)]
-pub fn localize<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
+pub fn localize_path<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
     if !is_store_url(path) {
         return Ok(Cow::Borrowed(Path::new(path)));
     }
@@ -420,7 +420,7 @@ pub fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 
 /// Returns the absolute path without symbolic links.
 #[doc(hidden)]
-pub fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+pub fn canonicalize_path(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     check_read(&path)?;
     fs::canonicalize(path)
 }
@@ -453,7 +453,7 @@ pub fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
 
 /// Lists the entries of a folder and its sub-folders in the order of their names. Follows symbolic links.
 #[doc(hidden)]
-pub fn walk(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<> {
+pub fn walk_folder(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<> {
     let top = path.to_path_buf();
     let mut refused = check_read(&top).err();
     let mut entries = refused

@@ -3,30 +3,30 @@
 //!
 //! Methods of public types that only the SQL layer calls are `#[doc(hidden)]`.
 
-pub use crate::array::arrow::lists_as;
+pub use crate::array::arrow::build_lists_as;
 #[cfg(feature = "sql")]
 pub use crate::array::exact_casts::check_decimal_precision;
 #[cfg(feature = "sql")]
 pub use crate::array::extent::{trim_extent, trim_nulls, trim_offsets};
-pub use crate::array::nulls::{find_true_bits, with_nulls};
+pub use crate::array::nulls::{find_true_bits, replace_validity};
 #[cfg(feature = "sql")]
 pub use crate::index::index_parser::find_item_positions;
 #[cfg(feature = "sql")]
-pub use crate::io::atomic::settle;
+pub use crate::io::atomic::move_into_place;
 pub use crate::io::atomic::{AtomicFile, AtomicFiles, AtomicFolder};
-pub use crate::io::contain::panic_text;
+pub use crate::io::contain::find_panic_text;
 pub use crate::io::lease::{Lease, remove_temporaries};
 pub use crate::io::listing::{is_hidden, is_hidden_name};
-pub use crate::io::natural_order::{natural, textual};
+pub use crate::io::natural_order::{make_natural_key, make_text_key};
 #[cfg(feature = "sql")]
 pub use crate::io::stamp::Stamp;
-pub use crate::kernels::align::{aligned, share_lists};
+pub use crate::kernels::align::{align_arrays, share_lists};
 #[cfg(feature = "sql")]
 pub use crate::kernels::args::cast_exactly;
 #[cfg(feature = "sql")]
 pub use crate::kernels::canonical::{holds_float, to_canonical_floats};
 #[cfg(feature = "sql")]
-pub use crate::kernels::elementwise::spans::{compute_spans, is_span, span_operand};
+pub use crate::kernels::elementwise::spans::{choose_span_type, compute_spans, is_span};
 pub use crate::kernels::levels::find_leaf_lists;
 pub use crate::kernels::reduce::quantile::select_ordered_quantile;
 pub use crate::kernels::reduce::rounded::{round_mean, select_rounded_quantile};
@@ -62,16 +62,19 @@ pub mod json {
 
 /// Finds the row of each key in a table, and the bin of each number among the bin edges of its key.
 pub mod lookup {
-    pub use crate::kernels::lookup::{Lookup, bins, comparable, cuts, looked_up};
+    pub use crate::kernels::lookup::{
+        Lookup, check_comparable, find_bins, look_up_values, read_cuts,
+    };
 }
 
 /// Exact conversion of times and spans (durations and intervals), also from and to strings.
 pub mod times {
-    pub use crate::kernels::span_texts::{has_spans, span_formatter, write_spans};
+    pub use crate::kernels::span_texts::{has_spans, make_span_formatter, write_spans};
     pub use crate::kernels::time_texts::{complete_time, complete_times, has_texts};
     pub use crate::kernels::times::{
-        EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, compare_exactly, exact_seconds, exactly_in,
-        in_unit, interval_nanoseconds, is_instant_or_span, per_unit, text_seconds,
+        EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, compare_exactly, convert_all_exactly,
+        convert_exactly, count_nanoseconds, is_instant_or_span, parse_exact_seconds,
+        to_exact_nanoseconds, to_exact_seconds,
     };
 }
 
@@ -90,7 +93,9 @@ pub mod keyed {
 /// Views of MEDS (Medical Event Data Standard) data sets for queries.
 #[cfg(feature = "parquet")]
 pub mod meds {
-    pub use crate::io::meds::list_view::{AsOfRanges, AsOfView, AsOfViewStep, stretches};
+    pub use crate::io::meds::list_view::{
+        AsOfBatchLimits, AsOfRanges, AsOfView, AsOfViewStep, divide_labels,
+    };
     pub use crate::io::meds::plain_types::{find_plain_type, unify_types};
     pub use crate::io::meds::shard::Needed;
 }
@@ -104,5 +109,5 @@ pub mod parquet {
 /// Headers of safetensors files in object stores.
 #[cfg(feature = "object_store")]
 pub mod safetensors {
-    pub use crate::io::safetensors::object::{explain, make_first_request};
+    pub use crate::io::safetensors::object::{convert_store_error, make_first_request};
 }

@@ -121,7 +121,7 @@ impl Charge {
 
     /// Charges bytes that are already allocated, even if they exceed the limit.
     #[doc(hidden)]
-    pub fn hold(bytes: usize) -> Self {
+    pub fn hold_bytes(bytes: usize) -> Self {
         add_used(bytes);
         Self(bytes)
     }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_charge_that_does_not_fit_names_the_limit() {
-        let _held = Charge::hold(1);
+        let _held = Charge::hold_bytes(1);
         let error = Charge::take("the table", usize::MAX).unwrap_err();
         assert!(error.is_memory_limit());
         let said = error.to_string();

@@ -163,12 +163,12 @@ pub(crate) fn to_panic_error(panic: &(dyn Any + Send)) -> PyErr {
         "Error",
         format!(
             "serrate stopped because of an internal error; please report this bug: {}",
-            panic_text(panic)
+            find_panic_text(panic)
         ),
     )
 }
 
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn find_panic_text(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|s| (*s).to_owned())
@@ -190,7 +190,7 @@ pub(crate) fn run_detached<T: Send>(
             None => guarded(),
         }
     })
-    .unwrap_or_else(|panic| Err(serrate::Error::invalid(panic_text(panic.as_ref()))))
+    .unwrap_or_else(|panic| Err(serrate::Error::invalid(find_panic_text(panic.as_ref()))))
     .or_raise()
 }
 

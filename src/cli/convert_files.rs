@@ -281,7 +281,7 @@ fn check_vocabulary(
         return Ok(());
     }
     let format = targets.first().and_then(|t| FileFormat::from_path(t));
-    let kept = access::walk(folder).flatten().find(|e| {
+    let kept = access::walk_folder(folder).flatten().find(|e| {
         e.file_type().is_file()
             && FileFormat::from_path(e.path()) == format
             && !targets.iter().any(|t| t == e.path())
@@ -362,7 +362,7 @@ fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> 
                 target.display()
             )));
         }
-        let same = |s: &InputShard| matches!((access::canonicalize(&s.path), access::canonicalize(target)), (Ok(a), Ok(b)) if a == b);
+        let same = |s: &InputShard| matches!((access::canonicalize_path(&s.path), access::canonicalize_path(target)), (Ok(a), Ok(b)) if a == b);
         if source.shards.iter().any(same) {
             return Err(Failure::from_message(format!(
                 "{} is an input file and cannot also be the output; choose another name",

@@ -66,7 +66,9 @@ pub(super) fn read_token(file: &Path) -> Outcome<String> {
 /// Returns an error if the secret `file` is in the folder `root`, where statements can read it.
 pub(super) fn check_outside(file: &Path, root: Option<&Path>) -> Outcome {
     let Some(root) = root else { return Ok(()) };
-    let (Ok(file_path), Ok(root)) = (access::canonicalize(file), access::canonicalize(root)) else {
+    let (Ok(file_path), Ok(root)) =
+        (access::canonicalize_path(file), access::canonicalize_path(root))
+    else {
         return Ok(());
     };
     match file_path.starts_with(&root) {

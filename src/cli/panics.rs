@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
 use super::command_failure::Failure;
-use serrate_core::internal::panic_text;
+use serrate_core::internal::find_panic_text;
 
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
@@ -27,6 +27,6 @@ pub(super) fn to_failure(panic: &(dyn Any + Send)) -> Failure {
     let place = place.unwrap_or_else(|| "an unknown location".into());
     Failure::from_message(format!(
         "stopped by an internal error at {place}: {}; please report it with the statement and the file",
-        panic_text(panic)
+        find_panic_text(panic)
     ))
 }

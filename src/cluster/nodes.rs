@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::sql::{SourceOrderExec, one_input};
-use serrate_core::internal::panic_text;
+use serrate_core::internal::find_panic_text;
 
 /// Implements the methods of a plan node whose rows are those of the node in its field `inner`.
 macro_rules! run_inner {
@@ -181,7 +181,7 @@ impl GuardExec {
 fn panic_error(panic: &(dyn Any + Send)) -> DataFusionError {
     exec_datafusion_err!(
         "a worker panicked: {}; this is a fault of Serrate, please report it",
-        panic_text(panic)
+        find_panic_text(panic)
     )
 }
 

@@ -50,7 +50,7 @@ impl ShardEvents {
             ShardMeasurements::try_new(table, prefix, &criteria.plain)
         };
         Ok(Self {
-            _charge: Arc::new(shard.charge()?),
+            _charge: Arc::new(shard.charge_memory()?),
             name: shard.name.clone(),
             ids: ids.values().clone(),
             subjects: shard.events.layout(1)?.clone(),

@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::kernels::coords::coord;
 use crate::kernels::text::is_text;
 use serrate_core::internal::keyed::{self, Contents, Spec, Version};
-use serrate_core::internal::{aligned, share_lists, with_nulls};
+use serrate_core::internal::{align_arrays, replace_validity, share_lists};
 
 const TABLE: (&str, &str) = (
     "m",
@@ -82,7 +82,7 @@ pub(super) static GET: Def = Def {
         };
         let spec = Spec::parse(text.unwrap_or_default())?;
         let keys = spec.keys()?.len();
-        let version = spec.load()?;
+        let version = spec.load_version()?;
         let default = if call.len() > keys + 1 { Some(keys + 1) } else { None };
         look_up_rows(call, keys, default, |keys, default| look_up_values(&version, keys, default))
     },
@@ -116,7 +116,7 @@ pub(super) static CONTAINS: Def = Def {
     },
     call: |call| {
         let spec = Spec::parse(call.read_text(0).unwrap_or_default())?;
-        let version = spec.load()?;
+        let version = spec.load_version()?;
         look_up_rows(call, spec.keys()?.len(), None, |keys, _| look_up_keys(&version, keys))
     },
     facts: Facts { reads_paths: true, ..Facts::NONE },
@@ -251,7 +251,7 @@ fn look_up_rows(
     let leaves = given.iter().map(|key| match in_lists(key) {
         true => {
             let key = RaggedArray::try_from_arrow(key)?;
-            Ok(Arc::clone(aligned(&lists, &key, lists.axes().len())?.1.leaves()))
+            Ok(Arc::clone(align_arrays(&lists, &key, lists.axes().len())?.1.leaves()))
         }
         false => Ok(take(key, &rows, None)?),
     });
@@ -299,7 +299,7 @@ fn look_up_values(
     match &version.contents {
         Contents::Tensor(tensor) => read_elements(tensor.tensor()?, keys, default),
         Contents::Keys(contents) => {
-            let dictionary = contents.dictionary();
+            let dictionary = contents.as_dictionary();
             let fields: Vec<_> = dictionary.key_fields().cloned().collect();
             let (keys, nulls) = as_stored(keys, &fields)?;
             let found = dictionary.get(&keys)?;
@@ -343,7 +343,7 @@ fn look_up_keys(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
             Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(fetched.found), nulls)))
         }
         Contents::Keys(contents) => {
-            let dictionary = contents.dictionary();
+            let dictionary = contents.as_dictionary();
             let fields: Vec<_> = dictionary.key_fields().cloned().collect();
             let (keys, nulls) = as_stored(keys, &fields)?;
             let found = dictionary.contains(&keys)?;
@@ -372,15 +372,15 @@ fn read_elements(
     match default {
         Some(DefaultValue::One(value)) if value.is_null() => {
             let found = NullBuffer::new(BooleanBuffer::from(fetched.found));
-            with_nulls(&values, NullBuffer::union(nulls.as_ref(), Some(&found)))
+            replace_validity(&values, NullBuffer::union(nulls.as_ref(), Some(&found)))
         }
         Some(rows @ DefaultValue::Rows(_)) => {
             let missing = BooleanArray::new(!&BooleanBuffer::from(fetched.found), None);
             let values = fill_missing(values, &missing, rows)?;
             let nulls = NullBuffer::union(nulls.as_ref(), values.nulls());
-            with_nulls(&values, nulls)
+            replace_validity(&values, nulls)
         }
-        _ => with_nulls(&values, nulls),
+        _ => replace_validity(&values, nulls),
     }
 }
 

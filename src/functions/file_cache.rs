@@ -34,7 +34,7 @@ impl<T> FileCache<T> {
 
     /// Returns the result of `read` for a file, from the cache if the file has not changed.
     pub(super) fn get(&self, path: &Path, read: impl Fn(&Path) -> Result<T>) -> Result<Arc<T>> {
-        let full = access::canonicalize(path).map_err(|e| Error::io(path, e))?;
+        let full = access::canonicalize_path(path).map_err(|e| Error::io(path, e))?;
         let slot = self.touch_slot(&full);
         let mut slot = lock_ignoring_poison(&slot);
         let stamp = Stamp::of(&full).map_err(|e| Error::io(path, e))?;
@@ -43,7 +43,7 @@ impl<T> FileCache<T> {
         {
             return Ok(Arc::clone(value));
         }
-        let stamp = Stamp::settled(&full).map_err(|e| Error::io(path, e))?;
+        let stamp = Stamp::read_settled(&full).map_err(|e| Error::io(path, e))?;
         // Errors show the path as the caller wrote it, not the canonical path.
         let value = Arc::new(read(path)?);
         *slot = Some((stamp, Arc::clone(&value)));

@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use crate::array::{ListAxis, ListKind, RaggedArray, list_depth, list_kind};
 use crate::error::Result;
 use crate::kernels::gather;
-use serrate_core::internal::aligned;
+use serrate_core::internal::align_arrays;
 
 /// A nested list type, split into the kind and element field of each level, and the leaf type.
 #[derive(Clone, Debug)]
@@ -202,7 +202,7 @@ pub(super) fn broadcast_together(
     for (i, other) in arrays.iter().enumerate() {
         if i != first {
             let levels = other.axes().len();
-            let (left, right) = aligned(&shape, other, levels)?;
+            let (left, right) = align_arrays(&shape, other, levels)?;
             let mut axes = left.axes().to_vec();
             for (axis, theirs) in axes.iter_mut().zip(right.axes()) {
                 if theirs.nulls().is_some() {
@@ -218,7 +218,7 @@ pub(super) fn broadcast_together(
             return Ok(shape.leaves().clone());
         }
         let levels = array.axes().len();
-        let (_, array) = aligned(&shape, array, levels)?;
+        let (_, array) = align_arrays(&shape, array, levels)?;
         let missing = &shape.axes()[levels..];
         if missing.is_empty() {
             return Ok(array.leaves().clone());

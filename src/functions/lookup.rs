@@ -76,7 +76,7 @@ impl LookupTable {
         match self.cuts.get() {
             Some(cuts) => Ok(cuts),
             None => {
-                let cuts = lookup::cuts(&self.values)?;
+                let cuts = lookup::read_cuts(&self.values)?;
                 Ok(self.cuts.get_or_init(|| cuts))
             }
         }
@@ -254,7 +254,7 @@ pub(super) static LOOKUP: Def = Def {
     plan: |plan| {
         let [keys, values] = plan_types(plan, 1)?;
         let lists = NestedListType::from_type(plan.data_type(0));
-        lookup::comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
+        lookup::check_comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         if list_depth(&values) > 0 {
             return Err(plan.refuse_call(format!(
                 "argument 4 must name a column of scalars, one value per key; the column holds {values}, so name another column"
@@ -264,7 +264,7 @@ pub(super) static LOOKUP: Def = Def {
     },
     call: |call| {
         let table = read_table(call, 1)?;
-        call.to_lists(&lookup::looked_up(&call.read_ragged(0)?, &table.keys, &table.values)?)
+        call.to_lists(&lookup::look_up_values(&call.read_ragged(0)?, &table.keys, &table.values)?)
     },
     facts: Facts {
         table: Some(TableArgument { index: 1, has_default_columns: false }),
@@ -323,7 +323,7 @@ pub(super) static BIN: Def = Def {
                 lists.depth()
             )));
         }
-        lookup::comparable(codes.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
+        lookup::check_comparable(codes.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         let numbers = match &cuts {
             DataType::Struct(fields) => fields.iter().all(|f| f.data_type().is_numeric()),
             t => list_depth(t) == 1 && NestedListType::from_type(t).leaf().is_numeric(),
@@ -342,7 +342,12 @@ pub(super) static BIN: Def = Def {
             return call.to_lists(&values.with_leaves(none)?);
         }
         let table = read_table(call, 2)?;
-        call.to_lists(&lookup::bins(&values, &call.read_ragged(1)?, &table.keys, table.cuts()?)?)
+        call.to_lists(&lookup::find_bins(
+            &values,
+            &call.read_ragged(1)?,
+            &table.keys,
+            table.cuts()?,
+        )?)
     },
     facts: Facts {
         table: Some(TableArgument { index: 2, has_default_columns: true }),

@@ -120,7 +120,7 @@ pub(super) static DIFF: Def = Def {
         let lists = plan.require_lists(0)?;
         plan.find_literal_integer(1, "n", "1")?;
         plan.axis(2, &lists, ROWS)?;
-        let out = running::diff_type(lists.leaf()).map_err(|_| refuse_leaf(plan, &lists))?;
+        let out = running::find_diff_type(lists.leaf()).map_err(|_| refuse_leaf(plan, &lists))?;
         Ok(make_nullable(lists.make_plain_leaf(out)))
     },
     call: |call| {

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
-use serrate_core::internal::{compute_spans, is_span as is_span_type, span_operand};
+use serrate_core::internal::{choose_span_type, compute_spans, is_span as is_span_type};
 
 use super::expression_planners::fold_call;
 use super::naming::name_operation;
@@ -96,7 +96,7 @@ enum SpanOperation {
 }
 
 fn find_operand_type(t: &DataType) -> Result<DataType> {
-    span_operand(t).ok_or_else(|| {
+    choose_span_type(t).ok_or_else(|| {
         plan_datafusion_err!("cannot multiply or divide a span of time by a {t}; use a number")
     })
 }

@@ -8,7 +8,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
-use serrate_core::internal::times::per_unit;
+use serrate_core::internal::times::count_nanoseconds;
 
 use super::expression_planners::fold_constant;
 
@@ -105,7 +105,7 @@ fn round_down(value: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     if *unit >= from || *zone != of_zone {
         return None;
     }
-    let ratio = i64::try_from(per_unit(*unit) / per_unit(from)).ok()?;
+    let ratio = i64::try_from(count_nanoseconds(*unit) / count_nanoseconds(from)).ok()?;
     let count = count.checked_div_euclid(ratio);
     Some(Expr::Literal(
         match unit {

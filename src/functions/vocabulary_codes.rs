@@ -93,7 +93,7 @@ fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
 /// `metadata/codes.parquet` or `codes.parquet`. For the URL of an object store, returns the path of a
 /// local copy.
 pub(crate) fn find_local_codes(path: &str) -> Result<PathBuf> {
-    let local = access::localize(path, &["metadata/codes.parquet", "codes.parquet"])
+    let local = access::localize_path(path, &["metadata/codes.parquet", "codes.parquet"])
         .map_err(|e| Error::io(&*access::hide_secrets(path), e))?;
     Ok(locate_codes_file(&local.to_string_lossy()))
 }

@@ -4,7 +4,7 @@ use arrow::array::{ArrayRef, new_empty_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
-use serrate_core::internal::times::{per_unit, span_formatter};
+use serrate_core::internal::times::{count_nanoseconds, make_span_formatter};
 
 use super::args::{Call, Plan};
 use super::def::{Def, Facts, Fails, make_nullable};
@@ -446,7 +446,7 @@ fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<
 /// Formats a literal for a message: an interval or a duration as query results show it, such as `1d 03:00`.
 fn show_span(value: &ScalarValue) -> String {
     let array = value.to_array().ok();
-    let shown = array.as_ref().and_then(|array| Some(span_formatter(array)?(0)));
+    let shown = array.as_ref().and_then(|array| Some(make_span_formatter(array)?(0)));
     shown.unwrap_or_else(|| value.to_string())
 }
 
@@ -497,7 +497,7 @@ fn parse_window_span(value: &ScalarValue, time: &DataType) -> Result<Option<Span
                 }
                 (true, _) => Span::Calendar(by),
                 (false, _) => Span::Exact(
-                    i128::from(by.days) * 86_400 * per_unit(TimeUnit::Second)
+                    i128::from(by.days) * 86_400 * count_nanoseconds(TimeUnit::Second)
                         + i128::from(by.nanoseconds),
                 ),
             }
@@ -511,7 +511,7 @@ fn parse_window_span(value: &ScalarValue, time: &DataType) -> Result<Option<Span
 }
 
 fn make_exact_span(n: i64, unit: TimeUnit) -> Span {
-    Span::Exact(i128::from(n) * per_unit(unit))
+    Span::Exact(i128::from(n) * count_nanoseconds(unit))
 }
 
 fn read_lists(call: &Call<'_>) -> Result<(RaggedArray, RaggedArray, RaggedArray)> {

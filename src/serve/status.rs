@@ -4,7 +4,7 @@ use std::any::Any;
 use std::io;
 
 use datafusion::error::DataFusionError;
-use serrate_core::internal::panic_text;
+use serrate_core::internal::find_panic_text;
 use tonic::{Code, Status};
 
 use crate::error::Error;
@@ -21,7 +21,7 @@ pub(super) fn to_status(e: &DataFusionError) -> Status {
 }
 
 pub(super) fn convert_panic(panic: &(dyn Any + Send)) -> Status {
-    let text = panic_text(panic);
+    let text = find_panic_text(panic);
     Status::internal(shorten_text(&format!(
         "stopped by an internal error: {text}; please report it with the statement"
     )))

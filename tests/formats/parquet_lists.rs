@@ -23,7 +23,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
-use serrate::io::parquet::lists::{DecodedParts, ListsFile, ranges, read_column, supported};
+use serrate::io::parquet::lists::{DecodedParts, ListsFile, is_supported, ranges, read_column};
 use serrate::io::parquet::{
     ParquetReadOptions, ParquetTableReader, ParquetTableWriter, ParquetWriteOptions,
 };
@@ -248,7 +248,7 @@ fn check_file(bytes: &Bytes, root: usize, draw: &mut Random) {
         let metadata = read_metadata(bytes, index);
         let parquet = metadata.metadata();
         let field = metadata.schema().field(root);
-        assert!(supported(parquet, root, field), "{field}");
+        assert!(is_supported(parquet, root, field), "{field}");
         let reader = Arc::new(bytes.clone());
         let source = ListsFile { name: Path::new("f"), reader: &reader, metadata: parquet };
         for group in 0..parquet.num_row_groups() {
@@ -325,7 +325,7 @@ fn columns_of_seven_levels() {
     }
     // One level more needs more bits than are supported.
     let (field, bytes, _) = random_case(1, 8, 3);
-    assert!(!supported(read_metadata(&bytes, false).metadata(), 0, &field));
+    assert!(!is_supported(read_metadata(&bytes, false).metadata(), 0, &field));
 }
 
 /// Lists the files written by pyarrow.

@@ -216,13 +216,13 @@ impl RaggedArray {
     /// When the types do not match, or a list that is not null does not have the size of its FixedSizeList.
     pub fn to_arrow_as(&self, target: &DataType) -> Result<ArrayRef> {
         let levels = self.axes().iter().map(|axis| (axis.layout(), axis.nulls().cloned()));
-        lists_as(levels, self.leaves().clone(), target)
+        build_lists_as(levels, self.leaves().clone(), target)
     }
 }
 
 /// Builds an array of type `target` from leaves and levels of lists, outermost level first. Returns
 /// an error if `target` does not have these levels, or not the type of the leaves.
-pub fn lists_as<'a>(
+pub fn build_lists_as<'a>(
     levels: impl Iterator<Item = (&'a Layout, Option<NullBuffer>)>,
     leaves: ArrayRef,
     target: &DataType,

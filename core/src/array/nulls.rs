@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// When the validity and the values differ in length, or the type has no validity bitmap.
-pub fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+pub fn replace_validity(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let nulls = nulls.filter(|n| n.null_count() > 0);
     if let Some(nulls) = nulls.as_ref().filter(|n| n.len() != values.len()) {
         return Err(Error::invalid(format!(
@@ -62,19 +62,20 @@ mod tests {
             Arc::new(StringArray::from(vec!["a", "b", "c", "d"]).slice(1, 3)),
         ];
         for values in &given {
-            let out = with_nulls(values, Some(vec![true, false, true].into())).unwrap();
+            let out = replace_validity(values, Some(vec![true, false, true].into())).unwrap();
             out.to_data().validate_full().unwrap();
             assert_eq!(out.null_count(), 1);
             assert!(out.is_null(1));
             assert_eq!(*out.slice(2, 1), *values.slice(2, 1));
-            assert_eq!(with_nulls(values, None).unwrap().null_count(), 0);
-            let message = with_nulls(values, Some(vec![false].into())).unwrap_err().to_string();
+            assert_eq!(replace_validity(values, None).unwrap().null_count(), 0);
+            let message =
+                replace_validity(values, Some(vec![false].into())).unwrap_err().to_string();
             assert_eq!(
                 message,
                 "the validity bitmap has 1 bit(s) for 3 value(s); give one bit per value"
             );
         }
         let none: ArrayRef = Arc::new(NullArray::new(2));
-        assert!(with_nulls(&none, Some(vec![true, false].into())).is_err());
+        assert!(replace_validity(&none, Some(vec![true, false].into())).is_err());
     }
 }

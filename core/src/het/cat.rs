@@ -7,7 +7,7 @@ use super::promote::{find_arrow_type, promote_dtypes};
 use super::{HetTensor, HetValue};
 use crate::array::{ListAxis, RaggedArray, make_lists_like, resolve_axis};
 use crate::error::{Error, Result};
-use crate::kernels::align::aligned;
+use crate::kernels::align::align_arrays;
 use crate::kernels::concat::concat;
 use crate::kernels::gather::{replace_axis, take_ranges};
 use crate::kernels::index::new_axis;
@@ -53,7 +53,7 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     let mut parts: Vec<RaggedArray> = Vec::with_capacity(tensors.len());
     for tensor in tensors {
         let leaves = cast(tensor.array.leaves(), &find_arrow_type(dtype))?;
-        let (_, part) = aligned(&outer, &tensor.array.with_leaves(leaves)?, axis - 1)?;
+        let (_, part) = align_arrays(&outer, &tensor.array.with_leaves(leaves)?, axis - 1)?;
         if parts.is_empty() {
             outer = part.clone();
         }

@@ -43,8 +43,8 @@ impl AtomicFile {
         let target = target.as_ref().to_path_buf();
         access::check_new(&target, overwrite)?;
         let lease =
-            Lease::acquire(find_parent_folder(&target)).map_err(|e| Error::io(&target, e))?;
-        let file = access::create_new(lease.data());
+            Lease::acquire_new(find_parent_folder(&target)).map_err(|e| Error::io(&target, e))?;
+        let file = access::create_new(lease.data_path());
         let file = file.map_err(|e| Error::io(&target, e))?;
         Ok(Self { target, overwrite, writer: BufWriter::with_capacity(1 << 20, file), lease })
     }
@@ -61,14 +61,14 @@ impl AtomicFile {
     pub fn commit(self) -> Result<()> {
         let Self { target, overwrite, writer, lease } = self;
         let file = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
-        sync_and_rename(&file, &lease.data(), &target, overwrite)
+        sync_and_rename(&file, &lease.data_path(), &target, overwrite)
     }
 }
 
 #[cfg(feature = "sql")]
 /// Syncs the complete file `temporary` to disk and renames it to `target`, like
 /// [`AtomicFile::commit`]. If `target` exists and `overwrite` is false, returns an error.
-pub fn settle(temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
+pub fn move_into_place(temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
     let file = access::open(temporary).map_err(|e| Error::io(temporary, e))?;
     sync_and_rename(&file, temporary, target, overwrite)
 }
@@ -177,8 +177,8 @@ impl AtomicFolder {
 
 fn create_staging(folder: &Path) -> Result<(Lease, PathBuf)> {
     let io = |e| Error::io(folder, e);
-    let lease = Lease::acquire(folder).map_err(io)?;
-    let staging = lease.data();
+    let lease = Lease::acquire_new(folder).map_err(io)?;
+    let staging = lease.data_path();
     fs::create_dir(&staging).map_err(io)?;
     Ok((lease, staging))
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// A panic may leave a reader in an inconsistent state, so callers must not use the reader after an error.
 pub(crate) fn contain_panics<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
-        let reason = panic_text(panic.as_ref());
+        let reason = find_panic_text(panic.as_ref());
         Err(Error::file(
             path,
             format!(
@@ -21,7 +21,7 @@ pub(crate) fn contain_panics<T>(path: &Path, read: impl FnOnce() -> Result<T>) -
 }
 
 /// Returns the message of a panic, or `no message` if the panic carries no text.
-pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub fn find_panic_text(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()

@@ -104,7 +104,7 @@ pub struct Lease {
 
 impl Lease {
     /// Acquires unused temporary names in an existing folder.
-    pub fn acquire(folder: &Path) -> io::Result<Self> {
+    pub fn acquire_new(folder: &Path) -> io::Result<Self> {
         access::check_write(folder)?;
         sweep_folder(folder);
         loop {
@@ -168,7 +168,7 @@ impl Lease {
             Ok(()) | Err(_) => {}
         }
         // Data without a lock file belongs to another program and is not overwritten.
-        match fs::symlink_metadata(lease.data()) {
+        match fs::symlink_metadata(lease.data_path()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(lease)),
             _ => {
                 lease.left = true;
@@ -183,7 +183,7 @@ impl Lease {
     }
 
     /// Returns the path to write to; nothing exists there yet.
-    pub fn data(&self) -> PathBuf {
+    pub fn data_path(&self) -> PathBuf {
         self.make_path_with_ending(DATA)
     }
 
@@ -213,7 +213,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // Keep the lock file if data remains, because it tells the next writer to remove the data.
-        if self.left || remove_all(&self.data()).is_err() {
+        if self.left || remove_all(&self.data_path()).is_err() {
             self.path.disable_cleanup(true);
         }
         if let Some(held) = lock_mutex(&HELD).as_mut() {
@@ -454,10 +454,11 @@ mod tests {
     #[test]
     fn names_are_removed_with_what_was_written() {
         let dir = tempfile::tempdir().unwrap();
-        let (a, b) = (Lease::acquire(dir.path()).unwrap(), Lease::acquire(dir.path()).unwrap());
-        fs::write(a.data(), "1").unwrap();
-        fs::create_dir(b.data()).unwrap();
-        fs::write(b.data().join("x"), "1").unwrap();
+        let (a, b) =
+            (Lease::acquire_new(dir.path()).unwrap(), Lease::acquire_new(dir.path()).unwrap());
+        fs::write(a.data_path(), "1").unwrap();
+        fs::create_dir(b.data_path()).unwrap();
+        fs::write(b.data_path().join("x"), "1").unwrap();
         assert_eq!(entries(dir.path()).len(), 4);
         drop((a, b));
         assert!(entries(dir.path()).is_empty());
@@ -466,16 +467,16 @@ mod tests {
     #[test]
     fn what_the_dead_left_is_removed_and_what_the_living_have_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let alive = Lease::acquire(dir.path()).unwrap();
-        fs::write(alive.data(), "1").unwrap();
+        let alive = Lease::acquire_new(dir.path()).unwrap();
+        fs::write(alive.data_path(), "1").unwrap();
         // Remove the name from `HELD`, so that this process takes the lease for that of another
         // process.
         lock_mutex(&HELD).as_mut().unwrap().remove(&alive.stem);
         abandon(dir.path(), ".serrate-dead", None);
         fs::write(dir.path().join(".serrate-mine.tmp"), "no lock: not ours").unwrap();
         lock_mutex(&SWEPT).remove(dir.path());
-        let next = Lease::acquire(dir.path()).unwrap();
-        assert!(alive.data().exists());
+        let next = Lease::acquire_new(dir.path()).unwrap();
+        assert!(alive.data_path().exists());
         drop((alive, next));
         assert_eq!(entries(dir.path()), [".serrate-mine.tmp"]);
     }
@@ -488,7 +489,7 @@ mod tests {
         abandon(dir.path(), ".serrate-a", Some(&Commit::from_target(&target)));
         fs::create_dir(dir.path().join(".serrate-a.old")).unwrap();
         fs::write(dir.path().join(".serrate-a.old/x"), "old").unwrap();
-        drop(Lease::acquire(dir.path()).unwrap());
+        drop(Lease::acquire_new(dir.path()).unwrap());
         assert_eq!(entries(dir.path()), ["out"]);
         assert_eq!(fs::read(target.join("x")).unwrap(), b"old");
 
@@ -500,14 +501,14 @@ mod tests {
         .unwrap();
         fs::create_dir(dir.path().join(".serrate-b.old")).unwrap();
         lock_mutex(&SWEPT).remove(dir.path());
-        drop(Lease::acquire(dir.path()).unwrap());
+        drop(Lease::acquire_new(dir.path()).unwrap());
         assert_eq!(entries(dir.path()), ["out"]);
 
         // The process ended when it had moved only some of the files out of the temporary folder.
         let data = abandon(&target, ".serrate-c", Some(&Commit::Spread));
         fs::create_dir(data.join("sub")).unwrap();
         fs::write(data.join("sub/y"), "new").unwrap();
-        drop(Lease::acquire(&target).unwrap());
+        drop(Lease::acquire_new(&target).unwrap());
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
 
@@ -526,7 +527,7 @@ mod tests {
         fs::write(target.join(".serrate-d.lock"), "{\"Repl").unwrap();
         fs::write(target.join(".serrate-d.tmp/x"), "not whole").unwrap();
         lock_mutex(&SWEPT).remove(&target);
-        drop(Lease::acquire(&target).unwrap());
+        drop(Lease::acquire_new(&target).unwrap());
         assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
         assert_eq!(entries(&target), ["sub", "x"]);
     }
@@ -564,10 +565,10 @@ mod tests {
                 scope.spawn(move || {
                     for _ in 0..50 {
                         lock_mutex(&SWEPT).clear();
-                        let lease = Lease::acquire(folder).unwrap();
-                        fs::write(lease.data(), format!("{i}")).unwrap();
+                        let lease = Lease::acquire_new(folder).unwrap();
+                        fs::write(lease.data_path(), format!("{i}")).unwrap();
                         std::thread::yield_now();
-                        assert_eq!(fs::read_to_string(lease.data()).unwrap(), format!("{i}"));
+                        assert_eq!(fs::read_to_string(lease.data_path()).unwrap(), format!("{i}"));
                     }
                 });
             }

@@ -5,12 +5,12 @@
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::internal::natural;
+/// use serrate::internal::make_natural_key;
 /// let mut names = ["b/1.nrt", "a/10.nrt", "a/2.nrt"];
-/// names.sort_by_cached_key(|n| natural(n));
+/// names.sort_by_cached_key(|n| make_natural_key(n));
 /// assert_eq!(names, ["a/2.nrt", "a/10.nrt", "b/1.nrt"]);
 /// ```
-pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
+pub fn make_natural_key(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
     path.split(['/', std::path::MAIN_SEPARATOR])
         .map(|name| {
             let mut parts = Vec::new();
@@ -34,12 +34,12 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::internal::textual;
+/// use serrate::internal::make_text_key;
 /// let mut names = ["b/1.nrt", "a/2.nrt", "a/10.nrt"];
-/// names.sort_by_cached_key(|n| textual(n));
+/// names.sort_by_cached_key(|n| make_text_key(n));
 /// assert_eq!(names, ["a/10.nrt", "a/2.nrt", "b/1.nrt"]);
 /// ```
-pub fn textual(path: &str) -> Vec<String> {
+pub fn make_text_key(path: &str) -> Vec<String> {
     path.split(['/', std::path::MAIN_SEPARATOR]).map(str::to_owned).collect()
 }
 
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn names_are_in_natural_order() {
         let mut names = ["b/1", "a/10", "a/2", "a", "shard-10", "shard-9", "a/x"];
-        names.sort_by_cached_key(|n| natural(n));
+        names.sort_by_cached_key(|n| make_natural_key(n));
         assert_eq!(names, ["a", "a/2", "a/10", "a/x", "b/1", "shard-9", "shard-10"]);
     }
 }

@@ -9,7 +9,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use crate::kernels::span_texts::span_formatter;
+use crate::kernels::span_texts::make_span_formatter;
 
 /// Returns the schema of the result of [`convert_spans_to_texts`].
 pub fn make_span_text_schema(schema: &SchemaRef) -> SchemaRef {
@@ -21,7 +21,7 @@ pub fn make_span_text_schema(schema: &SchemaRef) -> SchemaRef {
 }
 
 /// Converts durations and intervals, including those in lists, structs and maps, to text such as
-/// `1d 03:00`, which a cast to INTERVAL reads without loss (see [`span_formatter`]). Other columns
+/// `1d 03:00`, which a cast to INTERVAL reads without loss (see [`make_span_formatter`]). Other columns
 /// stay unchanged.
 pub fn convert_spans_to_texts(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
@@ -75,7 +75,7 @@ fn convert_spans(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowErro
     if let DataType::Dictionary(_, plain) = values.data_type() {
         return convert_spans(&cast(values, plain)?, to);
     }
-    if let Some(format) = span_formatter(values) {
+    if let Some(format) = make_span_formatter(values) {
         let texts = (0..values.len()).map(|i| values.is_valid(i).then(|| format(i)));
         return Ok(Arc::new(texts.collect::<StringArray>()));
     }

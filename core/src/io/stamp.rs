@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Length, times and inode of a file. If [`settled`](Self::settled) returns a stamp and a later
+/// Length, times and inode of a file. If [`read_settled`](Self::read_settled) returns a stamp and a later
 /// stamp of the path is equal, the file was not written in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
@@ -21,7 +21,7 @@ pub struct Stamp {
 const TICK: Duration = Duration::from_millis(10);
 /// Resolution of a file system whose times have no fraction of a second (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
-/// Maximum number of waits of [`Stamp::settled`] for a file that keeps changing.
+/// Maximum number of waits of [`Stamp::read_settled`] for a file that keeps changing.
 const ROUNDS: usize = 4;
 
 impl Stamp {
@@ -51,7 +51,7 @@ impl Stamp {
     /// then returns its stamp. Any later change then gives another stamp.
     ///
     /// The sleep is bounded, because the times of the file may come from another machine's clock.
-    pub fn settled(path: &Path) -> io::Result<Self> {
+    pub fn read_settled(path: &Path) -> io::Result<Self> {
         let mut stamp = Self::of(path)?;
         for _ in 0..ROUNDS {
             let Some(left) = stamp.time_to_settle(SystemTime::now()) else { break };
@@ -61,14 +61,14 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns how long `settled` must wait: for this time after `now`, a change of the file may
+    /// Returns how long `read_settled` must wait: for this time after `now`, a change of the file may
     /// leave its times unchanged. Returns `None` if every change after `now` gives other times, or
     /// if the times are in the future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
         let last = u64::try_from(self.modified.max(self.changed)).ok()?;
-        // A time in the future comes from another machine's clock; `settled` must not sleep until that time.
+        // A time in the future comes from another machine's clock; `read_settled` must not sleep until that time.
         let age = now.duration_since(UNIX_EPOCH + Duration::from_nanos(last)).ok()?;
         step.checked_sub(age).filter(|left| !left.is_zero())
     }
@@ -93,7 +93,7 @@ mod tests {
         let path = dir.path().join("x");
         for i in 0..20u8 {
             fs::write(&path, [i]).unwrap();
-            let before = Stamp::settled(&path).unwrap();
+            let before = Stamp::read_settled(&path).unwrap();
             assert_eq!(before, Stamp::of(&path).unwrap());
             // The write keeps inode and length, so only the times of the stamps can differ.
             fs::write(&path, [i + 1]).unwrap();
@@ -107,7 +107,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         fs::write(&path, "1").unwrap();
-        let before = Stamp::settled(&path).unwrap();
+        let before = Stamp::read_settled(&path).unwrap();
         let modified = fs::metadata(&path).unwrap().modified().unwrap();
         fs::write(&path, "2").unwrap();
         fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// # Errors
 /// When the numbers of rows differ, or two valid lists differ in length; the message has axis,
 /// list, row and both lengths.
-pub fn aligned(
+pub fn align_arrays(
     left: &RaggedArray,
     right: &RaggedArray,
     levels: usize,
@@ -46,16 +46,16 @@ pub fn aligned(
     Ok((left, right))
 }
 
-/// Returns both arrays like [`aligned`], but a list that is null in one array is null in both results.
+/// Returns both arrays like [`align_arrays`], but a list that is null in one array is null in both results.
 ///
 /// # Errors
-/// Same as [`aligned`].
+/// Same as [`align_arrays`].
 pub fn share_lists(
     left: &RaggedArray,
     right: &RaggedArray,
     levels: usize,
 ) -> Result<(RaggedArray, RaggedArray)> {
-    let (left, right) = aligned(left, right, levels)?;
+    let (left, right) = align_arrays(left, right, levels)?;
     let (mut a, mut b) = (left.axes().to_vec(), right.axes().to_vec());
     for (a, b) in a.iter_mut().zip(&mut b).take(levels) {
         let nulls = NullBuffer::union(a.nulls(), b.nulls());

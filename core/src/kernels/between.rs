@@ -6,7 +6,7 @@ use std::str::FromStr;
 use arrow::array::Datum;
 
 use super::RowArg;
-use super::align::aligned;
+use super::align::align_arrays;
 use super::index::slice;
 use super::search::{SearchSide, searchsorted};
 use crate::array::RaggedArray;
@@ -132,7 +132,7 @@ pub fn between(
             "between: the {missing} have no lists; give one list of elements and one list of times per row"
         )));
     }
-    let (array, times) = aligned(array, times, 1)?;
+    let (array, times) = align_arrays(array, times, 1)?;
     let (start, stop) = range(&times, low, high, closure)?;
     slice(&array, 1, &start, &stop, &RowArg::NONE)
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use arrow::array::{UInt64Array, UInt64Builder};
 use arrow::compute::take;
 
-use super::align::aligned;
+use super::align::align_arrays;
 use super::elementwise::{Pair, pair_arrays};
 use super::levels::find_leaf_lists;
 use crate::array::RaggedArray;
@@ -67,7 +67,7 @@ pub fn broadcast(outer: &RaggedArray, inner: &RaggedArray, how: Spread) -> Resul
             inner.axes().len()
         )));
     }
-    let (outer, inner) = aligned(outer, inner, levels)?;
+    let (outer, inner) = align_arrays(outer, inner, levels)?;
     let Pair { shape, left, .. } = pair_arrays(&outer, &inner)?;
     if how == Spread::Repeat {
         return shape.with_leaves(left);

@@ -4,7 +4,7 @@ use arrow::array::{AsArray, BooleanArray, OffsetSizeTrait};
 use arrow::buffer::{BooleanBuffer, OffsetBuffer};
 use arrow::datatypes::DataType;
 
-use super::align::aligned;
+use super::align::align_arrays;
 use super::bits::Rank;
 use super::filter_values::filter_values_by_rank;
 use super::gather::{filter_rows, replace_axis};
@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 /// When the mask is not boolean, has no levels or more than the array, or two valid lists differ in length.
 pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
     let axis = find_masked_axis(array, mask)?;
-    let (array, mask) = aligned(array, mask, axis)?;
+    let (array, mask) = align_arrays(array, mask, axis)?;
     filter_elements(array, find_true_bits(mask.leaves().as_boolean()), axis)
 }
 
@@ -70,7 +70,7 @@ pub fn compress(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> 
     if axis < array.axes().len() {
         return flatten_all(&filter(array, mask)?);
     }
-    let (array, mask) = aligned(array, mask, axis)?;
+    let (array, mask) = align_arrays(array, mask, axis)?;
     filter_elements(flatten_all(&array)?, find_true_bits(mask.leaves().as_boolean()), 1)
 }
 

@@ -15,7 +15,7 @@ use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, U
 use super::dictionary::{look_up, over_values};
 use super::text::is_text;
 use super::time_texts::complete_texts;
-use super::times::{are_whole_microseconds, cast_time, exactly_in, find_parsed_type};
+use super::times::{are_whole_microseconds, cast_time, convert_exactly, find_parsed_type};
 use super::zones::local_to_instants;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
@@ -204,7 +204,7 @@ impl SearchSet {
             // All values of an array of type `Null` were nulls, so there is no value to search for.
             values = new_empty_array(to);
         } else if is_span(&given) && is_span(to) && given != *to {
-            let converted = exactly_in(&values, to)?;
+            let converted = convert_exactly(&values, to)?;
             values = filter(&converted, &is_not_null(&converted)?)?;
         } else if given != *to {
             // A string that cannot be parsed is an error. A number that the type `to` cannot

@@ -15,7 +15,7 @@ use arrow::util::display::array_value_to_string;
 use super::align::share_lists;
 use super::seeded::Seeded;
 use super::text::is_text;
-use super::times::{compare_exactly, exact_seconds};
+use super::times::{compare_exactly, to_exact_seconds};
 use super::zones::{local_to_instants, to_local};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 ///
 /// let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
 /// let codes: ArrayRef = Arc::new(StringArray::from(vec![Some("b"), Some("?"), None, Some("a")]));
-/// let found = Lookup::try_new(&keys)?.places(&codes)?;
+/// let found = Lookup::try_new(&keys)?.find_places(&codes)?;
 /// assert_eq!(found, UInt32Array::from(vec![Some(1), None, None, Some(0)]));
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -62,7 +62,7 @@ const ABSENT: u32 = u32::MAX;
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, StringArray};
 /// # use arrow::datatypes::DataType;
-/// use serrate::internal::lookup::{Lookup, comparable};
+/// use serrate::internal::lookup::{Lookup, check_comparable};
 /// let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
 /// let lookup = Lookup::try_new(&keys)?;
 /// assert!(comparable(&DataType::Utf8View, lookup.data_type()).is_ok());
@@ -72,7 +72,7 @@ const ABSENT: u32 = u32::MAX;
 ///
 /// # Errors
 /// When the types cannot be compared.
-pub fn comparable(values: &DataType, keys: &DataType) -> Result<()> {
+pub fn check_comparable(values: &DataType, keys: &DataType) -> Result<()> {
     let kind = |t: &DataType| match value_type(t) {
         t if is_text(t) => 1,
         t if t.is_integer() => 2,
@@ -117,7 +117,7 @@ impl Lookup {
     /// # Errors
     /// For a duplicate key, keys of an unsupported type, and more than 2^32 - 2 keys.
     pub fn try_new(keys: &ArrayRef) -> Result<Self> {
-        comparable(keys.data_type(), keys.data_type())?;
+        check_comparable(keys.data_type(), keys.data_type())?;
         let rows = u32::try_from(keys.len()).unwrap_or(ABSENT);
         if rows == ABSENT {
             return Err(Error::invalid(format!(
@@ -212,22 +212,22 @@ impl Lookup {
     /// use serrate::internal::lookup::Lookup;
     /// let keys: ArrayRef = Arc::new(Int64Array::from(vec![30, 10, 20]));
     /// let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(20), Some(5), None, Some(30)]));
-    /// let rows = Lookup::try_new(&keys)?.places(&values)?;
+    /// let rows = Lookup::try_new(&keys)?.find_places(&values)?;
     /// assert_eq!(rows, UInt32Array::from(vec![Some(2), None, None, Some(0)]));
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// When the type of the values cannot be compared with the keys.
-    pub fn places(&self, values: &ArrayRef) -> Result<UInt32Array> {
-        comparable(values.data_type(), &self.data_type)?;
+    pub fn find_places(&self, values: &ArrayRef) -> Result<UInt32Array> {
+        check_comparable(values.data_type(), &self.data_type)?;
         if let Some(dictionary) = values.as_any_dictionary_opt() {
             if dictionary.values().len() <= dictionary.len() {
-                let found: ArrayRef = Arc::new(self.places(dictionary.values())?);
+                let found: ArrayRef = Arc::new(self.find_places(dictionary.values())?);
                 let found = take(&found, dictionary.keys(), None)?;
                 return Ok(found.as_primitive().clone());
             }
-            return self.places(&take(dictionary.values(), dictionary.keys(), None)?);
+            return self.find_places(&take(dictionary.values(), dictionary.keys(), None)?);
         }
         match &self.index {
             KeyIndex::Strings(rows) => {
@@ -261,7 +261,7 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
         // A time that is not a multiple of the keys' unit equals no key, so it becomes null.
         false if compare_exactly(values.data_type(), of) => {
             let there = cast_with_options(values, of, &options)?;
-            let other = cmp::neq(&exact_seconds(&there)?, &exact_seconds(values)?)?;
+            let other = cmp::neq(&to_exact_seconds(&there)?, &to_exact_seconds(values)?)?;
             nullif(&there, &other)?
         }
         false => cast_with_options(values, of, &options)?,
@@ -298,23 +298,27 @@ fn align_clocks(values: &ArrayRef, keys: &DataType) -> Result<ArrayRef> {
 /// use std::sync::Arc;
 /// use arrow::array::{ArrayRef, Float64Array, UInt16Array};
 /// use serrate::array::{Offsets, RaggedArray};
-/// use serrate::internal::lookup::{Lookup, looked_up};
+/// use serrate::internal::lookup::{Lookup, look_up_values};
 ///
 /// let keys: ArrayRef = Arc::new(UInt16Array::from(vec![7, 9]));
 /// let weights: ArrayRef = Arc::new(Float64Array::from(vec![0.7, 0.9]));
 /// // [[9, 7], [8]]
 /// let codes = Arc::new(UInt16Array::from(vec![9, 7, 8]));
 /// let codes = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], codes)?;
-/// let found = looked_up(&codes, &Lookup::try_new(&keys)?, &weights)?;
+/// let found = look_up_values(&codes, &Lookup::try_new(&keys)?, &weights)?;
 /// let expected: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.9), Some(0.7), None]));
 /// assert_eq!(found.leaves(), &expected);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
-/// Same as [`Lookup::places`].
-pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Result<RaggedArray> {
-    let rows = keys.places(array.leaves())?;
+/// Same as [`Lookup::find_places`].
+pub fn look_up_values(
+    array: &RaggedArray,
+    keys: &Lookup,
+    values: &ArrayRef,
+) -> Result<RaggedArray> {
+    let rows = keys.find_places(array.leaves())?;
     array.with_leaves(take(values, &rows, None)?)
 }
 
@@ -331,7 +335,7 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
 /// use std::sync::Arc;
 /// use arrow::array::{ArrayRef, Float64Array, UInt16Array, UInt32Array};
 /// use serrate::array::{Offsets, RaggedArray};
-/// use serrate::internal::lookup::{Lookup, bins, cuts};
+/// use serrate::internal::lookup::{Lookup, find_bins, read_cuts};
 ///
 /// let keys: ArrayRef = Arc::new(UInt16Array::from(vec![7, 9]));
 /// let lists = arrow::array::ListArray::from_iter_primitive::<arrow::datatypes::Float64Type, _, _>([
@@ -343,7 +347,7 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
 /// };
 /// let values = flat(Arc::new(Float64Array::from(vec![0.5, 2.0, 99.0, 100.0])))?;
 /// let codes = flat(Arc::new(UInt16Array::from(vec![7, 7, 9, 9])))?;
-/// let found = bins(&values, &codes, &Lookup::try_new(&keys)?, &cuts(&(Arc::new(lists) as _))?)?;
+/// let found = find_bins(&values, &codes, &Lookup::try_new(&keys)?, &read_cuts(&(Arc::new(lists) as _))?)?;
 /// let expected: ArrayRef = Arc::new(UInt32Array::from(vec![0, 2, 0, 1]));
 /// assert_eq!(found.leaves(), &expected);
 /// # Ok::<(), serrate::Error>(())
@@ -352,7 +356,7 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
 /// # Errors
 /// When lists differ in length, codes have more levels than values, values are not numbers, or `cuts` has fewer
 /// lists than there are keys.
-pub fn bins(
+pub fn find_bins(
     values: &RaggedArray,
     codes: &RaggedArray,
     keys: &Lookup,
@@ -365,7 +369,7 @@ pub fn bins(
         )));
     }
     let (values, codes) = share_lists(values, codes, outer)?;
-    let mut key_rows: Vec<Option<u32>> = keys.places(codes.leaves())?.iter().collect();
+    let mut key_rows: Vec<Option<u32>> = keys.find_places(codes.leaves())?.iter().collect();
     for axis in outer + 1..=levels {
         let layout = values.axis(axis)?.layout();
         let lists = key_rows.iter().enumerate();
@@ -397,7 +401,7 @@ pub fn bins(
     values.with_leaves(Arc::new(out.finish()))
 }
 
-/// Converts the cuts of a table to the argument of [`bins`]. Accepts lists of numbers, and structs with one
+/// Converts the cuts of a table to the argument of [`find_bins`]. Accepts lists of numbers, and structs with one
 /// number per field in ascending order (`values/quantiles` of MEDS metadata).
 ///
 /// ```
@@ -405,19 +409,19 @@ pub fn bins(
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, Float64Array, ListArray};
 /// # use arrow::datatypes::Int64Type;
-/// use serrate::internal::lookup::cuts;
+/// use serrate::internal::lookup::read_cuts;
 /// let edges = vec![Some(vec![Some(1), Some(5)]), None];
 /// let edges: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(edges));
-/// assert_eq!(cuts(&edges)?.value(0).as_ref(), &Float64Array::from(vec![1.0, 5.0]));
+/// assert_eq!(read_cuts(&edges)?.value(0).as_ref(), &Float64Array::from(vec![1.0, 5.0]));
 /// let edges = vec![Some(vec![Some(5), Some(1)])];
 /// let edges: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(edges));
-/// assert!(cuts(&edges).is_err()); // 5 comes before 1
+/// assert!(read_cuts(&edges).is_err()); // 5 comes before 1
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// For cuts that do not ascend or contain null or NaN, and for other types.
-pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
+pub fn read_cuts(values: &ArrayRef) -> Result<ListArray> {
     let item = Arc::new(Field::new_list_field(DataType::Float64, true));
     let lists = match values.data_type() {
         DataType::Struct(fields) if fields.iter().all(|f| f.data_type().is_numeric()) => {
@@ -486,7 +490,7 @@ mod tests {
     use super::*;
 
     fn places(keys: ArrayRef, values: ArrayRef) -> Vec<Option<u32>> {
-        Lookup::try_new(&keys).unwrap().places(&values).unwrap().iter().collect()
+        Lookup::try_new(&keys).unwrap().find_places(&values).unwrap().iter().collect()
     }
 
     #[test]
@@ -525,6 +529,6 @@ mod tests {
         let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
         assert!(Lookup::try_new(&floats).is_err());
         let one: ArrayRef = Arc::new(Int32Array::from(vec![5]));
-        assert!(Lookup::try_new(&one).unwrap().places(&text).is_err());
+        assert!(Lookup::try_new(&one).unwrap().find_places(&text).is_err());
     }
 }

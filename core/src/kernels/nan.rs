@@ -5,7 +5,7 @@ use arrow::buffer::NullBuffer;
 use half::f16;
 
 use super::flags::{ValuePredicate, collect_flags};
-use crate::array::nulls::with_nulls;
+use crate::array::nulls::replace_validity;
 use crate::error::Result;
 use crate::table::{Column, RaggedTable};
 
@@ -40,7 +40,7 @@ pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
         return Ok(values.clone());
     }
     let nulls = NullBuffer::union(values.nulls(), Some(&valid));
-    with_nulls(values, nulls)
+    replace_validity(values, nulls)
 }
 
 impl RaggedTable {

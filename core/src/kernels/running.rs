@@ -25,7 +25,7 @@ use super::args::cast_exactly;
 use super::elementwise::for_each_length;
 use super::native::{find_native_int, reinterpret_values};
 use super::reduce::{AxisGroups, Reduction, group_along_axis};
-use crate::array::nulls::with_nulls;
+use crate::array::nulls::replace_validity;
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
@@ -67,9 +67,9 @@ impl Running {
     /// ```
     /// # use serrate_core as serrate;
     /// # use arrow::datatypes::DataType;
-    /// use serrate::kernels::running::{Running, diff_type};
+    /// use serrate::kernels::running::{Running, find_diff_type};
     /// assert_eq!(Running::Sum.output_type(&DataType::Int16)?, DataType::Int64);
-    /// assert_eq!(diff_type(&DataType::Int16)?, DataType::Int64);
+    /// assert_eq!(find_diff_type(&DataType::Int16)?, DataType::Int64);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -412,7 +412,7 @@ fn shift_lists(
         return Ok((moved, same_list));
     }
     let nulls = NullBuffer::union(moved.nulls(), Some(&NullBuffer::new(same_list.clone())));
-    Ok((with_nulls(&moved, nulls)?, same_list))
+    Ok((replace_validity(&moved, nulls)?, same_list))
 }
 
 /// Returns a bit per leaf: whether the leaf that lies `distance` leaves before it is in the same
@@ -489,7 +489,7 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
 /// # Errors
 /// When the array has no such axis, the leaves cannot be subtracted, or an integer overflows.
 pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
-    diff_type(array.leaf_type())?;
+    find_diff_type(array.leaf_type())?;
     let leaves = match array.leaf_type() {
         DataType::Dictionary(_, values) => &cast(array.leaves(), values)?,
         _ => array.leaves(),
@@ -559,18 +559,18 @@ fn subtract_shifted(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<Arr
 /// ```
 /// # use serrate_core as serrate;
 /// # use arrow::datatypes::DataType;
-/// use serrate::kernels::running::diff_type;
-/// assert_eq!(diff_type(&DataType::UInt8)?, DataType::Int64);
-/// assert!(diff_type(&DataType::Utf8).is_err());
+/// use serrate::kernels::running::find_diff_type;
+/// assert_eq!(find_diff_type(&DataType::UInt8)?, DataType::Int64);
+/// assert!(find_diff_type(&DataType::Utf8).is_err());
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// When leaves of this type cannot be subtracted.
 #[doc(hidden)]
-pub fn diff_type(leaf: &DataType) -> Result<DataType> {
+pub fn find_diff_type(leaf: &DataType) -> Result<DataType> {
     Ok(match leaf {
-        DataType::Dictionary(_, values) => return diff_type(values),
+        DataType::Dictionary(_, values) => return find_diff_type(values),
         DataType::Boolean | DataType::Null => DataType::Int64,
         t if t.is_integer() => DataType::Int64,
         t if t.is_floating() || t.is_decimal() || t.is_temporal() => {

@@ -10,7 +10,7 @@ use arrow::compute::{concat as concat_leaves, take};
 use arrow::downcast_primitive_array;
 
 use super::Count;
-use super::align::aligned;
+use super::align::align_arrays;
 use super::allocate::allocate_values;
 use super::args::{bits_of, cast_arg_integers, cast_exactly};
 use super::concat::concat;
@@ -81,10 +81,11 @@ pub fn scatter(
     }
     // An outer list that is null in one array becomes null in all three.
     let (axis, into, indices, _) = align_indices("scatter", into, indices)?;
-    let (into, values) = aligned(&merge_outer_nulls(&into, &indices, axis)?, values, axis - 1)?;
+    let (into, values) =
+        align_arrays(&merge_outer_nulls(&into, &indices, axis)?, values, axis - 1)?;
     let into = merge_outer_nulls(&into, &values, axis)?;
     let (axis, into, indices, _) = align_indices("scatter", &into, &indices)?;
-    let (indices, values) = aligned(&indices, &values, axis)?;
+    let (indices, values) = align_arrays(&indices, &values, axis)?;
     let at = cast_arg_integers("the indices of scatter", indices.leaves())?;
     let values = values.with_leaves(cast_exactly(
         "a value of scatter",

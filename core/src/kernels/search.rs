@@ -15,7 +15,8 @@ use arrow::datatypes::{
 
 use super::align::share_lists;
 use super::times::{
-    are_whole_microseconds, compare_exactly, exact_seconds, find_parsed_type, text_seconds,
+    are_whole_microseconds, compare_exactly, find_parsed_type, parse_exact_seconds,
+    to_exact_seconds,
 };
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
@@ -166,7 +167,7 @@ fn find_positions(
             DataType::Timestamp(_, zone) => zone.clone(),
             _ => None,
         };
-        (leaves, needles) = (exact_seconds(&leaves)?, text_seconds(&needles, zone)?);
+        (leaves, needles) = (to_exact_seconds(&leaves)?, parse_exact_seconds(&needles, zone)?);
     }
     let parsed = find_parsed_type(leaves.data_type());
     if needles.data_type().is_string() && parsed != *leaves.data_type() {
@@ -192,7 +193,7 @@ fn find_positions(
         (leaves, needles)
     } else if compare_exactly(&leaf, &needle) {
         // Convert both sides to seconds with nine decimals, which represent times of every unit exactly.
-        (exact_seconds(&leaves)?, exact_seconds(&needles)?)
+        (to_exact_seconds(&leaves)?, to_exact_seconds(&needles)?)
     } else {
         let exact = cast(&needles, &leaf).map_err(|_| no_match())?;
         if exact.logical_null_count() > needles.logical_null_count() {

@@ -38,7 +38,7 @@ pub fn has_spans(t: &DataType) -> bool {
     }
 }
 
-/// Converts durations, intervals (see [`span_formatter`]) and structs, including those in lists, to strings.
+/// Converts durations, intervals (see [`make_span_formatter`]) and structs, including those in lists, to strings.
 /// Nulls stay null. Arrays of other types are returned unchanged.
 ///
 /// A struct becomes `{'a': 1, 'b': [x, NULL]}`, as in DuckDB: names are quoted, strings are not.
@@ -57,7 +57,7 @@ pub fn has_spans(t: &DataType) -> bool {
 /// # Errors
 /// If a list array cannot be built from the strings of its elements.
 pub fn write_spans(values: &ArrayRef) -> Result<ArrayRef> {
-    if let Some(format) = span_formatter(values) {
+    if let Some(format) = make_span_formatter(values) {
         let texts = (0..values.len()).map(|i| values.is_valid(i).then(|| format(i)));
         return Ok(Arc::new(texts.collect::<StringArray>()));
     }
@@ -122,12 +122,12 @@ fn make_text_field(field: &FieldRef, texts: &ArrayRef) -> FieldRef {
 /// ```
 /// # use serrate_core as serrate;
 /// # use arrow::array::DurationSecondArray;
-/// use serrate::internal::times::span_formatter;
+/// use serrate::internal::times::make_span_formatter;
 /// let spans = DurationSecondArray::from(vec![90]);
-/// assert_eq!(span_formatter(&spans).map(|format| format(0)).as_deref(), Some("00:01:30"));
+/// assert_eq!(make_span_formatter(&spans).map(|format| format(0)).as_deref(), Some("00:01:30"));
 /// # Ok::<(), serrate::Error>(())
 /// ```
-pub fn span_formatter(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> String + '_>> {
+pub fn make_span_formatter(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> String + '_>> {
     Some(match array.data_type() {
         DataType::Duration(unit) => {
             let (value, factor): (Box<dyn Fn(usize) -> i64 + '_>, i128) = match unit {
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn units_of_arrays_count() {
         let array = DurationMicrosecondArray::from(vec![90_000_000]);
-        assert_eq!(span_formatter(&array).map(|f| f(0)).as_deref(), Some("00:01:30"));
-        assert!(span_formatter(&Int8Array::from(vec![1])).is_none());
+        assert_eq!(make_span_formatter(&array).map(|f| f(0)).as_deref(), Some("00:01:30"));
+        assert!(make_span_formatter(&Int8Array::from(vec![1])).is_none());
     }
 }

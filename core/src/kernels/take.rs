@@ -7,7 +7,7 @@ use arrow::buffer::NullBuffer;
 use arrow::downcast_primitive_array;
 
 use super::RowArg;
-use super::align::aligned;
+use super::align::align_arrays;
 use super::allocate::allocate_values;
 use super::args::cast_arg_integers;
 use super::gather::{find_row_of_list, replace_axis, take_rows};
@@ -123,7 +123,7 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 }
 
 /// Returns the axis that the indices select from, both arrays with outer lists of equal lengths
-/// ([`aligned`]), and the leaves of the indices as integers. Returns an error if the indices have
+/// ([`align_arrays`]), and the leaves of the indices as integers. Returns an error if the indices have
 /// no level of lists, or more levels than the array.
 pub(super) fn align_indices(
     what: &'static str,
@@ -137,7 +137,7 @@ pub(super) fn align_indices(
             array.axes().len()
         )));
     }
-    let (array, indices) = aligned(array, indices, axis - 1)?;
+    let (array, indices) = align_arrays(array, indices, axis - 1)?;
     let at = cast_arg_integers(&format!("the indices of {what}"), indices.leaves())?;
     Ok((axis, array, indices, at))
 }

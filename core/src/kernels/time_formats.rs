@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Int64Type};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
 
-use super::times::per_unit;
+use super::times::count_nanoseconds;
 use crate::error::{Error, Result};
 
 const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
@@ -206,7 +206,7 @@ impl LocalClock {
             zone.as_deref().map(|zone| Ok::<_, ArrowError>((zone.parse()?, zone.to_owned())));
         Ok(Self {
             times: cast(times, &DataType::Int64)?.as_primitive::<Int64Type>().clone(),
-            unit: i64::try_from(per_unit(*unit)).unwrap_or(NANOSECONDS_PER_SECOND),
+            unit: i64::try_from(count_nanoseconds(*unit)).unwrap_or(NANOSECONDS_PER_SECOND),
             zone: zone.transpose()?,
         })
     }

@@ -7,10 +7,10 @@ use arrow::datatypes::TimeUnit;
 /// ```
 /// # use serrate_core as serrate;
 /// use arrow::datatypes::TimeUnit;
-/// use serrate::internal::times::per_unit;
-/// assert_eq!(per_unit(TimeUnit::Millisecond), 1_000_000);
+/// use serrate::internal::times::count_nanoseconds;
+/// assert_eq!(count_nanoseconds(TimeUnit::Millisecond), 1_000_000);
 /// ```
-pub fn per_unit(unit: TimeUnit) -> i128 {
+pub fn count_nanoseconds(unit: TimeUnit) -> i128 {
     match unit {
         TimeUnit::Second => 1_000_000_000,
         TimeUnit::Millisecond => 1_000_000,

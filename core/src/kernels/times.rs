@@ -11,8 +11,8 @@ use arrow::datatypes::{
     DataType, Decimal128Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 
-use super::span_texts::span_formatter;
-pub use super::time_units::per_unit;
+use super::span_texts::make_span_formatter;
+pub use super::time_units::count_nanoseconds;
 use super::zones::{local_to_instants, may_change};
 use crate::error::{Error, Result};
 
@@ -26,7 +26,7 @@ pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 pub(super) const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
-/// Returns whether [`exact_seconds`] converts values of a type: dates, timestamps, durations and
+/// Returns whether [`to_exact_seconds`] converts values of a type: dates, timestamps, durations and
 /// intervals.
 ///
 /// ```
@@ -48,16 +48,16 @@ pub fn is_instant_or_span(t: &DataType) -> bool {
 /// # use serrate_core as serrate;
 /// use arrow::array::{AsArray, DurationMillisecondArray};
 /// use arrow::datatypes::Decimal128Type;
-/// use serrate::internal::times::exact_seconds;
+/// use serrate::internal::times::to_exact_seconds;
 /// let spans = DurationMillisecondArray::from(vec![2500]);
-/// let seconds = exact_seconds(&spans)?;
+/// let seconds = to_exact_seconds(&spans)?;
 /// assert_eq!(seconds.as_primitive::<Decimal128Type>().value(0), 2_500_000_000); // 2.500000000
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// For an interval with months, which has no fixed length (the message shows it).
-pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
+pub fn to_exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, None)?, &EXACT_SECONDS)
 }
 
@@ -69,16 +69,16 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 /// # use serrate_core as serrate;
 /// use arrow::array::{AsArray, StringArray};
 /// use arrow::datatypes::Decimal128Type;
-/// use serrate::internal::times::text_seconds;
+/// use serrate::internal::times::parse_exact_seconds;
 /// let strings = StringArray::from(vec!["1970-01-01 00:00:01.000000001"]);
-/// let seconds = text_seconds(&strings, None)?;
+/// let seconds = parse_exact_seconds(&strings, None)?;
 /// assert_eq!(seconds.as_primitive::<Decimal128Type>().value(0), 1_000_000_001); // 1.000000001
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// For a string that is not a time.
-pub fn text_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRef> {
+pub fn parse_exact_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRef> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let texts = cast(texts, &DataType::Utf8)?;
     // 64-bit nanoseconds do not cover all years, so parse microseconds and add the digits below
@@ -119,9 +119,9 @@ fn parse_digits_below_microseconds(text: &str) -> i128 {
 /// # use serrate_core as serrate;
 /// # use arrow::array::{AsArray, IntervalMonthDayNanoArray};
 /// # use arrow::datatypes::{Decimal128Type, IntervalMonthDayNano};
-/// use serrate::internal::times::interval_nanoseconds;
+/// use serrate::internal::times::to_exact_nanoseconds;
 /// let month = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(1, 0, 0)]);
-/// let spans = interval_nanoseconds(&month)?;
+/// let spans = to_exact_nanoseconds(&month)?;
 /// let day = 86_400_000_000_000;
 /// assert_eq!(spans.as_primitive::<Decimal128Type>().value(0), 30 * day);
 /// # Ok::<(), serrate::Error>(())
@@ -129,7 +129,7 @@ fn parse_digits_below_microseconds(text: &str) -> i128 {
 ///
 /// # Errors
 /// For values of any other type.
-pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
+pub fn to_exact_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, Some(DAYS_PER_MONTH))?, &INTERVAL_NANOSECONDS)
 }
 
@@ -145,21 +145,21 @@ pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
 /// let seconds = DataType::Duration(TimeUnit::Second);
 /// let spans: ArrayRef = Arc::new(DurationMillisecondArray::from(vec![2000, 2500]));
 /// assert!(times::is_instant_or_span(spans.data_type()));
-/// let exact = times::exactly_in(&spans, &seconds)?;
+/// let exact = times::convert_exactly(&spans, &seconds)?;
 /// let exact: Vec<_> = exact.as_primitive::<DurationSecondType>().iter().collect();
 /// assert_eq!(exact, [Some(2), None]);
-/// assert!(times::in_unit(&spans, &seconds)?.is_none());
+/// assert!(times::convert_all_exactly(&spans, &seconds)?.is_none());
 /// assert!(times::compare_exactly(spans.data_type(), &seconds));
-/// assert_eq!(times::exact_seconds(&spans)?.len(), times::interval_nanoseconds(&spans)?.len());
+/// assert_eq!(times::to_exact_seconds(&spans)?.len(), times::to_exact_nanoseconds(&spans)?.len());
 /// assert!(times::cast_time(&spans, &DataType::Int64).is_none_or(|cast| cast.is_ok()));
-/// assert_eq!(times::per_unit(TimeUnit::Millisecond), 1_000_000);
+/// assert_eq!(times::count_nanoseconds(TimeUnit::Millisecond), 1_000_000);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// For an interval with months, for values that are not times, durations or intervals, and for a type `to`
 /// that is neither a timestamp nor a duration.
-pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
+pub fn convert_exactly(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
     let (DataType::Timestamp(unit, _) | DataType::Duration(unit)) = to else {
         return Err(Error::type_of(
             "the type that times are converted to",
@@ -167,31 +167,31 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
             to,
         ));
     };
-    let per = per_unit(*unit);
+    let per = count_nanoseconds(*unit);
     let counts: Int64Array = to_nanoseconds(values, None)?.unary_opt::<_, Int64Type>(|n| {
         (n % per == 0).then(|| i64::try_from(n / per).ok()).flatten()
     });
     Ok(cast(&counts, to)?)
 }
 
-/// Converts like [`exactly_in`], but returns `None` if any value would become null.
+/// Converts like [`convert_exactly`], but returns `None` if any value would become null.
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// # use arrow::array::{AsArray, DurationMillisecondArray};
 /// # use arrow::datatypes::{DataType, DurationSecondType, TimeUnit};
-/// use serrate::internal::times::in_unit;
+/// use serrate::internal::times::convert_all_exactly;
 /// let seconds = DataType::Duration(TimeUnit::Second);
-/// let whole = in_unit(&DurationMillisecondArray::from(vec![2000, 3000]), &seconds)?.unwrap();
+/// let whole = convert_all_exactly(&DurationMillisecondArray::from(vec![2000, 3000]), &seconds)?.unwrap();
 /// assert_eq!(whole.as_primitive::<DurationSecondType>().values(), &[2, 3]);
-/// assert!(in_unit(&DurationMillisecondArray::from(vec![2000, 2500]), &seconds)?.is_none());
+/// assert!(convert_all_exactly(&DurationMillisecondArray::from(vec![2000, 2500]), &seconds)?.is_none());
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
-/// Same as [`exactly_in`].
-pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
-    let converted = exactly_in(values, to)?;
+/// Same as [`convert_exactly`].
+pub fn convert_all_exactly(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
+    let converted = convert_exactly(values, to)?;
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
@@ -255,19 +255,19 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let from = values.data_type();
     let interval = matches!(from, DataType::Interval(_));
     match to {
-        t if *t == EXACT_SECONDS && is_instant_or_span(from) => Some(exact_seconds(values)),
-        t if *t == EXACT_SECONDS && is_text(from) => Some(text_seconds(values, None)),
-        t if *t == INTERVAL_NANOSECONDS && interval => Some(interval_nanoseconds(values)),
+        t if *t == EXACT_SECONDS && is_instant_or_span(from) => Some(to_exact_seconds(values)),
+        t if *t == EXACT_SECONDS && is_text(from) => Some(parse_exact_seconds(values, None)),
+        t if *t == INTERVAL_NANOSECONDS && interval => Some(to_exact_nanoseconds(values)),
         // Arrow rejects the local times that clocks skip or repeat, so do not use its cast.
         DataType::Timestamp(_, Some(zone)) if may_change(zone) && is_local_time(from) => {
             Some(local_to_instants(values, to, false))
         }
-        DataType::Duration(unit) if interval => Some(exactly_in(values, to).and_then(|found| {
+        DataType::Duration(unit) if interval => Some(convert_exactly(values, to).and_then(|found| {
             if found.null_count() == values.logical_null_count() {
                 return Ok(found);
             }
             let lost = (0..found.len()).find(|row| found.is_null(*row) && values.is_valid(*row));
-            let shown = span_formatter(values).zip(lost).map(|(format, row)| format(row));
+            let shown = make_span_formatter(values).zip(lost).map(|(format, row)| format(row));
             Err(Error::invalid(format!(
                 "the interval {} cannot be represented exactly as a 64-bit number of {unit:?}s; cast to a duration with a finer unit, or with a coarser unit if the interval is long",
                 shown.unwrap_or_default()
@@ -298,9 +298,9 @@ fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<De
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let per = match values.data_type() {
-        Timestamp(unit, _) | Duration(unit) => per_unit(*unit),
+        Timestamp(unit, _) | Duration(unit) => count_nanoseconds(*unit),
         Date32 => NANOSECONDS_PER_DAY,
-        Date64 => per_unit(TimeUnit::Millisecond),
+        Date64 => count_nanoseconds(TimeUnit::Millisecond),
         Interval(_) => {
             let to = Interval(IntervalUnit::MonthDayNano);
             let values = cast_with_options(values, &to, &strict)?;
@@ -309,7 +309,8 @@ fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<De
                 && let Some(row) =
                     (0..spans.len()).find(|&i| spans.is_valid(i) && spans.value(i).months != 0)
             {
-                let shown = span_formatter(spans).map(|format| format(row)).unwrap_or_default();
+                let shown =
+                    make_span_formatter(spans).map(|format| format(row)).unwrap_or_default();
                 return Err(Error::invalid(format!(
                     "the interval {shown} cannot be compared with a duration or converted to one, because a month has no fixed length; write days, such as INTERVAL '30 days'"
                 )));

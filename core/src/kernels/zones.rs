@@ -17,7 +17,7 @@ use arrow::util::display::array_value_to_string;
 use chrono::{DateTime, Days, MappedLocalTime, Months, NaiveDateTime, Offset, TimeDelta, TimeZone};
 
 use super::native::reinterpret_values;
-use super::time_units::per_unit;
+use super::time_units::count_nanoseconds;
 use crate::error::{Error, Result};
 
 /// Returns whether the offset of a zone may change: false for UTC and for a fixed offset such as `+02:00`.
@@ -191,7 +191,7 @@ fn move_time(
         };
         moved = count_of(&find_instant(local, zone)?, unit)?;
     }
-    let nanoseconds = i128::from(by.nanoseconds) / per_unit(unit);
+    let nanoseconds = i128::from(by.nanoseconds) / count_nanoseconds(unit);
     let nanoseconds = if subtract { -nanoseconds } else { nanoseconds };
     i64::try_from(i128::from(moved) + nanoseconds).ok()
 }
@@ -232,9 +232,9 @@ fn map_counts(
 
 /// Converts a count of units since 1970 to a date and time; `None` if it is out of range.
 fn make_time(count: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
-    let per_second = 1_000_000_000 / per_unit(unit);
+    let per_second = 1_000_000_000 / count_nanoseconds(unit);
     let seconds = i128::from(count).div_euclid(per_second);
-    let rest = i128::from(count).rem_euclid(per_second) * per_unit(unit);
+    let rest = i128::from(count).rem_euclid(per_second) * count_nanoseconds(unit);
     let time = DateTime::from_timestamp(i64::try_from(seconds).ok()?, u32::try_from(rest).ok()?);
     Some(time?.naive_utc())
 }
@@ -243,7 +243,7 @@ fn count_of(instant: &NaiveDateTime, unit: TimeUnit) -> Option<i64> {
     let time = instant.and_utc();
     let nanoseconds =
         i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
-    i64::try_from(nanoseconds.div_euclid(per_unit(unit))).ok()
+    i64::try_from(nanoseconds.div_euclid(count_nanoseconds(unit))).ok()
 }
 
 /// Returns the time in UTC at which the local time in a zone is `local`; `None` if it is out of range.

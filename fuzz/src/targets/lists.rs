@@ -14,7 +14,7 @@ use parquet::arrow::arrow_reader::{
     RowSelector,
 };
 use parquet::file::metadata::PageIndexPolicy;
-use serrate::io::parquet::lists::{DecodedParts, ListsFile, ranges, read_column, supported};
+use serrate::io::parquet::lists::{DecodedParts, ListsFile, is_supported, ranges, read_column};
 
 /// Maximum number of entries of a column chunk. A few bytes may encode any number of equal entries.
 const LARGEST: i64 = 1 << 20;
@@ -31,7 +31,7 @@ pub fn run(data: &[u8]) {
         let name = Path::new("f");
         let source = ListsFile { name, reader: &reader, metadata: parquet };
         for (root, field) in metadata.schema().fields().iter().enumerate() {
-            if !supported(parquet, root, field) {
+            if !is_supported(parquet, root, field) {
                 continue;
             }
             for (group, of) in parquet.row_groups().iter().enumerate() {

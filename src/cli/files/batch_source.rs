@@ -22,7 +22,7 @@ use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::io::parquet::{ParquetReadOptions, ParquetTableReader};
 use crate::table::RaggedTable;
 use serrate_core::internal::is_hidden;
-use serrate_core::internal::natural;
+use serrate_core::internal::make_natural_key;
 
 /// Target number of leaf values per batch.
 const BATCH_LEAVES: usize = 1 << 20;
@@ -101,7 +101,7 @@ impl InputSource {
             return Ok(Self { path, format, shards, meds: Some(folder) });
         }
         let mut shards = Vec::new();
-        for entry in access::walk(&path) {
+        for entry in access::walk_folder(&path) {
             let entry = entry?;
             let file = entry.path();
             let relative = file.strip_prefix(&path).unwrap_or(file).with_extension("");
@@ -116,7 +116,7 @@ impl InputSource {
                 shards.push(InputShard { path, relative, format, meds: None, reading });
             }
         }
-        shards.sort_by_cached_key(|s| natural(&s.relative.to_string_lossy()));
+        shards.sort_by_cached_key(|s| make_natural_key(&s.relative.to_string_lossy()));
         let Some(first) = shards.first() else {
             return Err(Failure::from_message(format!(
                 "{}: the folder has no file of a known format; name a folder with files such as x.parquet, or see --help for the formats",
@@ -215,7 +215,7 @@ pub(in crate::cli) fn is_meds_root(path: &Path) -> bool {
 }
 
 fn list_parquet(path: &Path) -> impl Iterator<Item = PathBuf> {
-    let files = access::walk(&path.join("data")).flatten().filter(move |e| {
+    let files = access::walk_folder(&path.join("data")).flatten().filter(move |e| {
         let relative = e.path().strip_prefix(path).unwrap_or(e.path());
         FileFormat::from_path(e.path()) == Some(FileFormat::Parquet) && !is_hidden(relative)
     });

@@ -7,7 +7,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use serrate_core::internal::times::span_formatter;
+use serrate_core::internal::times::make_span_formatter;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Display form of NULL. NaN is displayed as `NaN`.
@@ -109,7 +109,7 @@ impl<'a> CellNode<'a> {
                     .collect::<Result<_, ArrowError>>()?;
                 Self::Struct { fields, nulls: array.nulls() }
             }
-            other => match span_formatter(array) {
+            other => match make_span_formatter(array) {
                 Some(text) => Self::Duration { text, nulls: array.nulls() },
                 None => {
                     let options = FormatOptions::new()

@@ -8,7 +8,7 @@ use crate::cli::files::FileFormat;
 use crate::cli::interrupt;
 use crate::error::Error;
 use crate::io::safetensors::SafetensorsFile;
-use serrate_core::internal::natural;
+use serrate_core::internal::make_natural_key;
 
 /// Facts about the tensors that have the same name in all files.
 pub(super) struct TensorFacts {
@@ -80,6 +80,6 @@ fn list_batches(folder: &Path) -> Outcome<Vec<PathBuf>> {
             files.push(path);
         }
     }
-    files.sort_by_cached_key(|path| natural(&path.to_string_lossy()));
+    files.sort_by_cached_key(|path| make_natural_key(&path.to_string_lossy()));
     Ok(files)
 }

@@ -117,7 +117,7 @@ fn find_exact_sum(how: Reduction, lists: &NestedListType) -> Option<ExactSumKind
 fn list_state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.require_lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = find_leaf_type(types, &lists, how)?;
-    let values = find_exact_sum(how, &lists).map_or(leaf, |_| ExactSumKind::words());
+    let values = find_exact_sum(how, &lists).map_or(leaf, |_| ExactSumKind::make_sum_type());
     let mut out = vec![lists.make_plain_leaf(values)];
     if how == Reduction::Mean {
         out.push(lists.make_plain_leaf(DataType::UInt64));
@@ -249,7 +249,7 @@ impl GroupStates for ElementwiseState {
             x = gather::filter_rows(&x, &keep)?;
         }
         let wide = match self.exact {
-            Some(exact) => exact.begin(&x)?,
+            Some(exact) => exact.serialize_leaves(&x)?,
             None => {
                 x.with_leaves(cast(x.leaves(), NestedListType::from_type(&self.states[0]).leaf())?)?
             }
@@ -297,7 +297,7 @@ impl GroupStates for ElementwiseState {
         if let Some(exact) = self.exact {
             let counts = columns.get(1).map(RaggedArray::try_from_arrow).transpose()?;
             out = match &counts {
-                None => exact.sums(&out)?,
+                None => exact.to_numbers(&out)?,
                 Some(counts) if matches!(leaf, DataType::Duration(_)) => {
                     exact.compute_rounded_means(&out, counts.leaves())?
                 }

@@ -66,7 +66,7 @@ impl Statistic {
 
     /// Returns the types of the partial state: the count, and the 64-bit words of each sum.
     pub(super) fn state(self) -> Vec<DataType> {
-        let sums = self.terms().iter().map(|_| ExactSumKind::words());
+        let sums = self.terms().iter().map(|_| ExactSumKind::make_sum_type());
         std::iter::once(DataType::UInt64).chain(sums).collect()
     }
 }
@@ -126,7 +126,7 @@ impl Moments {
                             sums.add_run(0, values);
                         }
                         _ if minus => {
-                            rows.for_each_row(|row, group| sums.subtract(group, values[row]))
+                            rows.for_each_row(|row, group| sums.subtract_value(group, values[row]))
                         }
                         _ => rows.for_each_row(|row, group| sums.add(group, values[row])),
                     }
@@ -174,13 +174,14 @@ impl Moments {
         ab: Term,
     ) -> Result<Option<ScaledInteger>> {
         let (sum_a, sum_b) = (self.find_sums(a)?, self.find_sums(b)?);
-        if sum_a.special(group).or(sum_b.special(group)).is_some() {
+        if sum_a.find_special(group).or(sum_b.find_special(group)).is_some() {
             return Ok(None);
         }
         let n = ScaledInteger::of(self.counts[group]);
-        let (products, sum_a) = (self.find_sums(ab)?.whole(group), sum_a.whole(group));
-        let sum_b = if a == b { sum_a.clone() } else { sum_b.whole(group) };
-        Ok(Some(ScaledInteger::determinant([&n, &products], [&sum_a, &sum_b])))
+        let (products, sum_a) =
+            (self.find_sums(ab)?.to_scaled_integer(group), sum_a.to_scaled_integer(group));
+        let sum_b = if a == b { sum_a.clone() } else { sum_b.to_scaled_integer(group) };
+        Ok(Some(ScaledInteger::compute_determinant([&n, &products], [&sum_a, &sum_b])))
     }
 
     fn compute_deviation_x(&self, group: usize) -> Result<Option<ScaledInteger>> {
@@ -204,7 +205,7 @@ impl Moments {
             if self.counts[group] == 0 {
                 return Ok(None);
             }
-            T::Native::try_from(sums.integer(group))
+            T::Native::try_from(sums.to_integer(group))
                 .map(Some)
                 .map_err(|_| Error::Overflow("sum".into()))
         };
@@ -258,7 +259,7 @@ impl Moments {
     /// Returns the correlation: NaN if both columns contain NaN, and NULL (`None`) if only one column
     /// contains NaN, a column is constant, or the group has fewer than two rows.
     fn compute_correlation(&self, group: usize) -> Result<Option<f64>> {
-        let special = |term| Ok::<_, Error>(self.find_sums(term)?.special(group));
+        let special = |term| Ok::<_, Error>(self.find_sums(term)?.find_special(group));
         let nan = |sum: Option<f64>| sum.is_some_and(f64::is_nan);
         let (x, y) = (nan(special(Term::X)?), nan(special(Term::Y)?));
         if x && y {
@@ -277,8 +278,8 @@ impl Moments {
         if xx.is_zero() || yy.is_zero() {
             return Ok(None);
         }
-        let root = xx.real().times(yy.real()).root();
-        Ok(Some(xy.real().divide_by(root).to_f64().clamp(-1.0, 1.0)))
+        let root = xx.to_wide_float().multiply_by(yy.to_wide_float()).root();
+        Ok(Some(xy.to_wide_float().divide_by(root).to_f64().clamp(-1.0, 1.0)))
     }
 
     /// Returns a coefficient of the regression line, or NULL (`None`) if all `x` are equal. The coefficient
@@ -298,19 +299,20 @@ impl Moments {
             if yy.is_zero() {
                 return Ok(Some(1.0));
             }
-            let squares = xx.real().times(yy.real());
-            let xy = xy.real();
-            return Ok(Some(xy.times(xy).divide_by(squares).to_f64().min(1.0)));
+            let squares = xx.to_wide_float().multiply_by(yy.to_wide_float());
+            let xy = xy.to_wide_float();
+            return Ok(Some(xy.multiply_by(xy).divide_by(squares).to_f64().min(1.0)));
         }
         let (Some(xx), Some(xy)) = (xx, xy) else { return Ok(Some(f64::NAN)) };
         if self.statistic == Statistic::Slope {
-            return Ok(Some(xy.real().divide_by(xx.real()).to_f64()));
+            return Ok(Some(xy.to_wide_float().divide_by(xx.to_wide_float()).to_f64()));
         }
         // The intercept is (Σy Σxx - Σx Σxy) / (n Σxx - Σx Σx).
-        let whole = |term| Ok::<_, Error>(self.find_sums(term)?.whole(group));
+        let whole = |term| Ok::<_, Error>(self.find_sums(term)?.to_scaled_integer(group));
         let (x, y) = (whole(Term::X)?, whole(Term::Y)?);
-        let above = ScaledInteger::determinant([&y, &whole(Term::Xx)?], [&x, &whole(Term::Xy)?]);
-        Ok(Some(above.real().divide_by(xx.real()).to_f64()))
+        let above =
+            ScaledInteger::compute_determinant([&y, &whole(Term::Xx)?], [&x, &whole(Term::Xy)?]);
+        Ok(Some(above.to_wide_float().divide_by(xx.to_wide_float()).to_f64()))
     }
 }
 
@@ -476,7 +478,7 @@ impl GroupStates for Moments {
 
     fn forget(&mut self, groups: usize) -> Result<()> {
         self.counts.drain(..groups.min(self.counts.len()));
-        self.sums.iter_mut().for_each(|(_, sums)| sums.forget(groups));
+        self.sums.iter_mut().for_each(|(_, sums)| sums.remove_groups(groups));
         Ok(())
     }
 

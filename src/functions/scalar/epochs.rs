@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use serrate_core::internal::times::per_unit;
+use serrate_core::internal::times::count_nanoseconds;
 
 use crate::functions::{call_on_arrays, declare};
 
@@ -102,8 +102,8 @@ impl ScalarUDFImpl for EpochFunction {
 
 impl EpochFunction {
     fn count_units(&self, times: &ArrayRef, from: TimeUnit) -> Result<ArrayRef> {
-        // `per_unit` returns the length of a unit in nanoseconds.
-        let (from, to) = (per_unit(from), per_unit(self.unit));
+        // `count_nanoseconds` returns the length of a unit in nanoseconds.
+        let (from, to) = (count_nanoseconds(from), count_nanoseconds(self.unit));
         let ticks = cast(times, &DataType::Int64)?;
         let convert = |ticks: i64| {
             let units = i128::from(ticks).saturating_mul(from).div_euclid(to);

@@ -11,7 +11,7 @@ use datafusion::error::Result;
 
 use crate::array::{Layout, leaf_type};
 use crate::table::RaggedTable;
-use serrate_core::internal::{lists_as, trim_extent, trim_nulls, trim_offsets};
+use serrate_core::internal::{build_lists_as, trim_extent, trim_nulls, trim_offsets};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct BatchSize {
@@ -165,7 +165,7 @@ impl RowCut {
             (part.null_count() > 0).then(|| trim_nulls(&part))
         };
         let levels = column.list_nulls().iter().zip(&self.windows).map(nulls);
-        Ok(lists_as(self.layouts.iter().zip(levels), leaves, data_type)?)
+        Ok(build_lists_as(self.layouts.iter().zip(levels), leaves, data_type)?)
     }
 
     fn cut_batch(

@@ -67,8 +67,8 @@ impl Spool {
         let Some(first) = held.first() else { return Ok(()) };
         let folder = &self.folder;
         access::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
-        let lease = Lease::acquire(folder).map_err(|e| Error::io(folder, e))?;
-        let file = access::create_new(lease.data()).map_err(|e| Error::io(folder, e))?;
+        let lease = Lease::acquire_new(folder).map_err(|e| Error::io(folder, e))?;
+        let file = access::create_new(lease.data_path()).map_err(|e| Error::io(folder, e))?;
         let out = BufWriter::with_capacity(1 << 20, file);
         let mut writer = IpcTableWriter::new(out, &first.schema(), &IpcWriteOptions::default())?;
         for batch in &held {
@@ -83,7 +83,7 @@ impl Spool {
         let Some(SpillFile { writer, lease }) = self.file else {
             return Ok(SpooledBatches { batches: self.held, _file: None, _charge: self.charge });
         };
-        let path = lease.data();
+        let path = lease.data_path();
         writer.into_inner()?.into_inner().map_err(|e| Error::io(&path, e.into_error()))?;
         let mut reader =
             IpcTableReader::open(&path, &IpcReadOptions { columns: None, mmap: true })?;

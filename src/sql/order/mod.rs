@@ -36,7 +36,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-use serrate_core::internal::natural;
+use serrate_core::internal::make_natural_key;
 
 use crate::sql::exec::explode::ExplodeExec;
 
@@ -277,7 +277,11 @@ fn make_ordered_scan(
     };
     let key = |f: &PartitionedFile| {
         let rank = f.extension::<FileRank>().map_or(0, |rank| rank.0);
-        (rank, natural(f.object_meta.location.as_ref()), f.range.as_ref().map_or(0, |r| r.start))
+        (
+            rank,
+            make_natural_key(f.object_meta.location.as_ref()),
+            f.range.as_ref().map_or(0, |r| r.start),
+        )
     };
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();

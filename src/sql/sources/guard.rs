@@ -31,14 +31,14 @@ use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::delegate_source;
 use crate::sql::sources::exact_casts::find_unheld;
 use crate::sql::sources::urls::format_location;
-use serrate_core::internal::panic_text;
+use serrate_core::internal::find_panic_text;
 
 fn make_damage_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     exec_datafusion_err!(
         "{}: the file is damaged, because it has an invalid length, offset or type ({}); restore it, or \
          create it again",
         format_location(file),
-        panic_text(panic)
+        find_panic_text(panic)
     )
 }
 
@@ -117,7 +117,7 @@ pub(in crate::sql) async fn infer_guarded(
         Err(panic) => {
             exec_err!(
                 "the schemas of the files do not match: {}; read the files as separate tables",
-                panic_text(panic.as_ref())
+                find_panic_text(panic.as_ref())
             )
         }
     }

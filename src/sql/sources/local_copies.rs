@@ -47,8 +47,8 @@ struct LocalCopy {
 
 impl Copies {
     fn new() -> io::Result<Self> {
-        let lease = Lease::acquire(&std::env::temp_dir())?;
-        access::create_dir_all(lease.data())?;
+        let lease = Lease::acquire_new(&std::env::temp_dir())?;
+        access::create_dir_all(lease.data_path())?;
         Ok(Self { lease, slots: HashMap::new(), count: 0 })
     }
 }
@@ -70,7 +70,7 @@ pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf
     let version = latest.as_ref().map(|latest| latest.version.clone());
     let target = use_copies(|copies| {
         copies.count = copies.count.saturating_add(1);
-        copies.lease.data().join(copies.count.to_string())
+        copies.lease.data_path().join(copies.count.to_string())
     })?;
     let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
     let (folder, checked) = (target.clone(), Instant::now());

@@ -200,7 +200,7 @@ impl MedsSource {
             return plan_err!("the session itself reads its copy of a folder in an object store");
         }
         Ok(MedsScan {
-            root: access::canonicalize(self.folder.root())?,
+            root: access::canonicalize_path(self.folder.root())?,
             shards: list_shard_names(&self.folder),
             has_checks: matches!(self.folder, MedsFolder::Meds(_)),
             columns: self.options.columns.clone(),
@@ -271,7 +271,7 @@ impl MedsSource {
     ) -> Result<(Vec<RecordBatch>, Charge)> {
         let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
         let whole = self.folder.read_needed(shard, &self.options, Needed(Some(&names)))?;
-        let charge = whole.charge()?;
+        let charge = whole.charge_memory()?;
         let rows = whole.events.num_rows();
         let axis = whole.events.ndim() - 1;
         let mut batches = Vec::new();

@@ -158,7 +158,7 @@ pub(in crate::sql) fn as_literal_str(expr: &Expr) -> Option<&str> {
 /// Returns the local path of the data at `path`; for the URL of an object store, the path of a
 /// local copy.
 fn to_local_path(path: &str) -> crate::Result<Cow<'_, Path>> {
-    access::localize(path, &[]).map_err(|e| crate::Error::io(&*access::hide_secrets(path), e))
+    access::localize_path(path, &[]).map_err(|e| crate::Error::io(&*access::hide_secrets(path), e))
 }
 
 /// Returns the indices of the columns that a scan returns: those of the projection, or all.

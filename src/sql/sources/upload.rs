@@ -150,7 +150,7 @@ impl Upload {
         // The lease removes the temporary folder with its contents when it is dropped, also if the
         // query is cancelled.
         let lease = Lease::acquire_named(&self.beside, &self.stem).map_err(io)?;
-        access::create_dir_all(lease.data()).map_err(io)?;
+        access::create_dir_all(lease.data_path()).map_err(io)?;
         let rows = collect(input, context).await.map_err(|e| self.name_target(e))?;
         // Another writer may have created the object in the meantime.
         self.check_new(&store).await?;

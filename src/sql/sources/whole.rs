@@ -521,7 +521,7 @@ impl WholeFile {
         let io = |e| crate::Error::io(&target, e);
         // On drop, the lease removes the temporary folder with its contents.
         let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
-        let folder = lease.data();
+        let folder = lease.data_path();
         access::create_dir_all(&folder).map_err(io)?;
         let (data, of_query) = watch_errors(data);
         let written = find_sink(&plan)?.write_all(data, &context).await;
@@ -537,7 +537,7 @@ impl WholeFile {
         }
         let settle = move || {
             let file = folder.join(target.file_name().unwrap_or_default());
-            let settled = serrate_core::internal::settle(&file, &target, overwrite);
+            let settled = serrate_core::internal::move_into_place(&file, &target, overwrite);
             drop(lease);
             settled
         };

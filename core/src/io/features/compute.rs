@@ -184,7 +184,7 @@ impl FeatureShard {
             measurements: SubjectMeasurements::try_new(&shard.events, "", &spec)?,
             statics,
             spec,
-            _charge: Arc::new(shard.charge()?),
+            _charge: Arc::new(shard.charge_memory()?),
         })
     }
 

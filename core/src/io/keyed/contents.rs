@@ -36,7 +36,7 @@ pub struct KeysContents {
 
 impl KeysContents {
     /// Returns the dictionary with its hash table.
-    pub fn dictionary(&self) -> &Dictionary {
+    pub fn as_dictionary(&self) -> &Dictionary {
         &self.dictionary
     }
 
@@ -239,7 +239,7 @@ impl Contents {
 
     /// Creates contents from `columns`, with the names, shape and type of `self`. The first
     /// `before` rows are old entries. [`keys`](Self::keys) describes the handling of repeated keys.
-    pub fn rebuilt(
+    pub fn rebuild_entries(
         &self,
         columns: &[ArrayRef],
         before: usize,

@@ -47,7 +47,7 @@ impl Version {
 
     /// Creates the version of a file just written. Charges its memory even above the memory limit.
     fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
-        let charge = Charge::hold(contents.nbytes());
+        let charge = Charge::hold_bytes(contents.nbytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
     }
 }
@@ -125,7 +125,7 @@ fn trim_recent<T>(recent: &mut Vec<T>, bytes: impl Fn(&T) -> usize) {
 }
 
 fn find_canonical_path(path: &Path) -> Result<PathBuf> {
-    access::canonicalize(path).map_err(|e| Error::io(path, e))
+    access::canonicalize_path(path).map_err(|e| Error::io(path, e))
 }
 
 fn read_stamp(path: &Path) -> Result<String> {
@@ -135,7 +135,7 @@ fn read_stamp(path: &Path) -> Result<String> {
 /// Returns the [`Stamp`] of a file. First waits until the file is unchanged for so long that any
 /// later change gives another stamp.
 fn find_settled_stamp(path: &Path) -> Result<String> {
-    Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
+    Ok(Stamp::read_settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
 /// Returns the current version of a file.
@@ -209,7 +209,7 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
 /// # Errors
 /// If `is_given_up` returns true before the file is replaced, or a writer that ignores the lock changed the
 /// file. This call then leaves the file as it is.
-pub fn change<T>(
+pub fn change_file<T>(
     path: &Path,
     is_given_up: &dyn Fn() -> bool,
     change: impl FnOnce(&Contents) -> Result<(Option<Contents>, T)>,

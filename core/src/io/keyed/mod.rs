@@ -6,5 +6,5 @@ mod entry_cache;
 mod spec;
 
 pub use contents::{Contents, find_first_double, key_type};
-pub use entry_cache::{LatestVersion, Version, change, create, open};
+pub use entry_cache::{LatestVersion, Version, change_file, create, open};
 pub use spec::Spec;

@@ -79,7 +79,7 @@ impl Spec {
 
     /// Returns the version from memory, or else reads it from the file. Returns an error if it is
     /// not in memory and the file has changed.
-    pub fn load(&self) -> Result<Arc<Version>> {
+    pub fn load_version(&self) -> Result<Arc<Version>> {
         entry_cache::open_pinned(Path::new(&self.location), &self.version)
     }
 }

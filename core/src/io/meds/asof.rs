@@ -72,7 +72,7 @@ impl AsOf {
     /// # Errors
     /// If a subject has rows in two shards, or the times of a subject are not ascending.
     pub fn try_new(mut shards: Vec<MedsShard>, labels: &Labels) -> Result<Self> {
-        let charges = shards.iter().map(MedsShard::charge).collect::<Result<Vec<_>>>()?;
+        let charges = shards.iter().map(MedsShard::charge_memory).collect::<Result<Vec<_>>>()?;
         let subjects = map_subjects(&shards)?;
         let histories = shards.par_iter().map(find_event_history).collect::<Result<Vec<_>>>()?;
         let find = |subject: i64, time: i64| -> Result<Option<HistoryPosition>> {

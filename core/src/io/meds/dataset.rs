@@ -14,7 +14,7 @@ use crate::access;
 use crate::error::{Error, Result};
 use crate::io::lease::complete_commits;
 use crate::io::listing::is_hidden;
-use crate::io::natural_order::natural;
+use crate::io::natural_order::make_natural_key;
 
 /// A MEDS data set: `data/**/*.parquet` with one row per measurement, and `metadata/`.
 ///
@@ -75,7 +75,7 @@ impl MedsDataset {
             )
         })?;
         let mut found = Vec::new();
-        for entry in access::walk(&data) {
+        for entry in access::walk_folder(&data) {
             let entry = entry?;
             let path = entry.path();
             let hidden = is_hidden(path.strip_prefix(&data).unwrap_or(path));
@@ -92,7 +92,7 @@ impl MedsDataset {
                 "the sub-folder data has no *.parquet file; give a MEDS data set, which has its shards in data/**/*.parquet",
             ));
         }
-        found.sort_by_cached_key(|(name, _)| natural(name));
+        found.sort_by_cached_key(|(name, _)| make_natural_key(name));
         let shards = found
             .into_iter()
             .map(|(name, path)| Ok((name, MedsFile::open(path)?)))

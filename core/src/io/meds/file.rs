@@ -18,7 +18,7 @@ use crate::array::exact_casts::{InexactCast, cast_exact, cast_microseconds};
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
 use crate::io::listing::is_hidden;
-use crate::io::natural_order::natural;
+use crate::io::natural_order::make_natural_key;
 use crate::io::parquet::LocalFile;
 
 #[derive(Clone, Debug)]
@@ -258,7 +258,7 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
     if !access::exists(folder) {
         return Ok(names);
     }
-    for entry in access::walk(folder) {
+    for entry in access::walk_folder(folder) {
         let entry = entry?;
         let path = entry.path();
         if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {
@@ -273,7 +273,7 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
             names.push(parts.join("/"));
         }
     }
-    names.sort_by_cached_key(|name| natural(name));
+    names.sort_by_cached_key(|name| make_natural_key(name));
     Ok(names)
 }
 

@@ -16,7 +16,7 @@ use super::splits::KNOWN as SPLITS;
 use crate::access;
 use crate::array::exact_casts::{cast_integers, cast_microseconds, find_first_null};
 use crate::error::{Error, Result};
-use crate::io::natural_order::textual;
+use crate::io::natural_order::make_text_key;
 
 const SUBJECT: &str = "subject_id";
 const TIME: &str = "prediction_time";
@@ -227,7 +227,7 @@ impl Labels {
     pub fn read_in_text_order(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut names = list_files(path)?;
-        names.sort_by_cached_key(|name| textual(&format!("{name}.parquet")));
+        names.sort_by_cached_key(|name| make_text_key(&format!("{name}.parquet")));
         Self::read_files(path, &names)
     }
 

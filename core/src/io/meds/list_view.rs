@@ -1,4 +1,4 @@
-//! [`AsOfView`]: a lazy view of a list column of [`AsOf`]. Only [`AsOfRanges::gather`] copies values.
+//! [`AsOfView`]: a lazy view of a list column of [`AsOf`]. Only [`AsOfRanges::gather_lists`] copies values.
 
 #![cfg_attr(
     not(feature = "sql"),
@@ -40,14 +40,14 @@ pub enum AsOfViewStep {
 
 impl AsOfView {
     /// Returns the view with one more step.
-    pub fn then(&self, step: AsOfViewStep) -> Self {
+    pub fn add_step(&self, step: AsOfViewStep) -> Self {
         let mut view = self.clone();
         view.steps.push(step);
         view
     }
 
     /// Finds the column in all shards of `rows`. Returns an error if a shard lacks the column, or
-    /// if it does not have 1 or 2 levels of lists. Copies no values; [`AsOfRanges::gather`] copies
+    /// if it does not have 1 or 2 levels of lists. Copies no values; [`AsOfRanges::gather_lists`] copies
     /// them.
     pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<AsOfRanges<'a>> {
         let shards = rows
@@ -142,7 +142,7 @@ impl<'a> AsOfRanges<'a> {
 
     /// Returns an array with one row for each of `labels`: a copy of the label's list after all steps
     /// of the view. Returns an error if the data set has no shard.
-    pub fn gather(&self, labels: &[usize]) -> Result<RaggedArray> {
+    pub fn gather_lists(&self, labels: &[usize]) -> Result<RaggedArray> {
         let Some(first) = self.shards.first() else {
             return Err(Error::invalid(
                 "the MEDS data set has no shard (a .parquet file in data/), so no row can be returned; add a shard",
@@ -229,24 +229,31 @@ impl AsOf {
         };
         let view = AsOfView { statics, column: column.to_owned(), steps: vec![step] };
         let labels: Vec<usize> = labels.collect();
-        view.of(self)?.gather(&labels)
+        view.of(self)?.gather_lists(&labels)
     }
 }
 
-/// Divides the labels `0..labels` into ranges of up to `rows` labels whose lists in `views` have up
-/// to `leaves` leaves in total. A single label may have more leaves.
-pub fn stretches(
+/// Maximum size of a range that [`divide_labels`] returns.
+#[derive(Clone, Copy, Debug)]
+pub struct AsOfBatchLimits {
+    /// Maximum number of labels.
+    pub labels: usize,
+    /// Maximum number of leaves in the lists of all views. A single label may have more.
+    pub leaves: usize,
+}
+
+/// Divides the labels `0..labels` into ranges that keep to `limits`.
+pub fn divide_labels(
     views: &[AsOfRanges<'_>],
     labels: usize,
-    leaves: usize,
-    rows: usize,
+    limits: AsOfBatchLimits,
 ) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let (mut start, mut sum) = (0, 0usize);
     for label in 0..labels {
         let own = views.iter().fold(0usize, |sum, v| sum.saturating_add(v.leaves(label)));
         sum = sum.saturating_add(own);
-        if label > start && (sum > leaves || label - start >= rows) {
+        if label > start && (sum > limits.leaves || label - start >= limits.labels) {
             out.push(start..label);
             (start, sum) = (label, own);
         }

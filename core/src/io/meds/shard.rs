@@ -169,7 +169,7 @@ impl MedsShard {
     /// Reserves the memory of the shard within the memory limit of the process. Returns an error if
     /// the limit would be exceeded.
     #[doc(hidden)]
-    pub fn charge(&self) -> Result<Charge> {
+    pub fn charge_memory(&self) -> Result<Charge> {
         let bytes = |table: &RaggedTable| Ok::<_, Error>(table.to_batch()?.get_array_memory_size());
         let all = bytes(&self.events)?.saturating_add(bytes(&self.statics)?);
         Charge::take(&format!("the MEDS shard {}", self.name), all)

@@ -262,7 +262,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
     if !overwrite {
         return Err(Error::Exists(out.to_path_buf()));
     }
-    let canonical = |p: &Path| access::canonicalize(p).map_err(|e| Error::io(p, e));
+    let canonical = |p: &Path| access::canonicalize_path(p).map_err(|e| Error::io(p, e));
     if canonical(root)?.starts_with(canonical(out)?) {
         return Err(Error::file(
             out,

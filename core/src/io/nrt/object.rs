@@ -125,7 +125,7 @@ impl NrtObject {
     /// Returns a handle to the same file whose counters of requests and fetched bytes start at zero.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
-    pub fn fresh(&self) -> Self {
+    pub fn copy_with_zero_counters(&self) -> Self {
         let ObjectState { object, header, layout, head } = self.inner.as_ref();
         let inner = ObjectState {
             object: object.with_new_counters(),

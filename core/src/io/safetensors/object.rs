@@ -121,7 +121,7 @@ impl Object {
         let first = store
             .get_opts(&location, make_first_request(&options))
             .await
-            .map_err(|e| explain(&name, e))?;
+            .map_err(|e| convert_store_error(&name, e))?;
         Self::from_first(store, location, name, first, None, options).await
     }
 
@@ -222,7 +222,7 @@ impl Object {
             .store
             .get_opts(&self.location, options)
             .await
-            .map_err(|e| explain(&self.name, e))?;
+            .map_err(|e| convert_store_error(&self.name, e))?;
         Ok((range.start, self.check_object_bytes(range, answer).await?))
     }
 
@@ -239,7 +239,7 @@ impl Object {
             ));
         }
         let given = answer.range.clone();
-        let bytes = answer.bytes().await.map_err(|e| explain(&self.name, e))?;
+        let bytes = answer.bytes().await.map_err(|e| convert_store_error(&self.name, e))?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if given != range || size != range.end.saturating_sub(range.start) {
             return Err(Error::file(
@@ -266,7 +266,7 @@ pub fn make_first_request(options: &ObjectOptions) -> GetOptions {
 
 /// Converts an error of a store to an error that names the object. If the object is missing or was
 /// replaced, the message also names a remedy.
-pub fn explain(name: &Path, error: object_store::Error) -> Error {
+pub fn convert_store_error(name: &Path, error: object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { .. } => Error::io(
             name,

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 
 use super::SideValues;
 use super::power::apply_to_floats;
-use crate::array::nulls::with_nulls;
+use crate::array::nulls::replace_validity;
 use crate::error::Result;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -63,5 +63,5 @@ pub(super) fn choose_values(
         SideValues::One(_) => None,
     };
     let nulls = NullBuffer::union(nulls(left).as_ref(), nulls(right).as_ref());
-    with_nulls(&chosen, nulls)
+    replace_validity(&chosen, nulls)
 }

@@ -25,7 +25,7 @@ use half::f16;
 
 use super::dictionary::over_values;
 use super::time_texts::complete_texts;
-use super::times::{NANOSECONDS_PER_DAY, cast_time, per_unit};
+use super::times::{NANOSECONDS_PER_DAY, cast_time, count_nanoseconds};
 use super::zones;
 use crate::array::RaggedArray;
 use crate::array::exact_casts::check_decimal_precision;
@@ -455,7 +455,7 @@ fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<Arra
 fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
     let unit = match instants.data_type() {
         DataType::Date32 | DataType::Date64 => NANOSECONDS_PER_DAY,
-        DataType::Timestamp(unit, _) => per_unit(*unit),
+        DataType::Timestamp(unit, _) => count_nanoseconds(*unit),
         _ => return Ok(()),
     };
     let parts: ArrayRef = match intervals.data_type() {

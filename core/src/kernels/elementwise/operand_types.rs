@@ -7,13 +7,14 @@ use arrow::datatypes::{
     Int64Type, TimeUnit, UInt64Type,
 };
 
-use super::spans::{choose_span_types, is_span, span_operand};
+use super::spans::{choose_span_type, choose_span_types, is_span};
 use super::{Op, SideValues, apply_op};
 use crate::array::exact_casts::find_int_range;
 use crate::error::{Error, Result};
 use crate::kernels::time_texts::complete_texts;
 use crate::kernels::times::{
-    EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, exact_seconds, in_unit, per_unit, text_seconds,
+    EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, convert_all_exactly, count_nanoseconds,
+    parse_exact_seconds, to_exact_seconds,
 };
 use crate::table::promote_types;
 
@@ -424,7 +425,7 @@ fn combine_with_literal(
     let values = value_type(leaf);
     let both = |t: DataType| Ok(Some((t.clone(), t)));
     if matches!(op, Op::Mul | Op::Div) && (is_span(values) || is_span(given)) {
-        return Ok(span_operand(values).zip(span_operand(given)));
+        return Ok(choose_span_type(values).zip(choose_span_type(given)));
     }
     if literal.logical_null_count() == 1 && (given.is_null() || given == values) {
         let t =
@@ -442,7 +443,7 @@ fn combine_with_literal(
         (op.is_arithmetic(), values)
         && matches!(given, DataType::Duration(_))
         && let spans = DataType::Duration(*unit)
-        && in_unit(&cast(literal, given)?, &spans)?.is_some()
+        && convert_all_exactly(&cast(literal, given)?, &spans)?.is_some()
     {
         return Ok(Some((values.clone(), spans)));
     }
@@ -450,7 +451,7 @@ fn combine_with_literal(
         // Use the unit of the leaves if it represents the literal exactly.
         let literal = cast(literal, given)?;
         if let (DataType::Duration(_), DataType::Interval(_)) = (values, given) {
-            return match in_unit(&literal, values)? {
+            return match convert_all_exactly(&literal, values)? {
                 Some(_) => both(values.clone()),
                 None => both(EXACT_SECONDS),
             };
@@ -549,8 +550,8 @@ fn find_type_of_instants(values: &DataType, text: &ArrayRef, there: &ArrayRef) -
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,
     };
-    let exact = text_seconds(text, zone.clone())?;
-    let there = exact_seconds(there)?;
+    let exact = parse_exact_seconds(text, zone.clone())?;
+    let there = to_exact_seconds(there)?;
     if *there == *exact {
         return Ok(values.clone());
     }
@@ -558,7 +559,7 @@ fn find_type_of_instants(values: &DataType, text: &ArrayRef, there: &ArrayRef) -
         return Ok(EXACT_SECONDS);
     }
     let nanoseconds = exact.as_primitive::<Decimal128Type>().value(0);
-    let unit = match nanoseconds % per_unit(TimeUnit::Microsecond) {
+    let unit = match nanoseconds % count_nanoseconds(TimeUnit::Microsecond) {
         0 => TimeUnit::Microsecond,
         _ => TimeUnit::Nanosecond,
     };

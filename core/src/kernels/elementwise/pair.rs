@@ -9,7 +9,7 @@ use arrow::downcast_primitive_array;
 
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
-use crate::kernels::align::aligned;
+use crate::kernels::align::align_arrays;
 use crate::kernels::allocate::allocate_values;
 use crate::kernels::gather::find_row_of_list;
 use crate::kernels::levels::find_leaf_lists;
@@ -53,7 +53,7 @@ enum Repeat {
 
 fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Result<Pair> {
     let levels = left.axes().len().min(right.axes().len());
-    let Ok((left, right)) = aligned(left, right, levels) else {
+    let Ok((left, right)) = align_arrays(left, right, levels) else {
         return repeat_lists(left, right, repeat);
     };
     let (deep, other) =

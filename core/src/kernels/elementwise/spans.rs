@@ -12,7 +12,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 
 use crate::error::{Error, Result};
-use crate::kernels::times::exact_seconds;
+use crate::kernels::times::to_exact_seconds;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const DAYS_PER_MONTH: i128 = 30;
@@ -24,7 +24,7 @@ pub fn is_span(t: &DataType) -> bool {
 }
 
 /// Returns the type that a span or a number is cast to before [`compute_spans`]; `None` for another type.
-pub fn span_operand(t: &DataType) -> Option<DataType> {
+pub fn choose_span_type(t: &DataType) -> Option<DataType> {
     Some(match t {
         DataType::Interval(_) => INTERVAL,
         DataType::UInt64 => DataType::Decimal128(20, 0),
@@ -52,11 +52,11 @@ pub(super) fn choose_span_types(
     if !computes {
         return None;
     }
-    Some((span_operand(left)?, span_operand(right)?))
+    Some((choose_span_type(left)?, choose_span_type(right)?))
 }
 
 /// Multiplies a span and a number, or divides a span by a number or by another span. The operands have the
-/// types of [`span_operand`]. If one has length 1, its value applies to all values of the other. Nulls give
+/// types of [`choose_span_type`]. If one has length 1, its value applies to all values of the other. Nulls give
 /// null. Returns `None` for operands of other types.
 ///
 /// A product and a quotient of a span and a number have the type of the span, rounded to its unit with halves
@@ -84,7 +84,7 @@ pub fn compute_spans(divides: bool, left: &ArrayRef, right: &ArrayRef) -> Result
 }
 
 fn divide_spans(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
-    let (left, right) = (exact_seconds(left)?, exact_seconds(right)?);
+    let (left, right) = (to_exact_seconds(left)?, to_exact_seconds(right)?);
     let (left, right) =
         (left.as_primitive::<Decimal128Type>(), right.as_primitive::<Decimal128Type>());
     let divide = |left: i128, right: i128| left as f64 / right as f64;

@@ -18,7 +18,7 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
 use super::rounded::round_mean;
 use super::{ReduceTarget, Reduction};
-use crate::array::nulls::with_nulls;
+use crate::array::nulls::replace_validity;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 pub use real::ScaledInteger;
@@ -46,7 +46,7 @@ impl ExactSumKind {
     }
 
     /// Returns the data type of a serialized sum, a list of 64-bit words.
-    pub fn words() -> DataType {
+    pub fn make_sum_type() -> DataType {
         DataType::new_list(DataType::Int64, true)
     }
 
@@ -62,7 +62,7 @@ impl ExactSumKind {
 
     /// Converts each leaf to a serialized sum of exactly one word, although a sum of 0 could have
     /// none. A null leaf becomes 0.
-    pub fn begin(self, array: &RaggedArray) -> Result<RaggedArray> {
+    pub fn serialize_leaves(self, array: &RaggedArray) -> Result<RaggedArray> {
         let leaves = array.leaves();
         let words: Vec<i64> = match self {
             Self::Float => {
@@ -133,10 +133,10 @@ impl ExactSumKind {
     ///
     /// # Errors
     /// When the sums are not lists, or an integer sum does not fit 64 bits.
-    pub fn sums(self, sums: &RaggedArray) -> Result<RaggedArray> {
+    pub fn to_numbers(self, sums: &RaggedArray) -> Result<RaggedArray> {
         self.read_sums(sums, |sum| match self {
             Self::Float => Ok(sum.to_f64(0)),
-            _ => Err(sum.integer(0)),
+            _ => Err(sum.to_integer(0)),
         })
     }
 
@@ -161,12 +161,12 @@ impl ExactSumKind {
         let mut next = counts.iter();
         let means = self.read_sums(sums, |sum| {
             let count = next.next().copied().unwrap_or(0);
-            Err(round_mean(sum.integer(0), count).unwrap_or_default().into())
+            Err(round_mean(sum.to_integer(0), count).unwrap_or_default().into())
         })?;
         let known = counts.iter().map(|n| *n > 0).collect::<arrow::buffer::NullBuffer>();
         // Without any sum, `read_sums` returns an empty array of floats, so cast to integers.
         let leaves = cast(means.leaves(), &DataType::Int64)?;
-        means.with_leaves(with_nulls(&leaves, Some(known))?)
+        means.with_leaves(replace_validity(&leaves, Some(known))?)
     }
 
     /// Reads every sum and converts it with `number`, which returns `Ok(float)` or `Err(integer)`.
@@ -303,7 +303,7 @@ mod tests {
                 (0..n).map(|_| rng.random::<i64>() >> rng.random_range(0..63)).collect();
             let whole: i128 = values.iter().map(|v| i128::from(*v)).sum();
             let found =
-                read(ExactSumKind::Signed, &words(ExactSumKind::Signed, &values)).integer(0);
+                read(ExactSumKind::Signed, &words(ExactSumKind::Signed, &values)).to_integer(0);
             assert_eq!(found, whole);
             // Values without their lowest 12 bits are exact as floats, so only the sum is rounded.
             let floats: Vec<f64> = values.iter().map(|v| (*v >> 12) as f64).collect();
@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(sum(&floats), exact as f64, "{values:?}");
             let unsigned: i128 = values.iter().map(|v| i128::from(v.cast_unsigned())).sum();
             let found =
-                read(ExactSumKind::Unsigned, &words(ExactSumKind::Unsigned, &values)).integer(0);
+                read(ExactSumKind::Unsigned, &words(ExactSumKind::Unsigned, &values)).to_integer(0);
             assert_eq!(found, unsigned);
         }
     }

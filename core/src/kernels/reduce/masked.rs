@@ -7,9 +7,9 @@ use arrow::datatypes::DataType;
 use super::{Reduction, reduce};
 use crate::array::RaggedArray;
 use crate::array::nulls::find_true_bits;
-use crate::array::nulls::with_nulls;
+use crate::array::nulls::replace_validity;
 use crate::error::{Error, Result};
-use crate::kernels::align::aligned;
+use crate::kernels::align::align_arrays;
 use crate::kernels::elementwise::repeat_values;
 use crate::kernels::levels::find_leaf_lists;
 
@@ -57,7 +57,7 @@ pub fn reduce_where(
             array.axes().len()
         )));
     }
-    let (array, mask) = aligned(array, mask, levels)?;
+    let (array, mask) = align_arrays(array, mask, levels)?;
     let mut keep = find_true_bits(mask.leaves().as_boolean());
     if let Some(below) = find_leaf_lists(&array.inner(levels)?)? {
         let flags: ArrayRef = Arc::new(BooleanArray::new(keep, None));
@@ -77,5 +77,5 @@ fn mask_leaves(leaves: &ArrayRef, keep: BooleanBuffer) -> Result<ArrayRef> {
     }
     let keep = NullBuffer::new(keep);
     let nulls = NullBuffer::union(leaves.nulls(), Some(&keep));
-    with_nulls(leaves, nulls)
+    replace_validity(leaves, nulls)
 }

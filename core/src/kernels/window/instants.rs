@@ -15,7 +15,7 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::between::Closure;
 use crate::kernels::native::reinterpret_values;
-use crate::kernels::times::{compare_exactly, per_unit};
+use crate::kernels::times::{compare_exactly, count_nanoseconds};
 use crate::kernels::zones::add_intervals;
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
@@ -49,8 +49,8 @@ impl Instants {
                 Ok(Self::Unsigned(values.as_primitive::<UInt64Type>().values().clone()))
             }
             t if t.is_integer() => Ok(Self::Scaled(integers(values)?, 1)),
-            Timestamp(unit, _) | Duration(unit) => scaled(values, per_unit(*unit)),
-            Date64 => scaled(values, per_unit(TimeUnit::Millisecond)),
+            Timestamp(unit, _) | Duration(unit) => scaled(values, count_nanoseconds(*unit)),
+            Date64 => scaled(values, count_nanoseconds(TimeUnit::Millisecond)),
             Date32 => {
                 let days = reinterpret_values(values, &DataType::Int32)?;
                 Ok(Self::Scaled(integers(&days)?, NANOSECONDS_PER_DAY))

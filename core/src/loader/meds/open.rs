@@ -11,7 +11,7 @@ use super::subjects::Subjects;
 use crate::error::{Error, Result};
 use crate::io::meds::{Labels, MedsDataset, MedsReadOptions, SplitSource, Splits};
 use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tensorize_in_memory};
-use crate::io::natural_order::textual;
+use crate::io::natural_order::make_text_key;
 
 impl MedsLoader {
     /// Opens a folder: a [tensorized cohort](TensorizedCohort), written by this crate or by meds-torch-data,
@@ -71,7 +71,7 @@ impl MedsLoader {
             shards.iter_mut().for_each(|shard| shard.statics = None);
         }
         if options.compat {
-            shards.sort_by_cached_key(|shard| textual(&format!("{}.parquet", shard.name)));
+            shards.sort_by_cached_key(|shard| make_text_key(&format!("{}.parquet", shard.name)));
         }
         if shards.is_empty() {
             return Err(Error::file(

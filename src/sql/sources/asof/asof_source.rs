@@ -31,7 +31,7 @@ use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::features::FeaturesSource;
 use crate::sql::sources::meds::find_further_columns;
 use crate::sql::sources::range_partitions::{limit_rows, run_blocking, write_limit};
-use serrate_core::internal::meds::{Needed, stretches};
+use serrate_core::internal::meds::{AsOfBatchLimits, Needed, divide_labels};
 
 /// Name of the metric that counts the labels whose subject is not in the data.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
@@ -157,7 +157,8 @@ impl AsofRule {
         for (_, inputs) in &self.filters {
             copied.extend(inputs.find_copied_lists(rows)?);
         }
-        Ok(stretches(&copied, rows.len(), leaves, batch_size))
+        let limits = AsOfBatchLimits { labels: batch_size, leaves };
+        Ok(divide_labels(&copied, rows.len(), limits))
     }
 
     fn select_batch(&self, rows: &AsOf, labels: Range<usize>) -> Result<RecordBatch> {
@@ -224,8 +225,8 @@ impl DataSource for AsOfSource {
                 Ok::<_, DataFusionError>(rows)
             };
             let rows = Arc::clone(cell.get_or_try_init(|| read).await?);
-            let stretches = rule.find_batch_ranges(&rows, leaves, batch_size)?;
-            let made = stream::iter(stretches).map(move |labels| {
+            let ranges = rule.find_batch_ranges(&rows, leaves, batch_size)?;
+            let made = stream::iter(ranges).map(move |labels| {
                 let (rule, rows) = (Arc::clone(&rule), Arc::clone(&rows));
                 run_blocking(move || rule.select_batch(&rows, labels))
             });

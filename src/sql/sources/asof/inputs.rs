@@ -102,7 +102,7 @@ impl AsofInputs {
             first if first < 0 => AsOfViewStep::Slice(Some(first), None),
             first => AsOfViewStep::Slice(None, Some(first.saturating_add(1 - from))),
         };
-        let lists = AsofInput::Lists(view.then(step), field.data_type().clone());
+        let lists = AsofInput::Lists(view.add_step(step), field.data_type().clone());
         let mut children: Vec<Arc<dyn PhysicalExpr>> = call.args().to_vec();
         children[0] = self.add_column(lists, field);
         for child in children.iter_mut().skip(1) {
@@ -150,7 +150,7 @@ impl AsofInputs {
                 Ok(match input {
                     AsofInput::Label(i) => take_label(whole.column(*i), labels, &positions)?,
                     AsofInput::Lists(view, _) => {
-                        view.of(rows)?.gather(labels)?.to_arrow_as(field.data_type())?
+                        view.of(rows)?.gather_lists(labels)?.to_arrow_as(field.data_type())?
                     }
                     AsofInput::Lengths(view) => view.of(rows)?.lengths(labels),
                     AsofInput::Counts(view) => view.of(rows)?.counts(labels),
@@ -229,7 +229,7 @@ fn match_view(
     };
     let Some(step) = make_range_step(call.fun().name(), rest) else { return Ok(None) };
     let Some((view, _)) = match_view(lists, table, labels)? else { return Ok(None) };
-    Ok(Some((view.then(step), node.return_field(table)?)))
+    Ok(Some((view.add_step(step), node.return_field(table)?)))
 }
 
 /// Returns how a function such as `ragged_head(x, 3)` changes the range of a list, or `None` if the

@@ -85,7 +85,7 @@ impl DataSink for ChangeSink {
             // Collects all rows before the file is locked, because the query may read the same file.
             let rows =
                 collect_rows(batches, &make_nullable_schema(&schema), "the change of a DOK file")?;
-            let (version, count) = keyed::change(&path, is_cancelled, |before| {
+            let (version, count) = keyed::change_file(&path, is_cancelled, |before| {
                 // `find` runs on a thread for blocking work, while the file is locked.
                 let find = |query: &ChangeQuery, entries: &RecordBatch| {
                     let entries = std::slice::from_ref(entries);
@@ -118,10 +118,10 @@ fn apply_change(
     match change {
         DokChange::Truncate => {
             let none: Vec<ArrayRef> = before.columns()?.iter().map(|c| c.slice(0, 0)).collect();
-            Ok((Some(before.rebuilt(&none, 0, None)?), count(before.len())))
+            Ok((Some(before.rebuild_entries(&none, 0, None)?), count(before.len())))
         }
         DokChange::Insert { op: InsertOp::Overwrite, duplicates } => {
-            let made = before.rebuilt(rows.columns(), 0, *duplicates)?;
+            let made = before.rebuild_entries(rows.columns(), 0, *duplicates)?;
             Ok((Some(made), count(rows.num_rows())))
         }
         DokChange::Insert { op, duplicates } => {
@@ -138,7 +138,10 @@ fn apply_change(
                 .zip(rows.columns())
                 .map(|(old, new)| Ok(concat(&[old, &cast(new, old.data_type())?])?));
             let all = all.collect::<crate::Result<Vec<_>>>()?;
-            Ok((Some(before.rebuilt(&all, before.len(), duplicates)?), count(rows.num_rows())))
+            Ok((
+                Some(before.rebuild_entries(&all, before.len(), duplicates)?),
+                count(rows.num_rows()),
+            ))
         }
         DokChange::Delete { query } => {
             let entries = RecordBatch::try_new(Arc::clone(schema), before.columns()?)?;
@@ -149,7 +152,7 @@ fn apply_change(
             let keep = not(&gone.mark_rows(0..entries.num_rows()).0)?;
             let kept = entries.columns().iter().map(|c| Ok(filter(c, &keep)?));
             let kept = kept.collect::<crate::Result<Vec<_>>>()?;
-            Ok((Some(before.rebuilt(&kept, 0, None)?), count(gone.rows.len())))
+            Ok((Some(before.rebuild_entries(&kept, 0, None)?), count(gone.rows.len())))
         }
         DokChange::Update { set, query } => {
             let columns = before.columns()?;
@@ -165,7 +168,7 @@ fn apply_change(
                     *column = replace_values(column, &chosen, values)?;
                 }
             }
-            Ok((Some(before.rebuilt(&out, 0, None)?), count(changed.rows.len())))
+            Ok((Some(before.rebuild_entries(&out, 0, None)?), count(changed.rows.len())))
         }
     }
 }

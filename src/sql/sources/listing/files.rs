@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use glob::MatchOptions;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
-use serrate_core::internal::natural;
+use serrate_core::internal::make_natural_key;
 
 use crate::access;
 use crate::sql::sources::listing::file_kind::FileKind;
@@ -123,7 +123,7 @@ impl FileSet {
             .and_then(|file| ready(check_location(path, &file.meta.location).map(|()| file)))
             .try_collect()
             .await?;
-        files.sort_by_cached_key(|file| natural(file.meta.location.as_ref()));
+        files.sort_by_cached_key(|file| make_natural_key(file.meta.location.as_ref()));
         match &self.kind {
             Some(kind) if path.get_glob().is_none() => keep_kind(files, kind, path),
             _ => Ok(files),

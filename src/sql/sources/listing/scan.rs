@@ -22,7 +22,7 @@ use datafusion_datasource::compute_all_files_statistics;
 use datafusion_datasource::file_scan_config::output_partitioning_from_partition_fields;
 use datafusion_datasource::table_schema::TableSchemaBuilder;
 use futures::{StreamExt, TryStreamExt, stream};
-use serrate_core::internal::natural;
+use serrate_core::internal::make_natural_key;
 
 use crate::sql::order::FileRank;
 use crate::sql::sources::exact_file_casts::ExactCasts;
@@ -135,7 +135,7 @@ fn to_partitioned(
         Ok(partitioned)
     };
     let files: Vec<PartitionedFile> = with_bytes.map(file).collect::<Result<_>>()?;
-    if files.is_sorted_by_key(|file| natural(file.object_meta.location.as_ref())) {
+    if files.is_sorted_by_key(|file| make_natural_key(file.object_meta.location.as_ref())) {
         return Ok(files);
     }
     let ranked = files.into_iter().enumerate();

@@ -15,7 +15,7 @@ use datafusion::execution::cache::cache_manager::{
 use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore};
 
 use crate::io::nrt::{NrtColumn, NrtFile, NrtObject, ObjectOptions, ReadOptions};
-use serrate_core::internal::safetensors::{explain, make_first_request};
+use serrate_core::internal::safetensors::{convert_store_error, make_first_request};
 
 /// The session's cache of headers of remote `.nrt` files.
 #[derive(Clone)]
@@ -46,11 +46,11 @@ impl Headers {
         let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
         let CachedHeader(object) = entry.file_metadata.as_any().downcast_ref::<CachedHeader>()?;
         // The cache finds entries by path only, so the store and the ETag are compared here.
-        object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
+        object.is_of(store, meta.e_tag.as_deref()).then(|| object.copy_with_zero_counters())
     }
 
     fn insert(&self, meta: &ObjectMeta, object: &NrtObject) {
-        let header = Arc::new(CachedHeader(object.fresh()));
+        let header = Arc::new(CachedHeader(object.copy_with_zero_counters()));
         self.0.put(&meta.location, CachedFileMetadataEntry::new(meta.clone(), header));
     }
 }
@@ -83,8 +83,10 @@ impl NrtInput {
         // A file of 0 bytes has no valid byte range, so the request is for the whole file.
         let request =
             if meta.size == 0 { GetOptions::default() } else { make_first_request(&options) };
-        let mut first =
-            store.get_opts(&meta.location, request).await.map_err(|e| explain(&name, e))?;
+        let mut first = store
+            .get_opts(&meta.location, request)
+            .await
+            .map_err(|e| convert_store_error(&name, e))?;
         match first.payload {
             GetResultPayload::File(file, path) => {
                 let options = ReadOptions { mmap, ..ReadOptions::default() };

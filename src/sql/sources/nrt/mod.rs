@@ -40,7 +40,7 @@ use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::whole_file::{OutputOptions, find_local_target, make_folder};
 use crate::table::RaggedTable;
-use serrate_core::internal::natural;
+use serrate_core::internal::make_natural_key;
 
 /// Creates [`NrtFormat`]; registered under the extension `nrt`.
 #[derive(Debug, Default)]
@@ -119,7 +119,7 @@ impl FileFormat for NrtFormat {
         let mut objects = objects.to_vec();
         // Sorts the files by name, because listings have no order, and the columns of the first
         // file come first in the schema.
-        objects.sort_by_cached_key(|o| natural(o.location.as_ref()));
+        objects.sort_by_cached_key(|o| make_natural_key(o.location.as_ref()));
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
         let headers = &Headers::from_session(state);

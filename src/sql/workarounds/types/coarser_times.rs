@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TryCast, Volatility,
 };
-use serrate_core::internal::times::per_unit;
+use serrate_core::internal::times::count_nanoseconds;
 
 use crate::functions::{StockFact, call_on_arrays, declare, has_fact};
 use crate::sql::base::expression_parts::rewrite_parts;
@@ -145,7 +145,9 @@ impl ScalarUDFImpl for CountIn {
                     times.data_type()
                 );
             };
-            let ratio = i64::try_from(per_unit(self.unit) / per_unit(*from)).unwrap_or(1).max(1);
+            let ratio = i64::try_from(count_nanoseconds(self.unit) / count_nanoseconds(*from))
+                .unwrap_or(1)
+                .max(1);
             let counts = cast(&times, &DataType::Int64)?;
             let counts: Int64Array =
                 counts.as_primitive::<Int64Type>().unary(|count| count.div_euclid(ratio));

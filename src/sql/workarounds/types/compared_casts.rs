@@ -7,7 +7,7 @@ use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, lit,
 };
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use serrate_core::internal::times::per_unit;
+use serrate_core::internal::times::count_nanoseconds;
 
 use crate::sql::base::expression_parts::{SavedNames, find_columns_below, has_part, map_columns};
 use crate::sql::workarounds::grouping::dependencies::COMPUTED_COLUMN;
@@ -217,7 +217,7 @@ fn find_time_before(value: &ScalarValue, from: TimeUnit, to: TimeUnit) -> Option
         | ScalarValue::TimestampNanosecond(count, _) => i128::from((*count)?),
         _ => return None,
     };
-    let ratio = per_unit(from) / per_unit(to);
+    let ratio = count_nanoseconds(from) / count_nanoseconds(to);
     (count % ratio != 0).then(|| i64::try_from(count.div_euclid(ratio)).ok())?
 }
 

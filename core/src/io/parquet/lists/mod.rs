@@ -48,7 +48,7 @@ pub enum DecodedParts {
 /// The decoder supports columns with 0 to 7 levels of `List` or `LargeList` whose values are booleans,
 /// integers, floats, dates, times, timestamps or durations. All row groups must use only the
 /// encodings PLAIN, dictionary, RLE, DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT.
-pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool {
+pub fn is_supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool {
     ColumnShape::new(metadata, root, field).is_some()
 }
 
@@ -64,7 +64,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// use std::{fs::File, path::Path, sync::Arc};
 /// use arrow::array::Array;
 /// use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-/// use serrate::io::parquet::lists::{DecodedParts, ListsFile, read_column, supported};
+/// use serrate::io::parquet::lists::{DecodedParts, ListsFile, read_column, is_supported};
 /// use serrate::io::parquet as io;
 ///
 /// let table = serrate::generate::mimic_table(9, 1)?;
@@ -76,7 +76,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// let metadata = ArrowReaderMetadata::load(reader.as_ref(), Default::default())?;
 /// let source = ListsFile { name: Path::new(&path), reader: &reader, metadata: metadata.metadata() };
 /// let (root, field) = metadata.schema().fields().find("numeric_value").expect("a column");
-/// assert!(supported(metadata.metadata(), root, field));
+/// assert!(is_supported(metadata.metadata(), root, field));
 /// let lists = read_column(&source, 0, root, field, 2..7, DecodedParts::Lists)?;
 /// assert_eq!((lists.len(), lists.data_type()), (5, field.data_type()));
 /// # }
@@ -84,7 +84,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// ```
 ///
 /// # Errors
-/// If the column is not [`supported`], the rows are outside the row group, or the file is damaged.
+/// If the column is not [`is_supported`], the rows are outside the row group, or the file is damaged.
 pub fn read_column<R: ChunkReader + 'static>(
     source: &ListsFile<'_, R>,
     group: usize,
@@ -120,7 +120,7 @@ fn make_unsupported_column_error<R>(source: &ListsFile<'_, R>, field: &Field) ->
     Error::file(
         source.name,
         format!(
-            "column {:?} of type {} cannot be read by the list decoder, which reads only the types and encodings in the documentation of `lists::supported`; read it with the `parquet` crate",
+            "column {:?} of type {} cannot be read by the list decoder, which reads only the types and encodings in the documentation of `lists::is_supported`; read it with the `parquet` crate",
             field.name(),
             field.data_type()
         ),

@@ -60,7 +60,7 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
     ///
     /// # Errors
     /// If fewer rows are left, or the file is damaged.
-    pub fn skip(&mut self, rows: usize) -> Result<()> {
+    pub fn skip_rows(&mut self, rows: usize) -> Result<()> {
         self.advance_rows(rows)?;
         self.reader.skip_rows(rows)
     }
@@ -92,7 +92,7 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
 
 /// Returns whether a column of a row group has an offset index, with which a reader can start at
 /// any page.
-pub fn indexed(metadata: &ParquetMetaData, group: usize, root: usize) -> bool {
+pub fn is_indexed(metadata: &ParquetMetaData, group: usize, root: usize) -> bool {
     let schema = metadata.file_metadata().schema_descr();
     let mut leaves = (0..schema.num_columns()).filter(|i| schema.get_column_root_idx(*i) == root);
     leaves.all(|leaf| {
@@ -137,8 +137,8 @@ mod tests {
             let schema = schema.unwrap();
             let source = ListsFile { name: Path::new("x"), reader: &file, metadata: &metadata };
             for (root, field) in schema.fields().iter().enumerate() {
-                assert_eq!(indexed(&metadata, 0, root), policy == PageIndexPolicy::Required);
-                if !super::super::supported(&metadata, root, field) {
+                assert_eq!(is_indexed(&metadata, 0, root), policy == PageIndexPolicy::Required);
+                if !super::super::is_supported(&metadata, root, field) {
                     continue;
                 }
                 for parts in [DecodedParts::Values, DecodedParts::Lists] {
@@ -148,7 +148,7 @@ mod tests {
                             ColumnReader::open(&source, 0, root, field, rows.clone(), parts)
                                 .unwrap();
                         for (skip, read) in [(0, 1), (0, 9), (5, 30), (90, 0), (0, 60), (1, 67)] {
-                            reader.skip(skip).unwrap();
+                            reader.skip_rows(skip).unwrap();
                             let from = reader.rows().start;
                             let some = reader.read(read).unwrap();
                             assert_eq!(some.as_ref(), all.slice(from, read).as_ref());
@@ -156,7 +156,7 @@ mod tests {
                         let left = reader.rows();
                         assert_eq!(left.start, rows.start + 263);
                         assert!(reader.read(left.len() + 1).is_err());
-                        assert!(reader.skip(usize::MAX).is_err());
+                        assert!(reader.skip_rows(usize::MAX).is_err());
                         let last = reader.read(left.len()).unwrap();
                         assert_eq!(last.as_ref(), all.slice(left.start, left.len()).as_ref());
                     }

@@ -27,7 +27,7 @@ impl WideFloat {
         Self { negative, whole: high | odd, exponent }
     }
 
-    pub fn times(self, other: Self) -> Self {
+    pub fn multiply_by(self, other: Self) -> Self {
         let whole = u128::from(self.whole) * u128::from(other.whole);
         let exponent = self.exponent + other.exponent;
         Self::new(self.negative != other.negative, whole, exponent, false)
@@ -52,7 +52,7 @@ impl WideFloat {
     }
 
     /// Returns the nearest float, ties to even, and whether this float equals the number.
-    pub fn rounded(self) -> (f64, bool) {
+    pub fn round_to_float(self) -> (f64, bool) {
         if self.whole == 0 {
             return (0.0, true);
         }
@@ -86,7 +86,7 @@ impl WideFloat {
     }
 
     pub fn to_f64(self) -> f64 {
-        self.rounded().0
+        self.round_to_float().0
     }
 }
 
@@ -141,7 +141,7 @@ impl ScaledInteger {
     }
 
     /// Returns `a b - c d` exactly. The exponents of the two products must differ by a multiple of 64.
-    pub fn determinant([a, b]: [&Self; 2], [c, d]: [&Self; 2]) -> Self {
+    pub fn compute_determinant([a, b]: [&Self; 2], [c, d]: [&Self; 2]) -> Self {
         let products = [(a, b, false), (c, d, true)];
         let products = products.map(|(a, b, minus)| Product { a, b, minus });
         let nonzero = || products.iter().filter(|p| !p.a.is_zero() && !p.b.is_zero());
@@ -198,7 +198,7 @@ impl ScaledInteger {
     }
 
     /// Rounds the number to a [`WideFloat`].
-    pub fn real(&self) -> WideFloat {
+    pub fn to_wide_float(&self) -> WideFloat {
         self.divide_by(1)
     }
 }
@@ -275,7 +275,7 @@ mod tests {
         let rng = &mut ChaCha8Rng::seed_from_u64(41);
         for _ in 0..2000 {
             let n = any_integer(rng);
-            assert_eq!(whole(n).real().to_f64(), n as f64, "{n}");
+            assert_eq!(whole(n).to_wide_float().to_f64(), n as f64, "{n}");
         }
     }
 
@@ -284,9 +284,11 @@ mod tests {
         let rng = &mut ChaCha8Rng::seed_from_u64(42);
         for _ in 0..2000 {
             let [a, b, c, d] = std::array::from_fn(|_| any_integer(rng) >> 65);
-            let found = ScaledInteger::determinant([&whole(a), &whole(b)], [&whole(c), &whole(d)]);
-            assert_eq!(found.real().to_f64(), (a * b - c * d) as f64, "{a} {b} {c} {d}");
-            let same = ScaledInteger::determinant([&whole(a), &whole(b)], [&whole(b), &whole(a)]);
+            let found =
+                ScaledInteger::compute_determinant([&whole(a), &whole(b)], [&whole(c), &whole(d)]);
+            assert_eq!(found.to_wide_float().to_f64(), (a * b - c * d) as f64, "{a} {b} {c} {d}");
+            let same =
+                ScaledInteger::compute_determinant([&whole(a), &whole(b)], [&whole(b), &whole(a)]);
             assert!(same.is_zero());
         }
     }
@@ -301,7 +303,7 @@ mod tests {
             let small = whole(n).divide_by(by).to_f64();
             for shift in [64, 13] {
                 // Dividend and divisor are multiplied by the same power of 2, so the quotient stays the same.
-                let scaled = ScaledInteger::determinant(
+                let scaled = ScaledInteger::compute_determinant(
                     [&whole(n), &whole(1 << shift)],
                     [&whole(0), &whole(0)],
                 );
@@ -324,7 +326,8 @@ mod tests {
         let rng = &mut ChaCha8Rng::seed_from_u64(44);
         for _ in 0..2000 {
             let n = i128::from(rng.random::<u64>() >> rng.random_range(11..62));
-            let root = ScaledInteger::determinant([&whole(n), &whole(n)], [&whole(0), &whole(0)]);
+            let root =
+                ScaledInteger::compute_determinant([&whole(n), &whole(n)], [&whole(0), &whole(0)]);
             assert_eq!(root.divide_by(1).root().to_f64(), n as f64);
         }
     }

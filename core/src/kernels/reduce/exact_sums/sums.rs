@@ -112,7 +112,7 @@ impl ExactSums {
     }
 
     /// Drops the sums of the first `groups` groups. The indices of later groups decrease by `groups`.
-    pub fn forget(&mut self, groups: usize) {
+    pub fn remove_groups(&mut self, groups: usize) {
         let groups = groups.min(self.groups);
         self.groups -= groups;
         self.limbs.drain(..groups * self.width);
@@ -205,7 +205,7 @@ impl ExactSums {
     }
 
     /// Subtracts a float that was added to a group before.
-    pub fn subtract(&mut self, group: usize, value: f64) {
+    pub fn subtract_value(&mut self, group: usize, value: f64) {
         match value.is_finite() {
             true => self.add(group, -value),
             false => self.count_special(group, value, -1),
@@ -292,7 +292,7 @@ impl ExactSums {
 
     /// Returns the sum, NaN or an infinity, of a group that contains NaN or infinities. Returns
     /// `None` if all numbers of the group are finite.
-    pub fn special(&self, group: usize) -> Option<f64> {
+    pub fn find_special(&self, group: usize) -> Option<f64> {
         match self.special.get(&group)? {
             [0, _, 0] => Some(f64::INFINITY),
             [0, 0, _] => Some(f64::NEG_INFINITY),
@@ -305,23 +305,25 @@ impl ExactSums {
     }
 
     /// Returns the exact sum of the finite numbers of a group; ignores NaN and infinities.
-    pub fn whole(&self, group: usize) -> ScaledInteger {
+    pub fn to_scaled_integer(&self, group: usize) -> ScaledInteger {
         let exponent = i64::try_from(64 * self.first).unwrap_or(0) + self.terms.unit();
         ScaledInteger::from_signed(self.group_limbs(group).to_vec(), exponent)
     }
 
     /// Returns the float nearest to the sum.
     pub fn to_f64(&self, group: usize) -> f64 {
-        self.special(group).unwrap_or_else(|| self.whole(group).real().to_f64())
+        self.find_special(group)
+            .unwrap_or_else(|| self.to_scaled_integer(group).to_wide_float().to_f64())
     }
 
     /// Returns the float nearest to the sum divided by a count.
     pub fn mean(&self, group: usize, count: u64) -> f64 {
-        self.special(group).unwrap_or_else(|| self.whole(group).divide_by(count.into()).to_f64())
+        self.find_special(group)
+            .unwrap_or_else(|| self.to_scaled_integer(group).divide_by(count.into()).to_f64())
     }
 
     /// Returns a sum of integers, which is exact for up to 2^63 integers of 64 bits.
-    pub fn integer(&self, group: usize) -> i128 {
+    pub fn to_integer(&self, group: usize) -> i128 {
         match self.group_limbs(group) {
             [low, high, ..] => (u128::from(*high) << 64 | u128::from(*low)).cast_signed(),
             _ => 0,
@@ -330,16 +332,16 @@ impl ExactSums {
 
     /// Appends the sum of a group to `out`, serialized as 64-bit words in the shortest form.
     pub fn write_words(&self, group: usize, out: &mut Vec<i64>) {
-        if let Some(special) = self.special(group) {
+        if let Some(special) = self.find_special(group) {
             return out.push(special.to_bits().cast_signed());
         }
         let sum = self.group_limbs(group);
         let Some(low) = sum.iter().position(|limb| *limb != 0) else { return };
         let one = match self.terms {
-            Terms::Floats => to_exact_float(&self.whole(group).real()),
+            Terms::Floats => to_exact_float(&self.to_scaled_integer(group).to_wide_float()),
             Terms::Products => None,
-            Terms::Signed => i64::try_from(self.integer(group)).ok(),
-            Terms::Unsigned => u64::try_from(self.integer(group)).ok().map(u64::cast_signed),
+            Terms::Signed => i64::try_from(self.to_integer(group)).ok(),
+            Terms::Unsigned => u64::try_from(self.to_integer(group)).ok().map(u64::cast_signed),
         };
         if let Some(one) = one {
             return out.push(one);
@@ -392,7 +394,7 @@ impl ExactSums {
 
 /// Returns the bits of the float that equals `number`; `None` if no float does.
 fn to_exact_float(number: &WideFloat) -> Option<i64> {
-    let (value, exact) = number.rounded();
+    let (value, exact) = number.round_to_float();
     exact.then(|| value.to_bits().cast_signed())
 }
 
@@ -446,7 +448,7 @@ mod tests {
                 all.add(group, x);
                 products.add_product(group, x, y);
                 if rng.random_range(0..2) == 0 {
-                    all.subtract(group, x);
+                    all.subtract_value(group, x);
                     products.add_product(group, -x, y);
                 } else {
                     kept.add(group, x);
@@ -472,9 +474,9 @@ mod tests {
             let mut sums = ExactSums::new(terms);
             sums.resize(1);
             sums.add_words(0, &words(&part, 0));
-            assert_eq!(sums.integer(0), sign << 64);
+            assert_eq!(sums.to_integer(0), sign << 64);
             sums.add_integer(0, 5);
-            assert_eq!(sums.integer(0), (sign << 64) + 5);
+            assert_eq!(sums.to_integer(0), (sign << 64) + 5);
             assert_eq!(sums.to_f64(0), 2f64.powi(64) * sign as f64);
         }
     }
@@ -504,7 +506,7 @@ mod tests {
             assert_eq!(words(&run, 1), words(&merged, 0));
             assert!(words(&run, 0).is_empty());
             let behind: Vec<_> = (3..7).map(|group| words(&each, group)).collect();
-            each.forget(3);
+            each.remove_groups(3);
             let moved: Vec<_> = (0..4).map(|group| words(&each, group)).collect();
             assert_eq!(behind, moved);
             each.resize(6);
@@ -528,8 +530,9 @@ mod tests {
             }
             assert_eq!(sums.to_f64(0), expected as f64);
             let n = rng.random_range(1..99u32);
-            let divided = sums.whole(0).divide_by(u128::from(n) << rng.random_range(0..100));
-            assert_eq!(divided.rounded().0 == 0.0, expected == 0);
+            let divided =
+                sums.to_scaled_integer(0).divide_by(u128::from(n) << rng.random_range(0..100));
+            assert_eq!(divided.round_to_float().0 == 0.0, expected == 0);
         }
     }
 

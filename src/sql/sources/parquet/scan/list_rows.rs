@@ -376,7 +376,7 @@ impl ListRows {
         for (at, (column, progress)) in all.take(columns.end).skip(columns.start) {
             let open = progress.open.as_ref().filter(|open| open.group == group);
             let open = open.map(|open| open.reader.rows());
-            let is_indexed = lists::indexed(&self.metadata, group, column.root);
+            let is_indexed = lists::is_indexed(&self.metadata, group, column.root);
             let follows = progress.end == start;
             match piece.choose_reading(open.as_ref(), is_indexed, follows) {
                 SpanReading::Continue => {}
@@ -500,7 +500,7 @@ fn read_span(
     let field = column.field.as_ref();
     let values = match open {
         Some(SequentialReader { reader, .. }) => {
-            reader.skip(span.start.saturating_sub(reader.rows().start))?;
+            reader.skip_rows(span.start.saturating_sub(reader.rows().start))?;
             reader.read(span.len())?
         }
         None => lists::read_column(source, group, column.root, field, span.clone(), column.parts)?,

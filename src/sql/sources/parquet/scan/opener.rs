@@ -21,7 +21,7 @@ use super::cut::cut_by_rows;
 use super::list_rows::ListRows;
 use super::lists_source::ListsSource;
 use super::scan_split::{ListColumn, Split, find_measured_fields};
-use crate::io::parquet::lists::{DecodedParts, supported};
+use crate::io::parquet::lists::{DecodedParts, is_supported};
 use crate::sql::exec::cut_batches::BatchSize;
 
 #[derive(Clone)]
@@ -147,7 +147,7 @@ impl ListsOpener {
             let field = schema.fields().get(root)?;
             let fits = field.data_type() == declared.data_type()
                 && (declared.is_nullable() || !field.is_nullable())
-                && supported(metadata, root, field);
+                && is_supported(metadata, root, field);
             let parts =
                 if lengths.contains(&table) { DecodedParts::Lists } else { DecodedParts::Values };
             fits.then(|| ListColumn {

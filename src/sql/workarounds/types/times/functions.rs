@@ -11,8 +11,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use serrate_core::internal::times::{
-    EXACT_SECONDS, INTERVAL_NANOSECONDS, complete_times, exact_seconds, has_texts,
-    interval_nanoseconds, text_seconds,
+    EXACT_SECONDS, INTERVAL_NANOSECONDS, complete_times, has_texts, parse_exact_seconds,
+    to_exact_nanoseconds, to_exact_seconds,
 };
 
 use crate::array::{RaggedArray, list_depth};
@@ -68,7 +68,7 @@ impl ScalarUDFImpl for InForm {
         call_on_arrays(self.name(), &args, |[values]| {
             Ok(match self.form {
                 ComparableForm::ExactSeconds => convert_to_seconds(&values)?,
-                ComparableForm::IntervalNanoseconds => interval_nanoseconds(&values)?,
+                ComparableForm::IntervalNanoseconds => to_exact_nanoseconds(&values)?,
                 ComparableForm::EqualInterval => canonicalize_intervals(&values)?,
             })
         })
@@ -98,8 +98,8 @@ fn convert_to_seconds(values: &ArrayRef) -> Result<ArrayRef> {
         return Ok(lists.with_leaves(seconds)?.to_arrow_as(&find_seconds_type(given))?);
     }
     Ok(match has_texts(given) {
-        true => text_seconds(&complete_times(values)?, None)?,
-        false => exact_seconds(values)?,
+        true => parse_exact_seconds(&complete_times(values)?, None)?,
+        false => to_exact_seconds(values)?,
     })
 }
 
@@ -108,7 +108,7 @@ const DAYS_PER_MONTH: i128 = 30;
 
 /// Normalizes intervals: converts as much as possible to months and days, and gives all fields one sign.
 fn canonicalize_intervals(values: &ArrayRef) -> Result<ArrayRef> {
-    let lengths = interval_nanoseconds(values)?;
+    let lengths = to_exact_nanoseconds(values)?;
     let lengths = lengths.as_primitive::<Decimal128Type>();
     let out_of_range = |length: i128| {
         exec_datafusion_err!(

@@ -4,7 +4,9 @@ use arrow::datatypes::{DataType, Decimal128Type, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
-use serrate_core::internal::times::{complete_times, in_unit, is_instant_or_span, text_seconds};
+use serrate_core::internal::times::{
+    complete_times, convert_all_exactly, is_instant_or_span, parse_exact_seconds,
+};
 
 use super::clock;
 use super::functions::ComparableForm;
@@ -227,7 +229,7 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
             _ => Some(literal),
         };
         let Some(literal) = literal else { return Ok(Some(cast(&value.expr))) };
-        return Ok(match in_unit(&literal, to)? {
+        return Ok(match convert_all_exactly(&literal, to)? {
             Some(there) => {
                 let there = ScalarValue::try_from_array(&there, 0)?;
                 Some((there != *constant).then(|| Expr::Literal(there, None)))
@@ -255,7 +257,7 @@ fn is_plain_date(text: &TypedValue) -> bool {
     const DAY: i128 = 86_400_000_000_000;
     let Some(constant) = &text.constant else { return false };
     let Ok(texts) = constant.to_array() else { return true };
-    let seconds = complete_times(&texts).and_then(|texts| text_seconds(&texts, None));
+    let seconds = complete_times(&texts).and_then(|texts| parse_exact_seconds(&texts, None));
     seconds.map_or(true, |seconds| {
         let seconds = seconds.as_primitive::<Decimal128Type>();
         seconds.is_null(0) || seconds.value(0) % DAY == 0
@@ -292,7 +294,7 @@ fn check_months(values: &[TypedValue]) -> Result<()> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let literals = values.iter().filter_map(|v| v.constant.as_ref());
     for literal in literals.filter(|v| durations && is_interval(&v.data_type())) {
-        in_unit(&literal.to_array()?, &DataType::Duration(TimeUnit::Nanosecond))?;
+        convert_all_exactly(&literal.to_array()?, &DataType::Duration(TimeUnit::Nanosecond))?;
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
-use serrate_core::internal::times::per_unit;
+use serrate_core::internal::times::count_nanoseconds;
 use serrate_core::internal::{TimePart, extract_time_part};
 
 use super::series::{SeriesList, SeriesTable};
@@ -340,7 +340,7 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
     let lengths = lengths.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&lengths, &DataType::Int64)?;
     let counts = counts.as_primitive::<Int64Type>();
-    let per = per_unit(unit);
+    let per = count_nanoseconds(unit);
     let parts: ArrayRef = match args.return_field.data_type() {
         DataType::Float64 => {
             let seconds = |t: i64| (i128::from(t) * per) as f64 / nanoseconds as f64;
@@ -427,7 +427,7 @@ fn find_times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit
     let one = matches!(times, ColumnarValue::Scalar(_));
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
-    let per = per_unit(unit);
+    let per = count_nanoseconds(unit);
     // Times within this cycle need no shift: nanoseconds represent the cycle and long periods around it, so
     // they also represent the bins and truncated times.
     let inside = |t: i64| {
@@ -445,7 +445,7 @@ fn call_shifted(
     unit: TimeUnit,
     counts: &ArrayRef,
 ) -> Result<ColumnarValue> {
-    let per = per_unit(unit);
+    let per = count_nanoseconds(unit);
     let (cycle, start) =
         (CYCLE_DAYS * NANOSECONDS_PER_DAY / per, CYCLE_START_DAYS * NANOSECONDS_PER_DAY / per);
     let counts = counts.as_primitive::<Int64Type>();
@@ -541,7 +541,7 @@ fn bin_dates(
             );
         }
     };
-    let per = per_unit(unit);
+    let per = count_nanoseconds(unit);
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
         t.map(|t| {
             let bin = (i128::from(t) * per - origin).div_euclid(length) * length + origin;
@@ -575,7 +575,7 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
     let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let values = value.to_array(if one { 1 } else { args.number_rows })?;
-    let per_second = 1_000_000_000 / per_unit(*unit);
+    let per_second = 1_000_000_000 / count_nanoseconds(*unit);
     let done = match values.data_type() {
         t if t.is_integer() => {
             let seconds = cast_with_options(&values, &DataType::Int64, &strict)?;
