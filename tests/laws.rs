@@ -45,7 +45,7 @@
 //! * Which of -0.0 and 0.0 represents a group. Plain DataFusion also distinguishes them in ORDER
 //!   BY.
 //! * The text of errors: two failures are equal. An error of plain DataFusion that another plan
-//!   does not raise is no difference if rows or columns can be left out (`Statement::may_skip`);
+//!   does not raise is not a difference if rows or columns can be left out (`Statement::may_skip`);
 //!   the opposite is a difference. Statements of `queries` never fail on a value.
 //! * The order of rows without ORDER BY, except for LIMIT over one table and for files written in
 //!   source order.

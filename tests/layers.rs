@@ -50,7 +50,7 @@ const ROOT: &[Layer] = &[
     ("bin", &["cli"]),
 ];
 
-/// Names at the top of a crate that are no modules, with the module each comes from.
+/// Names at the top of a crate that are not modules, with the module each comes from.
 const NAMES: [(&str, &str); 3] =
     [("Error", "error"), ("Result", "error"), ("with_offsets", "array")];
 

@@ -2,12 +2,12 @@
 //!
 //! Each rule counts what `CONTRIBUTING.md` advises against. `tests/style/limits.txt` has the count
 //! of each rule; a count above its limit fails and prints the places, and so does a count below it:
-//! lower the limit then. `SERRATE_BLESS=1 cargo test --test style` writes the counts down.
+//! lower the limit then. `SERRATE_BLESS=1 cargo test --test style` lowers limits and never raises them.
 //!
 //! Prose in documents and the examples in the help also have a maximum width.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 /// Folders whose Rust files are read.
 const ROOTS: [&str; 5] = ["src", "core/src", "tests", "benches", "examples"];
 const LIMITS: &str = "tests/style/limits.txt";
+/// The public items. A function that is `pub` and not in this file counts as private.
+const PUBLIC_ITEMS: &str = "docs/public-api.txt";
 /// At most so many places are printed for a rule.
 const SHOWN: usize = 20;
 
@@ -46,14 +48,14 @@ const PHRASES: [(&str, &str); 19] = [
 ];
 
 /// One-word names that are the vocabulary of Rust and of the field.
-const ONE_WORD: [&str; 71] = [
+const ONE_WORD: [&str; 73] = [
     "add", "axes", "axis", "bounds", "build", "bytes", "call", "capacity", "clear", "clone",
-    "close", "columns", "contains", "count", "create", "default", "deref", "div", "drop", "dtype",
-    "empty", "eq", "evaluate", "exec", "extend", "fields", "filter", "finish", "flush", "fmt",
-    "get", "hash", "index", "insert", "is_empty", "iter", "keys", "kind", "len", "lookup", "main",
-    "map", "merge", "mul", "name", "names", "ndim", "neg", "new", "next", "nulls", "offsets",
-    "open", "parse", "path", "plan", "poll", "pop", "push", "read", "remove", "reset", "rows",
-    "run", "schema", "set", "shape", "size", "sub", "values", "write",
+    "close", "columns", "commit", "contains", "count", "create", "default", "deref", "div", "drop",
+    "dtype", "empty", "eq", "evaluate", "exec", "exists", "extend", "fields", "filter", "finish",
+    "flush", "fmt", "get", "hash", "index", "insert", "is_empty", "iter", "keys", "kind", "len",
+    "lookup", "main", "map", "merge", "mul", "name", "names", "ndim", "neg", "new", "next",
+    "nulls", "offsets", "open", "parse", "path", "plan", "poll", "pop", "push", "read", "remove",
+    "reset", "rows", "run", "schema", "set", "shape", "size", "sub", "values", "write",
 ];
 
 /// One-word participles that do not end in "ed".
@@ -106,6 +108,7 @@ fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
         collect_files(Path::new(root), "rs", &mut files);
     }
     files.sort();
+    let public = read_public_functions();
     let mut types: BTreeMap<String, Vec<String>> = BTreeMap::new();
     assert!(files.len() > 100, "found {} Rust files below the working folder", files.len());
     for file in files {
@@ -114,8 +117,17 @@ fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
         }
         let text = fs::read_to_string(&file).unwrap();
         let place = |line: usize| format!("{}:{}", file.display(), line + 1);
+        let mut before = "";
         for (number, line) in text.lines().enumerate() {
-            let Some(comment) = comment_of(line) else { continue };
+            let Some(comment) = comment_of(line) else {
+                before = "";
+                continue;
+            };
+            if negates_noun(before, comment) {
+                let entry = format!("{}: \"is no\" -> \"is not a\"", place(number));
+                found.get_mut("phrases").unwrap().push(entry);
+            }
+            before = comment;
             if BARE_STARTS.iter().any(|start| comment.starts_with(start)) {
                 found
                     .get_mut("bare sentence starts")
@@ -136,7 +148,7 @@ fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
         for (number, name) in declared_types(&text) {
             types.entry(name).or_default().push(place(number));
         }
-        for (number, name) in private_functions(&text) {
+        for (number, name) in private_functions(&text, &public) {
             let first = name.split('_').next().unwrap_or_default();
             if PREPOSITIONS.contains(&first) && !name.starts_with("for_each") {
                 let entry = format!("{}: {name}", place(number));
@@ -228,9 +240,39 @@ fn comment_of(line: &str) -> Option<&str> {
     Some(text.trim_start())
 }
 
-/// Returns line and name of each function that is neither public, nor a method of a trait, nor of
-/// a test module. Relies on the indentation that rustfmt gives.
-fn private_functions(text: &str) -> Vec<(usize, String)> {
+/// Whether a line of a comment says "X is no list" instead of "X is not a list". `before` is the line
+/// of the comment above. "There is no list" and "is no longer a list" are allowed.
+fn negates_noun(before: &str, comment: &str) -> bool {
+    let words: Vec<&str> = comment.split_whitespace().collect();
+    words.windows(2).enumerate().any(|(at, pair)| {
+        let subject = match at.checked_sub(1) {
+            Some(previous) => words[previous],
+            None => before.split_whitespace().next_back().unwrap_or_default(),
+        };
+        ["is", "are"].contains(&pair[0])
+            && pair[1] == "no"
+            && !subject.eq_ignore_ascii_case("there")
+            && !words.get(at + 2).is_some_and(|next| next.starts_with("longer"))
+    })
+}
+
+/// Returns the names of the functions in [`PUBLIC_ITEMS`], without their modules.
+fn read_public_functions() -> BTreeSet<String> {
+    let text = fs::read_to_string(PUBLIC_ITEMS).unwrap();
+    let names = text.lines().filter_map(|line| {
+        let (_, rest) = line.split_once("fn ")?;
+        let path: String =
+            rest.chars().take_while(|c| c.is_alphanumeric() || ['_', ':'].contains(c)).collect();
+        path.rsplit("::").next().map(str::to_owned)
+    });
+    let names: BTreeSet<String> = names.collect();
+    assert!(names.len() > 300, "found {} functions in {PUBLIC_ITEMS}", names.len());
+    names
+}
+
+/// Returns line and name of each function that is neither in `public`, nor a method of a trait, nor
+/// of a test module. Relies on the indentation that rustfmt gives.
+fn private_functions(text: &str, public: &BTreeSet<String>) -> Vec<(usize, String)> {
     let mut functions = Vec::new();
     // Indentation of the block that is being skipped.
     let mut skipped: Option<usize> = None;
@@ -262,12 +304,7 @@ fn private_functions(text: &str) -> Vec<(usize, String)> {
             skipped = Some(indent);
             continue;
         }
-        if code.starts_with("pub fn ")
-            || code.starts_with("pub const fn ")
-            || code.starts_with("pub unsafe fn ")
-        {
-            continue;
-        }
+        let is_public = code.starts_with("pub ");
         let mut words = code.split_whitespace().peekable();
         while words.peek().is_some_and(|w| {
             // `pub(in crate::sql)` is two words.
@@ -282,7 +319,9 @@ fn private_functions(text: &str) -> Vec<(usize, String)> {
         {
             let name: String =
                 rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            functions.push((number, name));
+            if !(is_public && public.contains(&name)) {
+                functions.push((number, name));
+            }
         }
     }
     functions
@@ -346,13 +385,19 @@ fn read_limits() -> BTreeMap<String, usize> {
         .collect()
 }
 
+/// Returns the new limit of a rule: never above the old one. A new rule starts at its count.
+fn lower_limit(limit: Option<usize>, count: usize) -> usize {
+    limit.map_or(count, |limit| limit.min(count))
+}
+
 #[test]
 fn comments_and_names_keep_to_the_style() {
     let found = find_faults();
     if std::env::var_os("SERRATE_BLESS").is_some() {
-        let mut text = String::new();
+        let (mut text, before) = (String::new(), read_limits());
         for (rule, places) in &found {
-            writeln!(text, "{rule}: {}", places.len()).unwrap();
+            writeln!(text, "{rule}: {}", lower_limit(before.get(*rule).copied(), places.len()))
+                .unwrap();
         }
         fs::write(LIMITS, text).unwrap();
     }
@@ -387,7 +432,7 @@ fn comments_and_names_keep_to_the_style() {
     }
     assert!(
         faults.is_empty(),
-        "{faults}CONTRIBUTING.md has the style; SERRATE_BLESS=1 writes the counts down."
+        "{faults}CONTRIBUTING.md has the style; SERRATE_BLESS=1 lowers limits and never raises them."
     );
 }
 
@@ -469,6 +514,8 @@ fn examples_are_read_as_they_are_printed() {
 fn private_functions_are_told_from_others() {
     let text = "\
 pub fn open() {}
+pub async fn hidden() {}
+pub const fn shared() {}
 fn taken() {}
 pub(crate) const fn joined(x: u8) -> u8 {
     x
@@ -489,8 +536,10 @@ mod tests {
 unsafe fn last() {}
 pub(in crate::sql) fn deep() {}
 ";
-    let names: Vec<String> = private_functions(text).into_iter().map(|(_, name)| name).collect();
-    assert_eq!(names, ["taken", "joined", "head", "last", "deep"]);
+    let public: BTreeSet<String> = ["open", "taken"].map(str::to_owned).into();
+    let found = private_functions(text, &public);
+    let names: Vec<String> = found.into_iter().map(|(_, name)| name).collect();
+    assert_eq!(names, ["hidden", "shared", "taken", "joined", "head", "last", "deep"]);
 }
 
 #[test]
@@ -526,6 +575,22 @@ mod tests {
 ";
     let names: Vec<String> = declared_types(text).into_iter().map(|(_, name)| name).collect();
     assert_eq!(names, ["Open", "Kind", "Pair", "Local", "Shape", "Last"]);
+}
+
+#[test]
+fn limits_only_decrease() {
+    assert_eq!(lower_limit(Some(3), 5), 3);
+    assert_eq!(lower_limit(Some(3), 2), 2);
+    assert_eq!(lower_limit(None, 7), 7);
+}
+
+#[test]
+fn negated_nouns_are_told_from_missing_things() {
+    assert!(negates_noun("", "`None` if `e` is no constant."));
+    assert!(negates_noun("The values", "are no lists."));
+    assert!(!negates_noun("an error if there", "are no axes."));
+    assert!(!negates_noun("", "There is no list, and it is not a list."));
+    assert!(!negates_noun("", "It is no longer a list."));
 }
 
 #[test]

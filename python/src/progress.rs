@@ -80,7 +80,7 @@ impl StatementProgress {
 impl Drop for StatementProgress {
     fn drop(&mut self) {
         if let Some(shown) = self.shown.take() {
-            // A display that cannot be closed is no reason to fail.
+            // The call succeeds even if the display cannot be closed.
             Python::attach(|py| drop(shown.call_method0(py, "close")));
         }
     }

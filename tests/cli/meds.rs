@@ -191,7 +191,7 @@ fn a_folder_that_is_no_table_is_named() {
     let place = Place::new();
     place.ok(&["generate", "--patients", "2", "--to", "meds", "-o", "meds"]);
     fs::create_dir(place.path("shards")).unwrap();
-    // The folder itself is no MEDS folder; one of its subfolders is.
+    // The folder itself is not a MEDS folder; one of its subfolders is.
     fs::create_dir_all(place.path("sets/data")).unwrap();
     place.ok(&["generate", "--patients", "2", "--to", "meds", "-o", "sets/data/a"]);
     place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'sets/data/b.parquet'"]);

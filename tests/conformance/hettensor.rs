@@ -248,7 +248,7 @@ fn parse_items(json: &Json) -> Checked<Option<Vec<Index>>> {
     Ok(Some(out))
 }
 
-/// A nested list of tensors. What is no tensor is as wrong there as it is unthinkable here.
+/// A nested list of tensors. Returns an error for a value that is not a tensor.
 fn parse_het(json: &Json) -> Checked<Result<HetTensor>> {
     fn nested(json: &Json) -> Checked<Option<Nested>> {
         Ok(match json {

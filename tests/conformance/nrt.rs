@@ -138,7 +138,7 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
             case.takes(&["list"], &["dim"])?;
             let list = to_value(case.input.get("list").ok_or("no list")?)?;
             let dim = case.args.get("dim").map_or(Ok(1), Json::int::<i64>)?;
-            // A negative depth is no number of levels at all.
+            // A negative depth is not a number of levels.
             is_ndim_list(&list, usize::try_from(dim).unwrap_or(0)).map(|r| Found::Flag("result", r))
         }
         "save" => save_file(case)?,

@@ -49,7 +49,7 @@ fn an_axis_too_few_is_a_missing_tensor_to_the_library() {
         "flatten",
         &format!(r#"{FLAT}, "args": {{"dim": -1}}, {}"#, write_error("KeyError")),
     );
-    // An answer is no such error, and another kind of index is none either.
+    // An answer is not such an error, nor is another kind of index.
     assert_fails("construct", &format!("{FLAT}, {}", write_error("KeyError")));
     assert_fails("flatten", &format!("{FLAT}, {}", write_error("FileNotFoundError")));
     assert_fails(

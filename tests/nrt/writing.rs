@@ -114,7 +114,7 @@ fn ids_are_i64_and_can_be_left_out() {
 
     nrt::write(&path, &table, &WriteOptions { overwrite: true, plain: true }).unwrap();
     assert_eq!(names_in(&path), ["dim1/bounds", "dim0/age", "dim1/x"]);
-    // Ids that are no integers are no obstacle to leaving them out.
+    // Ids can be omitted even if they are not integers.
     let text = make_flat("subject_id", Arc::new(StringArray::from(vec!["a"])));
     assert!(expect_refusal(&text).contains("vocabulary"));
     let error = nrt::write(&path, &text, &WriteOptions { overwrite: true, plain: true });

@@ -242,7 +242,7 @@ async fn stock_lateral_self_joins_still_lose_rows() {
     assert_ne!(rows_or_error(&stock, &sql).await, "1; 2; 2; 2; 2");
 }
 
-/// The columns of the left side of a LATERAL join are no outer columns of the query around the join.
+/// The columns of the left side of a LATERAL join are not outer columns of the query around the join.
 #[tokio::test]
 async fn subqueries_contain_left_lateral_joins() {
     let cases = [

@@ -532,7 +532,7 @@ async fn merged_columns_of_subqueries_are_not_those_of_outer_queries() {
             "SELECT w.a, (WITH q AS (SELECT a FROM t JOIN u USING (a)) SELECT sum(q.a) FROM q) FROM w ORDER BY w.a",
             "1 11; 9 11",
         ),
-        // A further table may have the column, too, but the outer query is no better place to look.
+        // A further table may have the column, too, but that is not a reason to look in the outer query.
         (
             "SELECT w.a, (SELECT max(a) FROM t JOIN u USING (a) JOIN (SELECT 5 AS z) v ON v.z > t.a) FROM w ORDER BY w.a",
             "1 3; 9 3",

@@ -586,7 +586,7 @@ pub fn find_diff_type(leaf: &DataType) -> Result<DataType> {
 }
 
 /// Computes [`diff`] of unsigned integers in 128 bits, so that only the differences must fit
-/// `Int64`, and values above the range of `Int64` are no error.
+/// `Int64`, and values above the range of `Int64` are allowed.
 fn compute_unsigned_diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     let before = shift(array, n, None, axis)?;
     let (a, b) = (array.leaves().as_primitive::<UInt64Type>(), before.leaves());

@@ -204,8 +204,8 @@ fn is_meds(path: &Path) -> bool {
 }
 
 /// Whether a folder is a MEDS data set: it must have measurements in `data/**/*.parquet`. It must
-/// also have a sub-folder `metadata`, or no other Parquet files in `data`: a folder is no data set
-/// if a data set is only somewhere below its sub-folder `data`.
+/// also have a sub-folder `metadata`, or no other Parquet files in `data`: a folder is not a data
+/// set if a data set is only somewhere below its sub-folder `data`.
 pub(in crate::cli) fn is_meds_root(path: &Path) -> bool {
     // Reads at most this many files, because the result only chooses the hint in an error message.
     const READ: usize = 64;

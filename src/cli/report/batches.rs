@@ -87,7 +87,7 @@ enum TensorRole {
     Column(Option<String>),
     /// The mask tensor of a column, such as `numeric_value_mask`.
     ValueMask,
-    /// A tensor that is no column: it says which elements of an axis are present, or its type is
+    /// A tensor that is not a column: it says which elements of an axis are present, or its type is
     /// not supported.
     Other,
 }

@@ -208,7 +208,7 @@ fn is_plain_number(t: &DataType) -> bool {
     t.is_integer() || t.is_floating()
 }
 
-/// Returns a constant as a literal of type `to`; `None` if `e` is no constant or not exact in `to`.
+/// Returns a constant as a literal of type `to`; `None` if `e` is not constant or not exact in `to`.
 pub(super) fn find_exact_constant(e: &Expr, to: &DataType) -> Option<Expr> {
     let Expr::Literal(value, _) =
         is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty()))??

@@ -397,8 +397,8 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
             }))
         }
         Err(e) => {
-            // An error of the builder may quote the value of an option, such as a key that is no
-            // valid key.
+            // An error of the builder may quote the value of an option, such as a key that is
+            // not valid.
             let text = e.to_string();
             let is_quoted = |value: &String| value.len() > 3 && text.contains(value.as_str());
             let why = match options.values().any(is_quoted) {

@@ -183,8 +183,8 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
     matches!(inner.as_ref(), SqlStatement::Prepare { data_types, .. } if data_types.is_empty())
 }
 
-/// Returns the number of a parameter: 2 for `$2`. Returns `None` for an expression that is no
-/// parameter. Breaks at a parameter without a number, such as `$name`.
+/// Returns the number of a parameter: 2 for `$2`. Returns `None` for an expression that is not
+/// a parameter. Breaks at a parameter without a number, such as `$name`.
 fn find_parameter(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {

@@ -275,7 +275,7 @@ impl DokTensor {
         if elements / PER_ENTRY > storage.map.len() as u64 {
             let (places, values) = (storage.map.keys()?, storage.map.values()?);
             let (values, size) = (values.as_bytes(), dtype.size());
-            // `None` is no limit: `check_dense_bytes` has already checked the size of the result.
+            // `None` removes the limit: `check_dense_bytes` has already checked the size of the result.
             selection.for_each_stored(places.as_slice::<i64>()?, None, |at, row| {
                 out[to_coordinate(at) * size..][..size]
                     .copy_from_slice(&values[row * size..][..size]);

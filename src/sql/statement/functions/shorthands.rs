@@ -167,7 +167,7 @@ pub(in crate::sql) fn list_shorthand_arities(name: &str) -> Vec<usize> {
 
 /// Returns the expansions of a shorthand, in which `$1` is the first argument. The second string is
 /// the condition under which the expansion applies, such as `" for a width of months"`, and is
-/// empty if it always applies. Returns an empty vector if `name` is no shorthand.
+/// empty if it always applies. Returns an empty vector if `name` is not a shorthand.
 #[cfg(feature = "cli")]
 pub(crate) fn list_shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
     let condition = |known: &str| match (name, known) {

@@ -510,7 +510,8 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             LogicalPlan::Window(_) => Some("a window function"),
             LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
             LogicalPlan::Aggregate(node) if has_grouping_sets(node) => Some("GROUPING SETS"),
-            // A LATERAL query uses columns of the left side of its join, which are no outer columns of the join.
+            // A LATERAL query uses columns of the left side of its join, which are not outer columns of the
+            // join.
             LogicalPlan::Join(join)
                 if names_outer(list_optional_sides(join))?
                     && !find_outer_columns(node)?.is_empty() =>

@@ -71,7 +71,7 @@ fn find_value_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<DataType>> {
     types.collect()
 }
 
-/// Returns the type of times of day with the finest unit, or `None` if a type is no time of day.
+/// Returns the type of times of day with the finest unit, or `None` if a type is not a time of day.
 pub(super) fn find_finest(types: &[DataType]) -> Option<DataType> {
     if !types.iter().all(|t| is_clock(t) || t.is_null()) {
         return None;

@@ -251,8 +251,8 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
     })
 }
 
-/// Whether a text is a constant date without a time of day. Also true for a constant that is no
-/// time: type coercion then adds a cast, which fails with an error for the constant.
+/// Whether a text is a constant date without a time of day. Also true for a constant that is not
+/// a time: type coercion then adds a cast, which fails with an error for the constant.
 fn is_plain_date(text: &TypedValue) -> bool {
     const DAY: i128 = 86_400_000_000_000;
     let Some(constant) = &text.constant else { return false };
