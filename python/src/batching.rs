@@ -8,8 +8,8 @@ use serrate::batching::{
 };
 use serrate::dense::Fill;
 
-use crate::batch::{RaggedBatch, to_ragged_batch};
 use crate::errors::{as_index_error, make_invalid_error, make_type_error};
+use crate::ragged_batch::{RaggedBatch, to_ragged_batch};
 use crate::run::run_detached;
 use crate::tensor::{
     Library, check_device, extract_tensor, fill_of, give_tensor, is_tensor, to_axis,

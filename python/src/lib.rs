@@ -4,7 +4,6 @@
 //! that need no speed are in `python/serrate/*.py`.
 
 mod array;
-mod batch;
 mod batching;
 mod display;
 mod dok;
@@ -17,6 +16,7 @@ mod memory;
 mod nested;
 mod nrt;
 mod progress;
+mod ragged_batch;
 mod run;
 mod sql;
 mod table;
@@ -30,8 +30,6 @@ mod _serrate {
 
     #[pymodule_export]
     use crate::array::RaggedArray;
-    #[pymodule_export]
-    use crate::batch::RaggedBatch;
     #[pymodule_export]
     use crate::batching::{
         apply_mask_to_tensor, average_over_targets, batched_bool_indexing,
@@ -57,6 +55,8 @@ mod _serrate {
         JointFile, collate_stack, concat_tables, dense_stack, same_kinds, save_stored,
         table_of_stored, take_merged, take_table,
     };
+    #[pymodule_export]
+    use crate::ragged_batch::RaggedBatch;
     #[pymodule_export]
     use crate::sql::{SqlResult, SqlSession};
     #[pymodule_export]

@@ -23,8 +23,8 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use url::Url;
 
 use super::VERSION;
+use super::cluster_planner::ClusterPlanner;
 use super::codec::SerrateCodec;
-use super::planner::ClusterPlanner;
 use super::settings::{ClusterOptions, SentSettings};
 use super::tasks::{count_tasks, divide_leaf};
 

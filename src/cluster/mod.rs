@@ -6,9 +6,9 @@
 
 mod client;
 mod cluster_exec;
+mod cluster_planner;
 mod codec;
 mod nodes;
-mod planner;
 mod preflight;
 mod settings;
 mod tasks;

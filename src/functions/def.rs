@@ -53,7 +53,7 @@ pub(crate) struct Facts {
     /// Whether the function compares intervals with durations as durations. `sql::workarounds::types::times` then
     /// accepts intervals if the first argument has durations.
     pub(crate) compares_durations: bool,
-    /// Whether argument 2 names the type of the result. `sql::checks::lists` checks this type.
+    /// Whether argument 2 names the type of the result. `sql::checks::list_uses` checks this type.
     pub(crate) casts_to_named_type: bool,
     /// Whether `functions::chain` merges nested calls into one call, in which a letter represents
     /// each operator.

@@ -34,7 +34,7 @@ use crate::sql::exec::pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::from::path_tables::PathTables;
 use crate::sql::from::planned_relations::PlannedRelations;
-use crate::sql::from::planner::TableFunctionsPlanner;
+use crate::sql::from::table_function_planner::TableFunctionsPlanner;
 use crate::sql::from::vocab::VocabFunction;
 use crate::sql::rules::{
     add_analyzer_rules, add_physical_rules, change_logical_rules, list_last_analyzer_rules,

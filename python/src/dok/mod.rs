@@ -1,6 +1,6 @@
 //! The Python class `DokTensor`.
 
-mod inputs;
+mod arguments;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use serrate::dense::{DType, DenseTensor};
 use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, MapOptions, RowMap};
 
-use self::inputs::{
+use self::arguments::{
     Value, as_coo, extract_coo, extract_operand, extract_reduced_axes, extract_required_axes,
     extract_shape, is_coo, make_tensor_from_map,
 };

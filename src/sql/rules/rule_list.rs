@@ -4,7 +4,7 @@ use datafusion::optimizer::ApplyOrder;
 
 use self::UpstreamIssue::{Arrow, DataFusion};
 use super::function_rule::{AnalyzeFn, OptimizeAroundFn, OptimizeFn, RewriteAroundFn, RewriteFn};
-use crate::sql::checks::lists;
+use crate::sql::checks::list_uses;
 use crate::sql::exec::{stack, yielding};
 use crate::sql::order::order_rules;
 use crate::sql::pushdown::{
@@ -115,7 +115,7 @@ pub(super) static RULES: &[SessionRule] = &[
     SessionRule {
         name: "serrate_list_hints",
         // Must run first, because type coercion replaces the original expressions.
-        step: RuleStep::FirstOfAll(lists::suggest_list_functions),
+        step: RuleStep::FirstOfAll(list_uses::suggest_list_functions),
         without: "errors of operators on lists have no suggestion",
         upstream: Upstream::Ours,
         until: RemovalCondition::Feature,

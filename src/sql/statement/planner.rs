@@ -15,7 +15,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
 
 use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
-use crate::sql::checks::lists::check_lists;
+use crate::sql::checks::list_uses::check_lists;
 use crate::sql::from::distinct_names::check_distinct_names;
 use crate::sql::from::text_rewrites::rewrite_summarize as summarize_text;
 use crate::sql::rules::coerce_types;
@@ -34,7 +34,7 @@ use crate::sql::statement::commands::created_tables::{
 };
 use crate::sql::statement::commands::own_settings::reset_to_default;
 use crate::sql::statement::commands::repeated_targets;
-use crate::sql::statement::commands::row_values::name_inserted_rows;
+use crate::sql::statement::commands::row_structs::name_inserted_rows;
 use crate::sql::statement::errors::clauses::{
     self, find_other_forms, find_pivot, refuse_using_sample,
 };

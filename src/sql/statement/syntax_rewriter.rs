@@ -17,7 +17,7 @@ use crate::sql::statement::columns::lateral_tables::{
 use crate::sql::statement::columns::merged::select_merged;
 use crate::sql::statement::columns::set_names::{add_identifiers, name_apart, name_repeated};
 use crate::sql::statement::columns::unnest_calls::as_unnest;
-use crate::sql::statement::commands::row_values::name_cast_rows;
+use crate::sql::statement::commands::row_structs::name_cast_rows;
 use crate::sql::statement::expressions::escapes::use_backslash;
 use crate::sql::statement::expressions::expr_rewrites::{
     name_outer_elements, read_comparisons, rewrite_expr,

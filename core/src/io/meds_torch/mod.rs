@@ -20,16 +20,16 @@ mod fit;
 mod folder;
 mod parallel;
 mod schemas;
-mod tables;
 mod tensorize;
 mod tensorized_cohort;
+mod tensorized_tables;
 
 pub use folder::MedsFolder;
-pub(crate) use tables::tensorize_in_memory;
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
 #[cfg(feature = "audit")]
 pub(crate) use tensorized_cohort::Mismatch;
 pub use tensorized_cohort::{CohortShard, CohortTables, TensorizedCohort};
+pub(crate) use tensorized_tables::tensorize_in_memory;
 
 pub(crate) const TENSORS: &str = "data";
 pub(crate) const SCHEMAS: &str = "tokenization/schemas";

@@ -6,4 +6,4 @@ pub(in crate::sql) mod copy_targets;
 pub(super) mod created_tables;
 pub(super) mod own_settings;
 pub(super) mod repeated_targets;
-pub(super) mod row_values;
+pub(super) mod row_structs;

@@ -14,7 +14,7 @@ use crate::sql::checks::elements::explain_element;
 use crate::sql::statement::functions::calls::visit_statement;
 
 /// Rewords an error of DataFusion's planner about a list, with a suggestion as in
-/// [`check_lists`](crate::sql::checks::lists::check_lists). Returns other errors unchanged. `conditions` are the
+/// [`check_lists`](crate::sql::checks::list_uses::check_lists). Returns other errors unchanged. `conditions` are the
 /// conditions in the original statement.
 pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -> DataFusionError {
     match e {

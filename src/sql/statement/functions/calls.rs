@@ -12,7 +12,7 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::sql::base::syntax::to_plain_name;
 use crate::sql::checks::elements::split_top_level;
-use crate::sql::from::planner::is_table_function;
+use crate::sql::from::table_function_planner::is_table_function;
 use crate::sql::statement::functions::counterparts::{LIST_PREFIXES, find_counterpart};
 use crate::sql::statement::functions::shorthands::{list_shorthand_arities, list_shorthand_names};
 
