@@ -30,7 +30,7 @@ use pages::ColumnChunk;
 use crate::error::{Error, Result};
 
 pub use pages::ListsFile;
-pub use stream::{ColumnReader, indexed};
+pub use stream::{ColumnReader, is_indexed};
 
 /// Parts of a column to decode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

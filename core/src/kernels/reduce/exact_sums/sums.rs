@@ -130,7 +130,7 @@ impl ExactSums {
     /// Extends the limbs of all groups to hold the bits `low..end`, and one limb above for carries.
     #[cold]
     fn grow_window(&mut self, low: usize, end: usize) {
-        // Always store limb 0 of sums of integers: `integer` and `add_integer` use it.
+        // Always store limb 0 of sums of integers: `to_integer` and `add_integer` use it.
         let low = if self.terms.unit() == 0 { 0 } else { low };
         let (first, last) = match self.width {
             0 => (low / 64, (end - 1) / 64 + 2),
