@@ -67,7 +67,7 @@ impl Failure {
         }
     }
 
-    pub(super) fn report(&self) -> ExitCode {
+    pub(super) fn print_failure(&self) -> ExitCode {
         match self {
             Self::Closed => ExitCode::SUCCESS,
             Self::Interrupted => {

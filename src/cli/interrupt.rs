@@ -199,7 +199,7 @@ struct WorkerTask<T> {
 }
 
 impl<T: Send + 'static> WorkerTask<T> {
-    fn spawn(work: impl Future<Output = T> + Send + 'static) -> Self {
+    fn spawn_work(work: impl Future<Output = T> + Send + 'static) -> Self {
         let guard = TaskGuard::new();
         let handle = tokio::spawn(async move {
             let _guard = guard;
@@ -210,7 +210,7 @@ impl<T: Send + 'static> WorkerTask<T> {
 
     /// Waits for the task, and returns its result. If the task panicked, the caller panics with the
     /// same payload.
-    async fn join(&mut self) -> T {
+    async fn join_work(&mut self) -> T {
         match (&mut self.handle).await {
             Ok(result) => result,
             Err(e) => match e.try_into_panic() {
@@ -234,7 +234,7 @@ impl<T> Drop for WorkerTask<T> {
 pub(super) async fn run_on_worker<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    WorkerTask::spawn(work).join().await
+    WorkerTask::spawn_work(work).join_work().await
 }
 
 /// Returns a stream of the batches of `input`. `input` is polled on another thread, for the same
@@ -242,7 +242,7 @@ pub(super) async fn run_on_worker<T: Send + 'static>(
 pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = input.schema();
     let (sender, receiver) = mpsc::channel(1);
-    let task = WorkerTask::spawn(async move {
+    let task = WorkerTask::spawn_work(async move {
         while let Some(batch) = input.next().await {
             if sender.send(batch).await.is_err() {
                 break;
@@ -253,7 +253,7 @@ pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> Sendable
         match receiver.recv().await {
             Some(batch) => Some((batch, (receiver, task))),
             None => {
-                task.join().await;
+                task.join_work().await;
                 None
             }
         }

@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
     panics::install_hook();
     match run_on_deep_stack(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.print_failure(),
     }
 }
 

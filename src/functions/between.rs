@@ -150,7 +150,7 @@ fn compare_bound(
     open: bool,
 ) -> Result<RaggedArray> {
     let side = BatchOperand::from_argument(call, bound)?;
-    let mask = as_booleans(&elementwise::binary(op, Operand::Array(values), side.operand())?)?;
+    let mask = as_booleans(&elementwise::binary(op, Operand::Array(values), side.as_operand())?)?;
     if !open {
         return Ok(mask);
     }

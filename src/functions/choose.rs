@@ -61,7 +61,7 @@ pub(super) static WHERE: Def = Def {
         let leaf = NestedListType::from_type(call.return_type()).leaf().clone();
         let mask = as_booleans(&call.read_ragged(0)?)?;
         let (a, b) = (cast_argument(call, 1, &leaf)?, cast_argument(call, 2, &leaf)?);
-        call.to_lists(&select::where_(&mask, a.operand(), b.operand())?)
+        call.to_lists(&select::where_(&mask, a.as_operand(), b.as_operand())?)
     },
     facts: Facts { instead_of: &["nullif"], ..Facts::NONE },
     ..Def::DEFAULTS
@@ -180,7 +180,7 @@ pub(super) static FILL_NULL: Def = Def {
     call: |call| {
         let leaf = NestedListType::from_type(call.return_type()).leaf().clone();
         let x = select::cast(&call.read_ragged(0)?, &leaf, false)?;
-        call.to_lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.operand())?)
+        call.to_lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.as_operand())?)
     },
     facts: Facts { instead_of: &["coalesce"], ..Facts::NONE },
     ..Def::DEFAULTS

@@ -278,7 +278,7 @@ impl DefaultValue {
     }
 
     /// Casts the default to the type `of`. Also returns whether it is one value for all rows.
-    fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
+    fn cast_default(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {
             Self::One(value) => (value.to_array_of_size(1)?, true),
@@ -326,7 +326,7 @@ fn fill_missing(
     missing: &BooleanArray,
     default: &DefaultValue,
 ) -> Result<ArrayRef> {
-    let (values, one) = default.cast(found.data_type())?;
+    let (values, one) = default.cast_default(found.data_type())?;
     Ok(match one {
         true => zip(missing, &arrow::array::Scalar::new(values), &found)?,
         false => zip(missing, &values, &found)?,
@@ -362,7 +362,7 @@ fn read_elements(
     let of = tensor.dtype().to_arrow();
     let one = match default {
         Some(DefaultValue::One(value)) if !value.is_null() => {
-            let (value, _) = DefaultValue::One(value.clone()).cast(&of)?;
+            let (value, _) = DefaultValue::One(value.clone()).cast_default(&of)?;
             Fallback::Value(DenseTensor::from_flat(&value, "the default")?.reshape([])?)
         }
         _ => Fallback::Zero,

@@ -52,7 +52,7 @@ pub(super) static COMPRESS: Def = Def {
     },
     plan: |plan| {
         let lists = check_mask(plan)?;
-        plan_retyped_field(plan, lists.flat())
+        plan_retyped_field(plan, lists.build_flat_type())
     },
     call: |call| call.to_lists(&filter::compress(&call.read_ragged(0)?, &read_mask(call)?)?),
     fails: Fails::UnequalLengths,

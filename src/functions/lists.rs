@@ -55,7 +55,7 @@ impl NestedListType {
     }
 
     /// Returns these levels with element fields named `item`, without metadata.
-    pub(crate) fn plain(&self) -> Self {
+    pub(crate) fn to_plain_fields(&self) -> Self {
         let plain = |f: &FieldRef| Arc::new(Field::new_list_field(f.data_type().clone(), true));
         Self {
             levels: self.levels.iter().map(|(k, f)| (*k, plain(f))).collect(),
@@ -150,7 +150,7 @@ impl NestedListType {
     }
 
     /// Returns the type of one list of all leaves: a LargeList if any level is a LargeList.
-    pub(crate) fn flat(&self) -> DataType {
+    pub(crate) fn build_flat_type(&self) -> DataType {
         let large = self.levels.iter().any(|(k, _)| *k == ListKind::LargeList);
         let kind = if large { ListKind::LargeList } else { ListKind::List };
         match self.levels.last() {
@@ -248,7 +248,7 @@ mod tests {
             lists.remove_level(0, DataType::Int32),
             DataType::new_list(DataType::Int32, true)
         );
-        assert_eq!(lists.flat(), DataType::new_large_list(DataType::Int32, true));
+        assert_eq!(lists.build_flat_type(), DataType::new_large_list(DataType::Int32, true));
         assert_eq!(
             lists.wrap_outer(1, DataType::Int64),
             DataType::new_large_list(DataType::Int64, true)

@@ -362,16 +362,16 @@ fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
             OperandType::Leaves(left.data_type()),
             OperandType::Leaves(right.data_type()),
         )?;
-        left = left.cast(types.left())?;
-        right = right.cast(types.right())?;
+        left = left.cast_leaves(types.left())?;
+        right = right.cast_leaves(types.right())?;
     }
     call.to_lists(&match left {
         // If the right operand is one value, the operator changes the array of the left operand in
         // place, such as the result of `v * 2` in `v * 2 + 1`.
         BatchOperand::Each(left) if matches!(right, BatchOperand::One(_)) => {
-            elementwise::binary_owned(op, left, right.operand())?
+            elementwise::binary_owned(op, left, right.as_operand())?
         }
-        left => elementwise::binary(op, left.operand(), right.operand())?,
+        left => elementwise::binary(op, left.as_operand(), right.as_operand())?,
     })
 }
 
@@ -383,7 +383,7 @@ impl BatchOperand {
         }
     }
 
-    pub(super) fn cast(self, to: &DataType) -> Result<Self> {
+    pub(super) fn cast_leaves(self, to: &DataType) -> Result<Self> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let cast = |values: &ArrayRef| match cast_time(values, to) {
             Some(exact) => exact,
@@ -396,7 +396,7 @@ impl BatchOperand {
         })
     }
 
-    pub(super) fn operand(&self) -> Operand<'_> {
+    pub(super) fn as_operand(&self) -> Operand<'_> {
         match self {
             Self::Each(a) => Operand::Array(a),
             Self::One(v) => Operand::Scalar(v),
@@ -508,7 +508,7 @@ fn plan_quantifier(plan: &Plan<'_>) -> Result<FieldRef> {
     let axis = plan.axis(1, &lists, "use bool_or or bool_and over its result instead")?;
     Ok(make_nullable(match axis {
         None => DataType::Boolean,
-        Some(axis) => lists.plain().remove_level(axis - 1, DataType::Boolean),
+        Some(axis) => lists.to_plain_fields().remove_level(axis - 1, DataType::Boolean),
     }))
 }
 

@@ -100,7 +100,7 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
             "argument 3 (the axis) is axis {axis}, but must be the axis of the innermost lists; give -1, or leave the argument out"
         )));
     }
-    Ok(make_nullable(deepest.plain().remove_level(axis - 1, DataType::Float64)))
+    Ok(make_nullable(deepest.to_plain_fields().remove_level(axis - 1, DataType::Float64)))
 }
 
 /// Returns the levels of the deeper argument, with a LargeList at each level at which either

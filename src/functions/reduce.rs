@@ -262,7 +262,7 @@ pub(super) static QUANTILE: Def = Def {
         let out = if several { DataType::new_list(out, true) } else { out };
         Ok(make_nullable(match axis {
             None => out,
-            Some(axis) => lists.plain().remove_level(axis - 1, out),
+            Some(axis) => lists.to_plain_fields().remove_level(axis - 1, out),
         }))
     },
     call: |call| {
@@ -308,7 +308,7 @@ fn plan_reduction(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
     let out = how.output_type(lists.leaf()).map_err(|_| refuse_leaf(plan, how, lists.leaf()))?;
     Ok(make_nullable(match axis {
         None => out,
-        Some(axis) => lists.plain().remove_level(axis - 1, out),
+        Some(axis) => lists.to_plain_fields().remove_level(axis - 1, out),
     }))
 }
 

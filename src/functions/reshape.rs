@@ -36,7 +36,7 @@ pub(super) static FLATTEN: Def = Def {
     plan: |plan| {
         let lists = plan.require_lists(0)?;
         let out = match plan.axis(1, &lists, "use array_agg and unnest")? {
-            None => lists.flat(),
+            None => lists.build_flat_type(),
             Some(1) => {
                 return Err(Error::invalid(format!(
                     "{}: axis 1 cannot be removed: without the outermost list of each row, rows would be merged; give axis 2 or more, or use unnest(x) for one row per element",

@@ -163,7 +163,7 @@ pub(super) static COUNT: Def = Def {
         let axis = plan.axis(1, &lists, "use sum(ragged_count(x))")?;
         Ok(make_nullable(match axis {
             None => DataType::Int64,
-            Some(axis) => lists.plain().remove_level(axis - 1, DataType::Int64),
+            Some(axis) => lists.to_plain_fields().remove_level(axis - 1, DataType::Int64),
         }))
     },
     call: count_leaves,

@@ -35,7 +35,9 @@ pub(super) static ZIP: Def = Def {
     },
     plan: |plan| {
         let (shared, fields) = zip_type(plan)?;
-        Ok(make_nullable(shared.plain().wrap_outer(shared.depth(), DataType::Struct(fields))))
+        Ok(make_nullable(
+            shared.to_plain_fields().wrap_outer(shared.depth(), DataType::Struct(fields)),
+        ))
     },
     call: zip_lists,
     ..Def::DEFAULTS
@@ -176,7 +178,9 @@ pub(super) static UNZIP: Def = Def {
 };
 
 fn make_field_lists_type(lists: &NestedListType, field: &Field) -> DataType {
-    lists.plain().wrap_outer(lists.depth(), NestedListType::from_type(field.data_type()).open())
+    lists
+        .to_plain_fields()
+        .wrap_outer(lists.depth(), NestedListType::from_type(field.data_type()).open())
 }
 
 fn find_field<'a>(

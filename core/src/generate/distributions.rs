@@ -116,7 +116,7 @@ impl PatientDistributions {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn means(&self) -> (f64, f64) {
-        (self.events.mean(), self.measurements.mean())
+        (self.events.compute_mean(), self.measurements.compute_mean())
     }
 }
 
@@ -150,14 +150,14 @@ impl<T> Frequencies<T> {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "frequencies are far below 2^53")]
-    fn weights(&self) -> Vec<f64> {
+    fn compute_weights(&self) -> Vec<f64> {
         self.freq.iter().map(|f| *f as f64).collect()
     }
 }
 
 impl Frequencies<u32> {
-    fn mean(&self) -> f64 {
-        let weights = self.weights();
+    fn compute_mean(&self) -> f64 {
+        let weights = self.compute_weights();
         let sum: f64 = self.x.iter().zip(&weights).map(|(x, w)| f64::from(*x) * w).sum();
         sum / weights.iter().sum::<f64>()
     }
@@ -230,7 +230,7 @@ impl Sampler {
         reason = "fractions of 2^32 that were checked to be within 0..=1"
     )]
     pub(super) fn new(distributions: &PatientDistributions, rng: &mut ChaCha8Rng) -> Self {
-        let fraction = AliasTable::new(&distributions.frac_codes_with_value.weights());
+        let fraction = AliasTable::new(&distributions.frac_codes_with_value.compute_weights());
         let values = (0..distributions.vocab_size)
             .map(|_| {
                 let p = distributions.frac_codes_with_value.x[fraction.draw_index(rng.next_u64())];
@@ -244,11 +244,11 @@ impl Sampler {
             (0..distributions.vocab_size).map(|rank| 1.0 / (f64::from(rank) + 2.7)).collect();
         Self {
             events: (
-                AliasTable::new(&distributions.events.weights()),
+                AliasTable::new(&distributions.events.compute_weights()),
                 distributions.events.x.clone(),
             ),
             measurements: (
-                AliasTable::new(&distributions.measurements.weights()),
+                AliasTable::new(&distributions.measurements.compute_weights()),
                 distributions.measurements.x.clone(),
             ),
             codes: AliasTable::new(&weights),

@@ -108,7 +108,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
         made = made.saturating_add(lists.saturating_mul(OFFSET as u128));
         let count = LevelTotals::from_lengths(&lengths);
         let below = match array.axes().get(k + 1) {
-            Some(_) => count.total().saturating_mul(OFFSET as u128),
+            Some(_) => count.sum_counts().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
         };
         // Maximum number of [`ElementRun`]s of the next level: each padded or truncated list adds
@@ -117,7 +117,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)
             .saturating_add(pieces.saturating_mul(size_of::<ElementRun>() as u128));
-        check(made.saturating_add(below).saturating_add(working), count.total(), k + 1)?;
+        check(made.saturating_add(below).saturating_add(working), count.sum_counts(), k + 1)?;
         axes.push(pad_level(level, &runs, &lengths)?);
         runs = list_child_runs(level, &runs, &lengths, options.side);
     }
@@ -159,7 +159,7 @@ impl LevelTotals {
         count
     }
 
-    fn total(&self) -> u128 {
+    fn sum_counts(&self) -> u128 {
         self.kept.saturating_add(self.new)
     }
 }
@@ -167,7 +167,7 @@ impl LevelTotals {
 /// Estimates the size of the padded leaves in bytes. Assumes that the leaves that remain after
 /// truncation have the average size of all leaves, which matters for strings.
 fn estimate_leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &LevelTotals) -> u128 {
-    let total = count.total();
+    let total = count.sum_counts();
     let validity = if fill.is_none() || leaves.is_nullable() { total.div_ceil(8) } else { 0 };
     let values = match leaves.data_type() {
         DataType::Boolean => total.div_ceil(8),

@@ -102,10 +102,10 @@ fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
         move |t: i64| t.cast_unsigned().wrapping_add(shift.cast_unsigned() * DAY.cast_unsigned());
     let days = ticks
         .clone()
-        .map(move |t| narrow((from_shift(t) / DAY.cast_unsigned()).cast_signed() - shift));
+        .map(move |t| narrow_number((from_shift(t) / DAY.cast_unsigned()).cast_signed() - shift));
     let seconds = ticks.map(move |t| match SECOND {
         0 => 0,
-        _ => narrow((from_shift(t) % DAY.cast_unsigned()).cast_signed() / SECOND.max(1)),
+        _ => narrow_number((from_shift(t) % DAY.cast_unsigned()).cast_signed() / SECOND.max(1)),
     });
     Some(match part {
         TimePart::Year => days.map(|day| compute_date(day).year).collect(),
@@ -125,7 +125,7 @@ fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
 
 /// Converts a number to 32 bits, which suffice because [`MAX_DAYS`] bounds the number.
 #[expect(clippy::cast_possible_truncation, reason = "the number is within MAX_DAYS")]
-fn narrow(number: i64) -> i32 {
+fn narrow_number(number: i64) -> i32 {
     number as i32
 }
 

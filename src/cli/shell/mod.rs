@@ -105,7 +105,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
                 return Err(Failure::Interrupted);
             }
             Err(failure) => {
-                failure.report();
+                failure.print_failure();
             }
         }
         interrupt::clear_interrupt();

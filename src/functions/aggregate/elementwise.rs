@@ -228,7 +228,7 @@ impl GroupStates for ElementwiseState {
             exact: self.exact,
             returns: self.returns.clone(),
             states: self.states.clone(),
-            rows: self.rows.fresh(),
+            rows: self.rows.make_empty(),
             waiting: 0,
             settled: 0,
             laid: false,

@@ -104,7 +104,7 @@ impl ExactAggregate {
     fn find_exact_sum(&self, fields: &[FieldRef]) -> Option<ExactSumKind> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
-            _ if fields.len() != self.statistic.arguments() => None,
+            _ if fields.len() != self.statistic.count_arguments() => None,
             _ if is(&DataType::Float64) => Some(ExactSumKind::Float),
             Statistic::Sum | Statistic::Mean if is(&DataType::Int64) => Some(ExactSumKind::Signed),
             Statistic::Sum | Statistic::Mean if is(&DataType::UInt64) => {
@@ -245,7 +245,7 @@ impl AggregateUDFImpl for ExactAggregate {
                 let inputs = args.input_fields.iter().map(|f| f.data_type().clone());
                 inputs.map(|t| DataType::new_list(t, true)).collect()
             }
-            false => self.statistic.state(),
+            false => self.statistic.list_state_types(),
         };
         let metadata = HashMap::from([(SUM_STATE.to_owned(), String::new())]);
         let state = |(i, t)| {

@@ -32,7 +32,7 @@ impl CollectedRows {
         Self { types, batches: Vec::new(), bytes: 0 }
     }
 
-    pub(super) fn fresh(&self) -> Self {
+    pub(super) fn make_empty(&self) -> Self {
         Self::new(self.types.clone())
     }
 

@@ -42,7 +42,7 @@ enum Term {
 }
 
 impl Statistic {
-    pub(super) fn arguments(self) -> usize {
+    pub(super) fn count_arguments(self) -> usize {
         match self {
             Self::Sum | Self::Mean | Self::Variance { .. } | Self::Deviation { .. } => 1,
             _ => 2,
@@ -65,7 +65,7 @@ impl Statistic {
     }
 
     /// Returns the types of the partial state: the count, and the 64-bit words of each sum.
-    pub(super) fn state(self) -> Vec<DataType> {
+    pub(super) fn list_state_types(self) -> Vec<DataType> {
         let sums = self.terms().iter().map(|_| ExactSumKind::make_sum_type());
         std::iter::once(DataType::UInt64).chain(sums).collect()
     }

@@ -115,7 +115,7 @@ fn nest_values(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
 impl GroupStates for Nest {
     fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self {
-            rows: self.rows.fresh(),
+            rows: self.rows.make_empty(),
             keys: self.keys.clone(),
             sort: self.sort.clone(),
             joined: self.joined.clone(),

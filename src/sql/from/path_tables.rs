@@ -25,7 +25,7 @@ pub(in crate::sql) struct PathTables {
 }
 
 impl PathTables {
-    fn state(&self) -> Result<SessionState> {
+    fn find_state(&self) -> Result<SessionState> {
         self.session
             .session_store()
             .get_session()
@@ -44,7 +44,7 @@ impl UrlTableFactory for PathTables {
     async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let looks_like_path = url.contains(['/', '\\', '*', '?'])
             || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
-        let state = self.state()?;
+        let state = self.find_state()?;
         // The path may be a call such as `read_parquet('a')`, which is planned as a table name.
         if let Some(table) = find_read_table(&state, url).await? {
             return Ok(Some(table));

@@ -140,7 +140,7 @@ impl ChangeTarget {
         Ok(ChangeQuery { plan: state.create_physical_plan(&query).await?, rows })
     }
 
-    fn assignments(&self) -> Vec<(String, Expr)> {
+    fn list_assignments(&self) -> Vec<(String, Expr)> {
         let LogicalPlan::Projection(projection) = self.input.as_ref() else { return Vec::new() };
         let set = projection.expr.iter().filter_map(|value| match value {
             // Skips the columns that UPDATE does not set: the plan assigns to each of them its own
@@ -205,7 +205,7 @@ impl TableProvider for ChangeTarget {
         _assignments: Vec<(String, Expr)>,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let set = self.assignments();
+        let set = self.list_assignments();
         let query = self.plan_query(state, Some(&set)).await?;
         let names: Vec<String> = set.into_iter().map(|(name, _)| name).collect();
         self.plan_change(query, Some(&names))

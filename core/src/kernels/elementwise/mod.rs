@@ -227,8 +227,8 @@ pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArr
             )));
         }
     };
-    let left = left.cast(types.left())?;
-    let right = right.cast(types.right())?;
+    let left = left.cast_values(types.left())?;
+    let right = right.cast_values(types.right())?;
     let leaves = apply_op(op, &left, &right, shape.leaves().len())?;
     shape.with_leaves(leaves)
 }
@@ -331,7 +331,7 @@ impl SideValues {
         }
     }
 
-    fn cast(self, to: &DataType) -> Result<Self> {
+    fn cast_values(self, to: &DataType) -> Result<Self> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let cast = |v: ArrayRef| -> Result<ArrayRef> {
             let v = complete_texts(&v, to)?;

@@ -171,7 +171,7 @@ impl StackedLists {
         Ok(Folded { values, present: counts.iter().map(|n| u8::from(*n > 0)).collect() })
     }
 
-    fn starts(&self) -> Cow<'_, [usize]> {
+    fn find_starts(&self) -> Cow<'_, [usize]> {
         match (&self.starts, self.levels.first()) {
             (Some(starts), _) => Cow::Borrowed(starts),
             (None, Some(reduced)) => Cow::Owned(find_first_slots(reduced.layout(), &self.slots)),
@@ -218,7 +218,7 @@ impl StackedLists {
         valid: Option<&Rank>,
         states: &mut [F::Acc],
     ) {
-        let (inner, starts) = (self.inner(), self.starts());
+        let (inner, starts) = (self.inner(), self.find_starts());
         let (inner, starts): (&Layout, &[usize]) = (&inner, &starts);
         if !F::VECTORIZED {
             return fold_lists_into::<F>(inner, starts, flat, valid, states);
@@ -241,7 +241,7 @@ impl StackedLists {
         let mut counts = vec![0usize; self.len()];
         let inner = self.inner();
         if let Some(valid) = valid {
-            for (list, start) in self.starts().iter().enumerate() {
+            for (list, start) in self.find_starts().iter().enumerate() {
                 let list = inner.range(list);
                 segments::for_each_valid(valid, list.start, list.end, |leaf| {
                     counts[start + (leaf - list.start)] += 1;
@@ -262,11 +262,11 @@ impl StackedLists {
         }
         match &inner {
             Layout::Ragged(offsets) => {
-                with_offsets!(offsets, o => count_ends(o, &self.starts(), &mut counts));
+                with_offsets!(offsets, o => count_ends(o, &self.find_starts(), &mut counts));
             }
             Layout::Uniform { size: 0, .. } => {}
             Layout::Uniform { size, .. } => {
-                self.starts().iter().for_each(|start| counts[start + size - 1] += 1);
+                self.find_starts().iter().for_each(|start| counts[start + size - 1] += 1);
             }
         }
         for list in 0..self.slots.lists() {
@@ -294,7 +294,7 @@ impl StackedLists {
         let (inner, positions) = (self.inner(), self.list_positions());
         let mut order = vec![0u64; inner.children()];
         let mut along = vec![0usize; inner.children()];
-        for (list, start) in self.starts().iter().enumerate() {
+        for (list, start) in self.find_starts().iter().enumerate() {
             for (leaf, slot) in inner.range(list).zip(*start..) {
                 order[next[slot]] = leaf as u64;
                 along[next[slot]] = positions[list];

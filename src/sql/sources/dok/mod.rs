@@ -110,7 +110,7 @@ impl DokTable {
         Self { path, schema, duplicates, latest }
     }
 
-    pub(crate) fn current(&self) -> crate::Result<Arc<Version>> {
+    pub(crate) fn read_current(&self) -> crate::Result<Arc<Version>> {
         self.check_schema(open(&self.path)?)
     }
 

@@ -58,7 +58,7 @@ impl TableNames for SessionTables {
         let Some(table) = table? else { return Ok(None) };
         let table: &dyn TableProvider = table.as_ref();
         match table.downcast_ref::<DokTable>() {
-            Some(table) => Ok(Some(table.current()?)),
+            Some(table) => Ok(Some(table.read_current()?)),
             None => plan_err!(
                 "the table {name} is not STORED AS DOK, so dok_get and dok_contains cannot look up its rows; join it instead"
             ),

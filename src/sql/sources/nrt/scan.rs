@@ -146,7 +146,7 @@ impl NrtScan {
         if self.left.load(Ordering::Relaxed) == 0 {
             return Ok(Vec::new());
         }
-        let now = self.conditions()?;
+        let now = self.group_conditions()?;
         let mut runs = vec![narrow_rows(&now.rows, rows)];
         runs.retain(|r| !r.is_empty());
         if !now.file.is_empty() && !is_file_wanted(&now, &self.constants)? {
@@ -166,7 +166,7 @@ impl NrtScan {
         Ok(runs)
     }
 
-    fn conditions(&self) -> Result<ScanConditions> {
+    fn group_conditions(&self) -> Result<ScanConditions> {
         let own = |name: &str| self.input.find_column(name).is_some();
         self.filter
             .group_conditions(|name| self.constants.contains_key(name) && !own(name), !own(ROW))

@@ -162,7 +162,7 @@ enum NeededResults {
 }
 
 impl NeededResults {
-    fn negate(self) -> Self {
+    fn negate_needed(self) -> Self {
         match self {
             Self::TrueAlone | Self::True => Self::False,
             Self::False => Self::True,
@@ -189,7 +189,7 @@ fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Res
                 test.negated = !test.negated;
                 rewrite_in(test, asked, schema)
             }
-            inner => Ok(!rewrite_condition(inner, asked.negate(), schema)?),
+            inner => Ok(!rewrite_condition(inner, asked.negate_needed(), schema)?),
         },
         Expr::InSubquery(test) => rewrite_in(test, asked, schema),
         Expr::IsTrue(inner) => {
@@ -442,23 +442,23 @@ impl InOperands {
         Ok(Arc::new(rows.build()?))
     }
 
-    fn equality(&self) -> Expr {
+    fn build_equality(&self) -> Expr {
         Expr::Column(Column::new_unqualified(VALUE)).eq(self.outer.clone())
     }
 
     /// Returns a condition that is true if IN is true, and otherwise false, never NULL.
     fn is_found(&self) -> Result<Expr> {
-        Ok(exists(self.rows(Some(self.equality()))?))
+        Ok(exists(self.rows(Some(self.build_equality()))?))
     }
 
     /// Returns a condition that is true if IN is false, and otherwise false, never NULL.
     fn is_never(&self) -> Result<Expr> {
         if !self.stable {
-            let not_false = Expr::IsNotFalse(Box::new(self.equality()));
+            let not_false = Expr::IsNotFalse(Box::new(self.build_equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
         // Separate subqueries test NULL, because `(x = y) IS NOT FALSE` cannot become a hash join.
-        let never = not_exists(self.rows(Some(self.equality()))?);
+        let never = not_exists(self.rows(Some(self.build_equality()))?);
         Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
     }
 
