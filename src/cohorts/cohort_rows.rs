@@ -58,13 +58,13 @@ impl Criteria {
             CohortColumn::Trigger => Field::new("trigger", TIME, false),
             CohortColumn::Summary(edge) => {
                 let name = format!("{}_summary", self.edges[*edge].name);
-                Field::new(name, DataType::Struct(self.summary_fields()), false)
+                Field::new(name, DataType::Struct(self.list_summary_fields()), false)
             }
         };
         Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
     }
 
-    fn summary_fields(&self) -> Fields {
+    fn list_summary_fields(&self) -> Fields {
         let [name, start, end] = SUMMARY_FIELDS;
         let mut fields = vec![
             Field::new(name, DataType::Utf8, false),
@@ -167,7 +167,11 @@ impl CohortRows {
                         let names = StringArray::from_iter_values(vec![name; self.rows]);
                         let mut arrays: Vec<ArrayRef> = vec![Arc::new(names)];
                         arrays.extend(slots.into_iter().map(array));
-                        Ok(Arc::new(StructArray::try_new(criteria.summary_fields(), arrays, None)?))
+                        Ok(Arc::new(StructArray::try_new(
+                            criteria.list_summary_fields(),
+                            arrays,
+                            None,
+                        )?))
                     }
                     _ => Ok(slots.first().map_or_else(
                         || Arc::new(Int64Array::from(Vec::<i64>::new())) as ArrayRef,

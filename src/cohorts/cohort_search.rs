@@ -47,7 +47,7 @@ impl Cohort {
 
     /// Reads a shard. Unless `shared_subjects`, a subject that is also in another shard is an error.
     pub(crate) fn read(&self, shard: usize, shared_subjects: bool) -> Result<ShardEvents> {
-        let others = self.criteria.other_columns();
+        let others = self.criteria.list_other_columns();
         let mut names = vec!["code".to_owned()];
         if self.criteria.plain.iter().any(PlainPredicate::has_bounds) {
             names.push("numeric_value".into());

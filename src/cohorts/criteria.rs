@@ -141,7 +141,7 @@ impl Criteria {
     }
 
     /// Returns the columns of the data, other than `code` and `numeric_value`, that predicates compare.
-    pub(super) fn other_columns(&self) -> Vec<String> {
+    pub(super) fn list_other_columns(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for (name, _) in self.plain.iter().flat_map(|p| &p.other_columns) {
             if !names.contains(name) {

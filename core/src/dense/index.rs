@@ -190,7 +190,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                         &shape[axis..axis + own.len()]
                     )));
                 }
-                let (count, axes) = mask.true_coordinates();
+                let (count, axes) = mask.find_true_coordinates();
                 for positions in axes {
                     let shape = vec![count];
                     items.push(IndexItem::Array { stride: strides[axis], shape, positions });

@@ -6,7 +6,7 @@ use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::table::RaggedTable;
 
 impl Patients {
-    pub(super) fn empty_table(&self) -> Result<RaggedTable> {
+    pub(super) fn make_empty_table(&self) -> Result<RaggedTable> {
         self.source().draw_patients(0..0).into_table()
     }
 
@@ -34,7 +34,7 @@ impl Patients {
         mut progress: impl FnMut(u64),
     ) -> Result<()> {
         const COLUMNS: [&str; 4] = ["subject_id", "time_delta_days", "code", "numeric_value"];
-        let schema = NrtSchema::of_table(&self.empty_table()?.select(&COLUMNS)?);
+        let schema = NrtSchema::of_table(&self.make_empty_table()?.select(&COLUMNS)?);
         let mut writer = NrtWriter::create(path, &schema, options)?;
         for chunk in self {
             writer.write(&chunk?.select(&COLUMNS)?)?;
@@ -66,7 +66,7 @@ impl Patients {
         options: &crate::io::parquet::ParquetWriteOptions,
         mut progress: impl FnMut(u64),
     ) -> Result<()> {
-        let schema = self.empty_table()?.arrow_schema()?;
+        let schema = self.make_empty_table()?.arrow_schema()?;
         let mut writer = crate::io::parquet::ParquetTableWriter::create(path, &schema, options)?;
         for chunk in self {
             writer.write(&chunk?)?;

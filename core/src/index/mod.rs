@@ -238,7 +238,7 @@ impl<T> IndexArray<T> {
 impl IndexArray<bool> {
     /// Returns the number of true elements and, for each axis, the coordinates of the true
     /// elements.
-    pub(crate) fn true_coordinates(&self) -> (usize, Vec<Vec<usize>>) {
+    pub(crate) fn find_true_coordinates(&self) -> (usize, Vec<Vec<usize>>) {
         let true_at: Vec<usize> = (0..self.values.len()).filter(|i| self.values[*i]).collect();
         let axes = self.shape.iter().zip(derive_strides(&self.shape));
         let axes = axes.map(|(size, stride)| true_at.iter().map(|at| at / stride % size).collect());

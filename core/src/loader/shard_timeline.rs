@@ -51,7 +51,7 @@ impl ShardTimeline {
     }
 
     /// Returns the offsets of the measurements of every row, or an error if they exceed 63 bits.
-    pub(super) fn row_offsets(&self) -> Result<Offsets> {
+    pub(super) fn compute_row_offsets(&self) -> Result<Offsets> {
         Offsets::from_lengths((0..self.rows.lists()).map(|row| self.count_up_to(row, usize::MAX)))
     }
 
@@ -125,7 +125,7 @@ mod tests {
             let events = Layout::from(Offsets::from_lengths(lengths).unwrap()).slice(skip, 7);
             let line =
                 ShardTimeline::new(rows.clone(), &events, Some(values.clone().into())).unwrap();
-            assert_eq!(line.row_offsets().unwrap().lengths().collect::<Vec<_>>(), [6, 2]);
+            assert_eq!(line.compute_row_offsets().unwrap().lengths().collect::<Vec<_>>(), [6, 2]);
             assert_eq!(
                 (line.count_up_to(0, 2), line.count_up_to(0, 3), line.count_up_to(1, 9)),
                 (2, 5, 2)

@@ -281,8 +281,11 @@ impl RaggedTable {
                 let layout = a.layout();
                 (0..layout.lists()).any(|i| layout.length(i) == 0)
             });
-        let positions =
-            if gaps { self.element_positions_with_gaps()? } else { self.element_positions()? };
+        let positions = if gaps {
+            self.find_element_positions_with_gaps()?
+        } else {
+            self.find_element_positions()?
+        };
         let mut fields: Vec<FieldRef> = Vec::with_capacity(self.columns().len());
         let mut arrays = Vec::with_capacity(self.columns().len());
         for column in self.columns() {
@@ -305,7 +308,7 @@ impl RaggedTable {
     /// Returns one array for each axis above the innermost. Entry `i` of an array is the index of
     /// the element of the axis that contains the innermost element `i`: lists of lengths 2 and 1
     /// give `[0, 0, 1]`.
-    fn element_positions(&self) -> Result<Vec<UInt64Array>> {
+    fn find_element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
         for axis in self.axes().iter().rev() {
@@ -346,7 +349,7 @@ impl RaggedTable {
     /// the long table; null if the row has no element on this axis, because a list above is empty.
     /// Lists of lengths 2 and 0 give `[0, 0, 1]` for the axis of the lists and `[0, 1, NULL]` for
     /// their elements.
-    fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
+    fn find_element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];
         for axis in self.axes() {

@@ -241,10 +241,12 @@ impl InputShard {
             FileFormat::Nrt => Ok(self.open_nrt()?.schema()),
             FileFormat::Parquet => Ok(self.open_parquet()?.schema()),
             FileFormat::Arrow => Ok(self.open_arrow()?.schema()),
-            FileFormat::Json => Ok(read_json(&self.path, &self.json_options())?.arrow_schema()?),
+            FileFormat::Json => {
+                Ok(read_json(&self.path, &self.build_json_options())?.arrow_schema()?)
+            }
             FileFormat::Ndjson => {
                 let mut schema: Option<SchemaRef> = None;
-                for table in self.open_ndjson(self.json_options())? {
+                for table in self.open_ndjson(self.build_json_options())? {
                     interrupt::check_interrupt()?;
                     let next = self.add_path(table)?.arrow_schema()?;
                     schema = Some(match schema {
@@ -272,7 +274,7 @@ impl InputShard {
         let path = self.path.clone();
         let at_path = move |failure: Failure| failure.add_place(path.display());
         let options = || match schema {
-            None => self.json_options(),
+            None => self.build_json_options(),
             Some(schema) => JsonOptions {
                 schema: schema
                     .fields()
@@ -339,7 +341,7 @@ impl InputShard {
         })
     }
 
-    fn json_options(&self) -> JsonOptions {
+    fn build_json_options(&self) -> JsonOptions {
         JsonOptions { schema: self.reading.declared.to_vec(), ..JsonOptions::default() }
     }
 

@@ -48,7 +48,7 @@ impl<'a> WideSums<'a> {
         Self { stock, wide }
     }
 
-    fn wide_field(&self) -> FieldRef {
+    fn make_wide_field(&self) -> FieldRef {
         Arc::new(Field::new("x", self.wide.clone(), true))
     }
 
@@ -67,7 +67,7 @@ impl<'a> WideSums<'a> {
             name: args.name,
             is_distinct: args.is_distinct,
             exprs: args.exprs,
-            expr_fields: &[self.wide_field()],
+            expr_fields: &[self.make_wide_field()],
         })
     }
 
@@ -103,7 +103,7 @@ impl<'a> WideSums<'a> {
         let result = self.stock.return_type(std::slice::from_ref(&self.wide))?;
         self.stock.state_fields(StateFieldsArgs {
             name: args.name,
-            input_fields: &[self.wide_field()],
+            input_fields: &[self.make_wide_field()],
             return_field: Arc::new(Field::new(args.name, result, true)),
             ordering_fields: args.ordering_fields,
             is_distinct: args.is_distinct,

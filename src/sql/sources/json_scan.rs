@@ -83,7 +83,7 @@ impl FileOpener for JsonOpener {
 
 impl JsonOpener {
     /// Returns a builder of a reader that returns numbers as text.
-    fn text_builder(&self) -> ReaderBuilder {
+    fn make_text_builder(&self) -> ReaderBuilder {
         let schema = Arc::new(Schema::new(choose_read_fields(
             self.wanted.columns.fields(),
             self.reader.rules,
@@ -124,7 +124,7 @@ impl JsonOpener {
         };
         let bytes =
             wanted.compression.convert_stream(bytes.map_err(DataFusionError::from).boxed())?;
-        let decoder = JsonDecoder::new(self.text_builder().build_decoder()?);
+        let decoder = JsonDecoder::new(self.make_text_builder().build_decoder()?);
         let batches = deserialize_stream(bytes.fuse(), DecoderDeserializer::new(decoder));
         Ok(batches.map_err(Into::into).boxed())
     }
@@ -137,7 +137,7 @@ impl JsonOpener {
             true => Box::new(BufReader::new(reader)),
             false => Box::new(ListReader::try_new(reader)?),
         };
-        let batches = self.text_builder().build(reader)?;
+        let batches = self.make_text_builder().build(reader)?;
         Ok(stream::iter(batches).map_err(Into::into).boxed())
     }
 }

@@ -75,7 +75,7 @@ fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Res
             mask.shape()
         )));
     }
-    let (count, axes) = mask.true_coordinates();
+    let (count, axes) = mask.find_true_coordinates();
     let positions = axes.iter().map(|axis| axis.iter().map(|at| to_place(*at as u64)).collect());
     Ok(IndexArrays { shape: vec![count], of: (first..).zip(positions).collect() })
 }

@@ -34,7 +34,7 @@ impl<'a> WindowSums<'a> {
     pub(super) fn compute_window_sums(&self, out: &DataType) -> Result<ArrayRef> {
         let nulls = self.windows.nulls.clone();
         if out.is_floating() {
-            let sums = self.float_sums()?;
+            let sums = self.compute_float_sums()?;
             return Ok(Arc::new(Float64Array::try_new(sums.into(), nulls)?));
         }
         let sums = self.compute_integer_sums()?.into_iter().enumerate();
@@ -59,7 +59,7 @@ impl<'a> WindowSums<'a> {
             return self.compute_duration_means(out);
         }
         let sums = match self.leaves.data_type().is_floating() && out.is_floating() {
-            true => self.float_sums()?,
+            true => self.compute_float_sums()?,
             false => self.compute_integer_sums()?.into_iter().map(|n| n as f64).collect(),
         };
         let counts = self.windows.count_values(self.valid.as_ref());
@@ -146,7 +146,7 @@ impl<'a> WindowSums<'a> {
         self.valid.as_ref().is_none_or(|n| n.is_valid(leaf))
     }
 
-    fn float_sums(&self) -> Result<Vec<f64>> {
+    fn compute_float_sums(&self) -> Result<Vec<f64>> {
         let wide = cast(self.leaves, &DataType::Float64)?;
         let flat: &[f64] = wide.as_primitive::<Float64Type>().values();
         let mut sums = Vec::with_capacity(self.windows.ranges.len());

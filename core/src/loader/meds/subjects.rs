@@ -129,7 +129,7 @@ impl PreparedShard {
             Unit::Measurement => {
                 let days = days.map(|days| convert_nulls_to_nan(&days));
                 let timeline = ShardTimeline::new(rows.clone(), inner, days)?;
-                (vec![(None, timeline.row_offsets()?.into())], Some(timeline), 1)
+                (vec![(None, timeline.compute_row_offsets()?.into())], Some(timeline), 1)
             }
         };
         columns.push(Column::new("code", axis, code));

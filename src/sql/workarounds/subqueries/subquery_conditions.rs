@@ -170,7 +170,7 @@ impl NeededResults {
         }
     }
 
-    fn within_or(self) -> Self {
+    fn relax_for_or(self) -> Self {
         if self == Self::TrueAlone { Self::True } else { self }
     }
 }
@@ -179,7 +179,7 @@ impl NeededResults {
 fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Result<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
-            let asked = if op == Operator::Or { asked.within_or() } else { asked };
+            let asked = if op == Operator::Or { asked.relax_for_or() } else { asked };
             let left = Box::new(rewrite_condition(*left, asked, schema)?);
             let right = Box::new(rewrite_condition(*right, asked, schema)?);
             Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }))

@@ -85,7 +85,7 @@ impl ListsOpener {
         if file.arrow_schema.is_some() {
             return Ok(None);
         }
-        let mut reader = self.reader_factory().create_reader(
+        let mut reader = self.make_reader_factory().create_reader(
             self.partition,
             file.clone(),
             file.metadata_size_hint,
@@ -126,7 +126,7 @@ impl ListsOpener {
         Ok(Some(rows.into_stream()))
     }
 
-    fn reader_factory(&self) -> Arc<dyn ParquetFileReaderFactory> {
+    fn make_reader_factory(&self) -> Arc<dyn ParquetFileReaderFactory> {
         match self.source.stock().parquet_file_reader_factory() {
             Some(factory) => Arc::clone(factory),
             None => Arc::new(DefaultParquetFileReaderFactory::new(Arc::clone(&self.store))),
