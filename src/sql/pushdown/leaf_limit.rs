@@ -142,8 +142,8 @@ fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
         Some(scan) => leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
         None => false,
     };
-    // A list column with the metadata key `SUM_STATE` is the state of a partial sum and has few elements, so smaller
-    // batches of groups would cost more than they save.
+    // Excludes list columns with the metadata key `SUM_STATE`. They are states of partial sums with
+    // few elements, so smaller batches would cost more than they save.
     let is_long = |f: &Field| is_list(f.data_type()) && !f.metadata().contains_key(SUM_STATE);
     reads || plan.schema().fields().iter().any(|f| is_long(f))
 }

@@ -1,4 +1,5 @@
-//! Rules of DataFusion that call functions: [`FunctionRule`] and, around a rule of DataFusion, [`WrappedRule`].
+//! Rules made of functions: [`FunctionRule`] is a new rule, and [`WrappedRule`] replaces a rule of
+//! DataFusion by a function that may call this rule.
 
 use std::sync::Arc;
 

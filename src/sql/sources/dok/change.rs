@@ -43,7 +43,8 @@ pub(super) struct ChangeSink {
     pub(super) path: PathBuf,
     pub(super) schema: SchemaRef,
     pub(super) change: DokChange,
-    /// The version of the file that the table caches.
+    /// The version of the file that the table caches. The sink sets it to the version that it
+    /// writes.
     pub(super) latest: Latest,
 }
 
