@@ -113,7 +113,8 @@ fn lower_batch_size(
     Ok(plan.data)
 }
 
-/// Lowers the batch size to `rows` in each subplan that returns lists, and keeps `batch_size` elsewhere.
+/// Keeps `batch_size` in a plan without lists, and lowers it to `rows` in each of its subplans that
+/// return lists.
 fn raise_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,

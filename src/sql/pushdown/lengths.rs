@@ -224,8 +224,8 @@ fn find_read_columns(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<C
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
-        // Skips a projection that only selects columns: it passes lists on and does not read their
-        // values.
+        // Skips a projection below `plan` that only selects columns: it passes lists on and does
+        // not read their values.
         let passed_on = !std::ptr::eq(node, plan) && find_projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {

@@ -1,5 +1,5 @@
 //! Rules made of functions: [`FunctionRule`] is a new rule, and [`WrappedRule`] replaces a rule of
-//! DataFusion by a function that may call this rule.
+//! DataFusion with a function that calls this rule.
 
 use std::sync::Arc;
 

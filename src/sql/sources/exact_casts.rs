@@ -120,8 +120,8 @@ fn find_inner_type(data_type: &DataType) -> Option<&DataType> {
 }
 
 /// Whether the type `to` holds every value of the type `from`, and DataFusion's conversion
-/// preserves the value. False for timestamps of different units: DataFusion rewrites a comparison
-/// of a converted column with a literal so that it converts the literal instead, and truncates it.
+/// preserves the value. False for times of different units: in a comparison of a converted column
+/// with a literal, DataFusion converts the literal instead, and truncates it.
 pub(in crate::sql) fn holds_all(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {
@@ -407,7 +407,8 @@ fn read_finite_at(array: &ArrayRef, row: usize) -> Option<bool> {
     }
 }
 
-/// Replaces -0.0 with 0.0, because a cast to an integer and back to a float loses the sign.
+/// Replaces -0.0 with 0.0. A cast to an integer and back to a float loses the sign, so -0.0 would
+/// count as changed.
 fn remove_negative_zeros(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     match array.data_type() {
         DataType::Float16 => {
