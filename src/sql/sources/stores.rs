@@ -157,7 +157,7 @@ impl SessionStores {
     }
 
     /// Returns the store of the bucket of a URL. Opens it with credentials from the environment
-    /// unless it is open. Returns `None` if the URL has the scheme of no store.
+    /// unless it is open. Returns `None` if no kind of store has the scheme of the URL.
     pub(in crate::sql) fn open(&self, url: &Url) -> Result<Option<Arc<dyn ObjectStore>>> {
         let Some(kind) = StoreKind::from_url(url) else { return Ok(None) };
         check_url(url)?;

@@ -1,5 +1,5 @@
-//! Replaces aliases that a SELECT uses in later columns or in WHERE, as in `SELECT a + 1 AS b, b *
-//! 2 FROM t`, in every query whose FROM can be planned.
+//! Replaces aliases that a SELECT uses in later columns or in WHERE (`SELECT a + 1 AS b, b * 2`),
+//! in every query whose FROM can be planned.
 
 use std::collections::HashSet;
 

@@ -140,7 +140,9 @@ pub(super) fn merge_tables(
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // USING with a column of three tables cannot be planned, so ON is used.
+                    // DataFusion cannot plan a further USING with a column of three tables, as
+                    // `JOIN d USING (k)` after `a JOIN b USING (k) JOIN c USING (k)`. So it becomes
+                    // ON.
                     changed |=
                         by_conditions && holder.repeated.iter().any(|n| is_same_ident(n, &name));
                     holder.repeated.push(name.clone());
