@@ -312,7 +312,7 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Whether a scan reorders row groups, a property that only the display text of the source shows.
+/// Whether a scan reorders row groups. Only the display text of the source shows this.
 fn is_reordered(source: &ParquetSource) -> bool {
     struct SourceText<'a>(&'a ParquetSource);
     impl std::fmt::Display for SourceText<'_> {

@@ -53,7 +53,8 @@ impl ReadFormat for JsonReader {
     }
 }
 
-/// Opens one file, or a range of its bytes, and converts the text of its numbers.
+/// Opens one file, or a range of its bytes. The reader returns numbers as text, and the opener
+/// converts them.
 #[derive(Clone)]
 struct JsonOpener {
     reader: JsonReader,
