@@ -439,7 +439,8 @@ fn find_expr_precedence(expr: &Expr) -> Option<u8> {
         Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
             find_expr_precedence(expr)
         }
-        // A function of Serrate may be displayed as an operator, and a column as its defining expression.
+        // A function of Serrate may be displayed as an operator, and a column as its defining
+        // expression, so the operators are read from the displayed text.
         Expr::Column(_) | Expr::ScalarFunction(_) => {
             find_loosest_operator(&expr.schema_name().to_string())
         }

@@ -109,8 +109,8 @@ struct CopyClauses {
     only_csv: Option<String>,
 }
 
-/// Options of COPY that apply only to CSV. DuckDB has the same list, without the formats of dates
-/// and timestamps.
+/// Options of COPY that apply only to CSV. They are those of DuckDB, and `dateformat` and
+/// `timestampformat`.
 const ONLY_CSV: [&str; 11] = [
     "header",
     "delimiter",
