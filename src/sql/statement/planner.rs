@@ -297,15 +297,14 @@ struct WrittenStatement {
     prepared: Option<(String, Prepared)>,
     /// Whether the statement is PREPARE without types of parameters.
     lacks_types: bool,
-    /// CREATE TABLE .. AS SELECT.
     created: Option<CreatedFromQuery>,
-    /// The conditions as strings, which error messages show.
+    /// WHERE, HAVING and QUALIFY as strings, for error messages.
     conditions: Vec<String>,
 }
 
 impl WrittenStatement {
-    /// Reads the parts of a statement, and replaces the parameters `?` of PREPARE. The text of a
-    /// view keeps its `?`.
+    /// Reads the parts of a statement, and replaces the parameters `?` of PREPARE by `$1`, `$2`, ..
+    /// The text of a view keeps its `?`.
     fn read(statement: &mut Statement) -> Self {
         let view = match &*statement {
             Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {

@@ -16,8 +16,7 @@ use crate::sql::statement::functions::calls::visit_statement;
 
 /// Rewords an error of DataFusion's planner and adds a suggestion. For a list that is used as a
 /// scalar, the suggestion is as in [`check_lists`](crate::sql::checks::lists::check_lists). Returns
-/// other errors unchanged. `conditions` are the texts of WHERE, HAVING and QUALIFY in the original
-/// statement.
+/// other errors unchanged. `conditions` are WHERE, HAVING and QUALIFY of the original statement.
 pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -> DataFusionError {
     match e {
         DataFusionError::Diagnostic(diagnostic, inner) => {

@@ -319,7 +319,8 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
     }
 }
 
-/// Writes an expression as in the statement, in which `rewrite_known_forms` has quoted the names of arguments.
+/// Writes an expression without the quotes that `rewrite_known_forms` has added to names of
+/// arguments.
 fn write_expr(expr: &Expr) -> String {
     struct Unquote;
     impl VisitorMut for Unquote {

@@ -448,7 +448,7 @@ fn find_expr_precedence(expr: &Expr) -> Option<u8> {
     }
 }
 
-/// Whether the call is of a function of Serrate, which displays its calls itself.
+/// Whether a call is of a function of Serrate. Such a function displays its calls itself.
 fn is_ours(call: &ScalarFunction) -> bool {
     find_definition(&call.func).is_some()
 }

@@ -105,7 +105,8 @@ struct CopyClauses {
     options: Vec<String>,
     compression: Option<String>,
     level: Option<String>,
-    /// The first option that applies only to CSV.
+    /// The first option of the statement that applies only to CSV, for the error if COPY writes
+    /// another format.
     only_csv: Option<String>,
 }
 

@@ -156,8 +156,8 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// Returns `false`. For `true`, the rule would pass an order that a parent of this node
-    /// requires on to the input of this node.
+    /// Returns `false`: otherwise, if a parent of this node requires an order, the rule would
+    /// require it from the input of this node.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

@@ -421,8 +421,8 @@ fn is_scan(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether each call of a window node has one value for all rows that are equal in ORDER BY, or the
-/// node numbers equal rows for a set operation.
+/// Whether a window node returns the same rows in each run: each call has one value for all rows
+/// that are equal in ORDER BY, or the node numbers equal rows for a set operation.
 fn is_determined_window(node: &Window) -> Result<bool> {
     if numbers_copies(node) {
         return Ok(true);
