@@ -48,10 +48,12 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Writes each cast to a decimal in VALUES twice. `sql::workarounds::types::decimal_values` removes
-/// one cast of each value, to undo the planner's cast to the common type of a column. The planner
-/// adds no cast to a value that already has this type. Without the second cast, the cast in the
-/// statement would be removed from such a value.
+/// Doubles each cast to a decimal in VALUES: `x::DECIMAL` -> `x::DECIMAL::DECIMAL`.
+///
+/// The planner casts the values of a column to their common type, and
+/// `sql::workarounds::types::decimal_values` removes one cast of each value to undo this. A value
+/// that already has the common type gets no cast from the planner. Without the second cast, it
+/// would lose the cast in the statement.
 pub(in crate::sql) fn double_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     if values.rows.len() < 2 {

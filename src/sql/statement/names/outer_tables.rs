@@ -32,7 +32,7 @@ use crate::sql::statement::scopes::Scopes;
 /// the columns are unknown.
 type Columns = Option<HashMap<String, bool>>;
 
-/// Whether a statement has a name whose first part is a table of an outer query only.
+/// Whether a statement has a name such as `t.a` where only an outer query has a table `t`.
 pub(in crate::sql::statement) fn has_outer_names<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -106,7 +106,6 @@ fn may_have_fields(data_type: &DataType) -> bool {
     }
 }
 
-/// The FROM of a SELECT.
 struct FoundFrom {
     /// A query of all columns of the FROM. `None` if the SELECT has no FROM, and in the pass that
     /// changes the names.

@@ -155,9 +155,9 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     true
 }
 
-/// Whether a dynamic filter may move below a node. It must not move below expressions that can
-/// fail, because its rows would decide whether they fail, nor below a volatile condition. It must
-/// also still refer to the same columns.
+/// Whether a dynamic filter may move below a node and still refer to the same columns. It must not
+/// move below an expression that can fail, because the rows that the filter drops would decide
+/// whether the query fails, nor below a volatile condition.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();
