@@ -232,8 +232,8 @@ impl FileLayout {
 }
 
 /// Returns the number of elements of an axis: the length of its columns and of the bounds of the
-/// next axis, which must agree. If there are no such tensors, the last bound of the axis is the
-/// number; without a bound, the number is 0.
+/// next axis, which must be equal. An axis without such tensors has as many elements as its last
+/// bound says, or 0 if it has no bounds.
 fn axis_len(
     file: &SafetensorsFile,
     axis: usize,
