@@ -407,9 +407,9 @@ impl CohortShard {
         schema.combine_events(lengths, inner, &tensors)
     }
 
-    /// Checks that each row of the tensors has as many events as the same row of the schema file
-    /// has times: `lengths[row]`. If the tensors lack the rows without events, skips these rows of
-    /// the schema file. If the numbers differ, sets `mismatch` and returns an error.
+    /// Checks that row `i` of the tensors has as many events as row `i` of the schema file has
+    /// times (`lengths[i]`). If the tensors omit the rows without events, skips the rows of the
+    /// schema file without times. If the numbers differ, sets `mismatch` and returns an error.
     fn check_events(
         &self,
         tensors: &RaggedTable,

@@ -265,9 +265,9 @@ fn axis_len(
 }
 
 /// Drops the tensors `dim{d}/lengths` that the Python library before 0.0.7 stored: integers, one
-/// for each list of axis `d`. If axis `d` has as many elements as lists, such a tensor may also be
-/// a column. In this case, it is dropped only if the file has at least two axes of lists and each
-/// of them has such a tensor.
+/// for each list of axis `d`. If axis `d` has as many elements as lists, the tensor may also be a
+/// column of the axis. It is then dropped only if the file has at least two axes of lists, and each
+/// of them has a tensor `lengths`.
 fn drop_legacy_lengths(
     file: &SafetensorsFile,
     chain: &[&TensorEntry],

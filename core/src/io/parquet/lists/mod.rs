@@ -55,8 +55,8 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// Reads rows `rows` of row group `group`, column `root`, as one array of the type of `field`,
 /// equal to the result of the `parquet` crate's reader.
 ///
-/// Of the pages before `rows`, only the levels are decoded, to find where `rows` begin. With an
-/// offset index in the footer, these pages are not read. Pages after `rows` are not read.
+/// Decodes only the levels of the pages before `rows`, to find where `rows` begin. With an offset
+/// index in the footer, does not even read these pages. Does not read pages after `rows`.
 ///
 /// ```
 /// # use serrate_core as serrate;
