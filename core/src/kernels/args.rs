@@ -62,7 +62,7 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
 /// If the integers are on an outer axis, each integer applies to all elements below it.
 #[derive(Clone, Copy, Debug)]
 pub enum Count<'a> {
-    /// One integer for every element.
+    /// The same integer for all elements.
     All(usize),
     /// One integer per element of the axis, or per element of an outer axis.
     Each(&'a RaggedArray),

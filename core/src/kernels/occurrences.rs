@@ -124,7 +124,8 @@ impl Needle {
         if !t.is_integer() {
             return Ok(None);
         }
-        // The conversion gives null if the type of the leaves cannot represent the value.
+        // If the type of the leaves cannot represent the value, the conversion gives null, and
+        // there is no needle.
         let options = arrow::compute::CastOptions { safe: true, ..Default::default() };
         if !values.data_type().is_integer() {
             return Ok(None);

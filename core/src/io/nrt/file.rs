@@ -471,7 +471,8 @@ impl NrtFile {
         // Invariant: the first `good` rows hold at most `elements` elements or are a single row;
         // the first `bad` rows hold more, or `bad` exceeds the number of rows.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
-        // Rows have similar sizes, so a galloping search reads fewer bounds than a binary search.
+        // Double the step until the rows have too many elements, then bisect. If few of the rows
+        // fit, this reads fewer bounds than a binary search over all rows.
         let mut step = 1usize;
         while good < rows.len() && bad > rows.len() {
             let next = good.saturating_add(step).min(rows.len());

@@ -167,7 +167,8 @@ impl NrtObject {
                         inner: Arc::new(ObjectState { object, header, layout, head }),
                     });
                 }
-                // If an axis has no columns, its last bound is its length, so fetch this bound.
+                // The length of an axis without columns is its last bound. Fetch this bound and try
+                // again.
                 Err(e) => match file.source().missing() {
                     Some(range) => {
                         head.extend(object.fetch_ranges(std::iter::once(range)).await?);
@@ -334,7 +335,7 @@ impl NrtObject {
     }
 
     /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and
-    /// axes. Values stay in the fetched buffers if they are aligned there.
+    /// axes. Values that are aligned in the fetched buffers are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -464,8 +465,8 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // The first list starts at the bound before the lists, so include this bound, even
-                // for an empty range.
+                // A list starts at the bound of the previous list, so also fetch the bound
+                // before `w`, even if `w` is empty.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;

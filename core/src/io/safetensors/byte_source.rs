@@ -15,8 +15,9 @@ use crate::io::map::map_file;
 
 /// A file that is read in parts.
 ///
-/// A memory map returns parts without a copy and reads only touched pages, but truncation kills the
-/// process (`SIGBUS`); positioned reads return an error instead.
+/// A memory map returns parts without a copy and reads only touched pages. If another program
+/// truncates the file, access to the map kills the process (`SIGBUS`), but positioned reads return
+/// an error.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -70,7 +70,8 @@ pub fn encode<'a>(
     encode_tensors(path, tensors, metadata)
 }
 
-/// Reads all tensors of a file, in the order of their data. With `mmap`, aligned tensors stay in place.
+/// Reads all tensors of a file, in the order of their data. With `mmap`, aligned tensors are not
+/// copied.
 ///
 /// ```
 /// # use serrate_core as serrate;

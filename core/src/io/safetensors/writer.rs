@@ -351,8 +351,8 @@ pub fn write_tensors<'a>(
     out.commit()
 }
 
-/// Writes tensors of known shapes. Calls `write` once per tensor, in the order of the file, to
-/// write the bytes of the tensor.
+/// Writes tensors of known shapes. Calls `write` once per tensor to write the bytes of the tensor,
+/// in the order in which the file stores the tensors (not in the order of `tensors`).
 ///
 /// # Errors
 /// If `write` fails or writes a wrong number of bytes, or writing fails. No file is left behind.

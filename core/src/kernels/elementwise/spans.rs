@@ -55,9 +55,9 @@ pub(super) fn span_operands(
     Some((span_operand(left)?, span_operand(right)?))
 }
 
-/// Multiplies a span and a number, or divides a span by a number or by another span. The operands have the
-/// types of [`span_operand`]. If one has length 1, its value applies to all values of the other. Nulls give
-/// null. Returns `None` for operands of other types.
+/// Multiplies a span and a number or, if `divides` is true, divides a span by a number or by
+/// another span. The operands have the types of [`span_operand`]. If one has length 1, its value
+/// applies to all values of the other. Nulls give null. Returns `None` for operands of other types.
 ///
 /// A product and a quotient of a span and a number have the type of the span, rounded to its unit with halves
 /// away from zero. The quotient of two spans is a `Float64`; a divisor of length 0 gives an infinity or NaN.
