@@ -198,8 +198,8 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     };
     let mut axes = array.axes()[..at - 1].to_vec();
     let mut parents = lists;
-    // The lists of a new level all have the same size, except that the size -1 stands for one size
-    // per list of the input.
+    // All lists of a new level have the given size. For the size -1, the size depends on the input
+    // list that they come from.
     for (i, size) in sizes.iter().enumerate() {
         let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
         let first = i == 0 && level.nulls().is_some();

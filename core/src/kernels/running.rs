@@ -97,7 +97,8 @@ impl Running {
     }
 }
 
-/// Returns the primitive type in which values of type `leaf` compare; `None` for other types.
+/// Returns the primitive type in which running minimum and maximum compare leaves of type `leaf`,
+/// such as `Int64` for timestamps; `None` if there is none.
 fn find_native_type(leaf: &DataType) -> Option<DataType> {
     Some(match leaf {
         DataType::Dictionary(_, values) => return find_native_type(values),
@@ -700,8 +701,8 @@ fn fill_lists(
     by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
-/// Calls `each` for all adjacent nulls of a list that the leaf before them (after them if `back` is
-/// set) replaces: with the range of the nulls, and with the index of this leaf.
+/// Calls `each(range, source)` for every run of nulls within a list: `range` holds the nulls, and
+/// `source` is the leaf before them (after them if `back` is set). Skips runs without such a leaf.
 fn for_each_gap(
     nulls: &NullBuffer,
     lists: &Layout,

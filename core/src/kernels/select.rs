@@ -27,7 +27,8 @@ use crate::error::{Error, Result};
 /// # Errors
 /// When the types are incompatible.
 pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
-    // Like `minimum`, these functions return one of two operands, so they accept the same types.
+    // `where_` and `fill_null` return one of two operands, as `minimum` does, so they accept the
+    // same types as `minimum`.
     Types::new(Op::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| match e {
         Error::Type { expected, found, .. } => {
             Error::Type { what: "a choice of two values".into(), expected, found }

@@ -69,7 +69,7 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 }
 
 /// Returns, per innermost list, the indices that sort its leaves, as `Int64`; shares the lists.
-/// Indices of nulls are first or last, as in [`sort`]; none is null.
+/// The indices of null leaves are first or last, as in [`sort`]. No index is null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -195,8 +195,9 @@ pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
-/// Returns the type to which strings are parsed for a comparison with `times`: microseconds or a
-/// finer unit, because Arrow would drop digits of a string that are finer than the unit.
+/// Returns the type to which strings are parsed before they are compared with values of the type
+/// `times`. It has a finer unit than `times` if necessary: parsed to a timestamp in seconds,
+/// `10:00:00.5` would lose its fraction and equal `10:00:00`.
 pub(super) fn find_parsed_type(times: &DataType) -> DataType {
     match times {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {

@@ -260,7 +260,8 @@ impl Batch {
         Ok(self.axis(axis)?.total)
     }
 
-    /// Returns the largest number of elements of one item on an axis, for use with `dim{d}/cu_seqlens`.
+    /// Returns the largest number of elements of one item on an axis. Attention functions that take
+    /// `dim{d}/cu_seqlens` also need this number.
     ///
     /// ```
     /// # use serrate_core as serrate;

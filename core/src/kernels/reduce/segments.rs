@@ -151,7 +151,7 @@ fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED:
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
     let mut out = Folded::new_zeroed(lists, if COUNTED { lists } else { 0 });
     let (batches, rest) = offsets[1..].as_chunks::<BATCH>();
-    // The ends of the lists after the last full batch, padded with empty lists.
+    // The end offsets of the last, partial batch, padded with empty lists.
     let mut last = [offsets[lists]; BATCH];
     last[..rest.len()].copy_from_slice(rest);
     let mut parts = [leaves.empty(); BATCH];
@@ -409,9 +409,9 @@ fn combine_chunk<F: Fold>(
     a
 }
 
-/// Adds eight values to eight accumulators, one each. A value whose bit is not set changes nothing. Code that
-/// runs per leaf only calls functions marked `inline(always)`: closures and adapters of the standard library
-/// stay separate functions in builds without cross-crate optimization.
+/// Adds eight values to eight accumulators, one each. A value whose bit is not set changes nothing.
+/// The body uses no closures or iterator adapters, because they stay separate functions in builds
+/// without cross-crate optimization.
 #[inline(always)]
 pub(super) fn push_masked<F: Fold>(
     mut lanes: [F::Acc; LANES],
@@ -534,7 +534,7 @@ mod tests {
         for _ in 0..60 {
             let (offsets, ends) = shapes(rng);
             let leaves = usize::try_from(offsets[offsets.len() - 1] - offsets[0]).unwrap();
-            // Sometimes all values are the same, to cover lists with only negative zeros.
+            // In a quarter of the rounds, all values are equal, so that some lists have only -0.0.
             let one = value(rng);
             let same = rng.random_range(0..4) == 0;
             let flat: Vec<F::In> =
@@ -570,7 +570,7 @@ mod tests {
                 assert_eq!(shown(found), lists);
                 let found = fold_portable::<F, _, _, true>(&flat, valid, &offsets, pair);
                 assert_eq!(shown(found), lists);
-                // If the lists of a run are reduced together, one fold per index is expected.
+                // Expected: slot `place` of a run folds leaf `place` of each of its lists.
                 let (mut first, mut done, mut slots) = (0, 0, Vec::new());
                 for run in &ends {
                     for place in 0..run.slots - done {
@@ -622,8 +622,7 @@ mod tests {
                 assert_eq!(a, b, "{round}");
                 let [c, d] = bits(&singles, valid, &offsets);
                 assert_eq!(c, d, "{round}");
-                // Fold each list separately, so that its leaves are at the start of a buffer
-                // instead of after the leaves of other lists.
+                // The sum of a list also has the same bits if its leaves are alone in a buffer.
                 for list in 0..offsets.len() - 1 {
                     let at = |o: i32| usize::try_from(o - base).unwrap();
                     let (start, end) = (at(offsets[list]), at(offsets[list + 1]));
@@ -640,7 +639,8 @@ mod tests {
     #[test]
     fn registers_of_every_width_make_the_same() {
         let rng = &mut ChaCha8Rng::seed_from_u64(3);
-        // Small integers have the same sum in any order; other values are special in comparisons.
+        // `number` also draws NaN, infinities and -0.0, for minimum and maximum. `whole` draws only
+        // small integers and -0.0, because their sum is exact in any order.
         let number = |rng: &mut ChaCha8Rng| match rng.random_range(0..40) {
             0 => f32::NAN,
             1 => -f32::NAN,

@@ -11,7 +11,7 @@ pub enum Span {
     Exact(i128),
     /// A difference of two floats. If the times are integers, they are compared as floats.
     Float(f64),
-    /// Months, days and nanoseconds by the calendar, in the zone of the times.
+    /// An interval of the calendar, in the time zone of the times: one month has 28 to 31 days.
     Calendar(IntervalMonthDayNano),
 }
 
