@@ -362,7 +362,7 @@ pub(super) fn for_each_list_of_keys(
         each: &mut dyn FnMut(Range<usize>, &[u64]),
     ) {
         let flat: &[T::Native] = values.as_primitive::<T>().values();
-        // One buffer for all lists stays in the cache.
+        // Reuse one buffer for all lists, so that it stays in the CPU cache.
         let mut keys: Vec<u64> = Vec::new();
         for_each_list(lists, |list| {
             keys.clear();

@@ -217,7 +217,7 @@ impl LocalClock {
             return Ok(None);
         }
         let tick = self.times.value(row);
-        // Divide 64-bit units instead of 128-bit nanoseconds, which takes a fraction of the time.
+        // Divide the 64-bit `tick`: dividing 128-bit nanoseconds would take several times as long.
         let per_second = NANOSECONDS_PER_SECOND / self.unit;
         let fraction = u32::try_from(tick.rem_euclid(per_second) * self.unit).ok();
         let utc = fraction.and_then(|f| DateTime::from_timestamp(tick.div_euclid(per_second), f));

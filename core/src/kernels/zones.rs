@@ -67,8 +67,8 @@ pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<
     })
 }
 
-/// Returns the local times of timestamps with a zone, as timestamps without a zone. Nulls stay null.
-/// Arrays of other types are returned unchanged.
+/// Converts timestamps with a zone to local times in this zone: timestamps without a zone. Nulls
+/// stay null. Arrays of other types are returned unchanged.
 ///
 /// ```
 /// # use serrate_core as serrate;

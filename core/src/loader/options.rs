@@ -93,8 +93,8 @@ pub struct LoaderOptions {
     pub(super) trust_padding: bool,
     /// Number of elements that consecutive stepped windows share. If it is given, it determines the stride.
     pub(super) overlap: Option<usize>,
-    /// Whether a last stepped window that would be shorter starts earlier instead, so that it has
-    /// full length, as in meds-torch-data.
+    /// Whether the last stepped window of a row starts earlier instead of being shorter, as in
+    /// meds-torch-data.
     pub(super) full_windows: bool,
 }
 
@@ -383,10 +383,11 @@ impl LoaderOptions {
 
     /// Sets the number of finished batches to prefetch, in addition to those in progress.
     ///
-    /// The loader needs the memory of `threads + prefetch` batches, including the current batch. It needs
-    /// only that of `1 + prefetch` batches if they are large, because all [`threads`](Self::threads) then
-    /// build one batch together. The memory of a tensor is its largest size so far, plus a quarter or whole
-    /// huge pages (2 MiB) for growth. See [`open`](super::Loader::open) for the other memory of a loader.
+    /// The loader needs the memory of `threads + prefetch` batches, including the current batch. It
+    /// needs only that of `1 + prefetch` batches if they are large, because all
+    /// [`threads`](Self::threads) then build one batch together. The memory of a tensor is its
+    /// largest size so far, plus a quarter at most, or rounded up to huge pages (2 MiB) if the tensor
+    /// is large. See [`open`](super::Loader::open) for the other memory of a loader.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -433,10 +434,10 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets whether the loader, when it reuses the memory of an earlier batch, relies on unchanged
-    /// padding and overwrites only the values of that batch. True by default, because Rust code
-    /// cannot write to a batch. A caller that lends the memory to code that can write to it, such
-    /// as Python, sets the option to false; the loader then writes all padding anew.
+    /// Sets whether the loader trusts that nobody changes the padding of a batch. If it does, it
+    /// overwrites only the values of an earlier batch when it reuses the memory. Otherwise, it
+    /// writes all padding anew. True by default, because Rust code cannot write to a batch. Set it
+    /// to false if you lend batches to code that can write to them, such as Python.
     ///
     /// ```
     /// # use serrate_core as serrate;

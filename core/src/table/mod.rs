@@ -308,8 +308,8 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if a column is on axis 0. Returns 2 (the rows and axis 1) if all columns are on
-    /// later axes, also if all of them are on axis 2. Returns `None` without columns.
+    /// Returns 1 if a column is on axis 0, otherwise 2, even if all columns are on axis 2 or deeper.
+    /// This is `min_n_dims` of Python's nested_ragged_tensors. Returns `None` without columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -609,8 +609,8 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the column belongs to another table, and the lists or null lists of the column do not
-    /// fit the axes of this table.
+    /// When the column comes from another table whose lists or null lists do not fit the axes of
+    /// this table.
     ///
     /// # Panics
     /// When the column is on an axis that this table does not have.

@@ -110,7 +110,8 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     }
 }
 
-/// Folds lists in chunks. It is a trait, because a closure lacks the target features of its caller.
+/// Folds lists in chunks. This is a trait and not a closure, because the compiler does not enable
+/// the target features of a function (such as AVX-512) in the closures that the function calls.
 trait ListFold {
     type Fold: Fold;
     type Part: Copy;
@@ -433,7 +434,8 @@ pub(super) fn push_masked<F: Fold>(
         bits & 1 << 6,
         bits & 1 << 7,
     ];
-    // Read all values, then select: a select of two values needs no branch.
+    // Read all eight values first. A choice between two values that are already read compiles to a
+    // select instruction instead of a branch.
     let chunk: [F::In; LANES] = *chunk;
     let values = [
         if there[0] == 1 { chunk[0] } else { F::NEUTRAL },
@@ -540,7 +542,7 @@ mod tests {
             let flat: Vec<F::In> =
                 (0..leaves).map(|_| if same { one } else { value(rng) }).collect();
             let holes = rng.random_range(0.0..1.0f64);
-            // Sometimes the validity bits start inside a larger buffer.
+            // The validity bits start at bit `before` of a larger buffer.
             let before = [0, 0, 64, 5, 77][rng.random_range(0..5)];
             let there: BooleanBuffer =
                 (0..before + leaves + 9).map(|_| rng.random_range(0.0..1.0f64) > holes).collect();

@@ -20,7 +20,7 @@ pub enum Unit {
     Event,
 }
 
-/// Parses `measurement` or `SM`, `event` or `SEM`.
+/// Parses `measurement` and `event`, or their names in meds-torch-data: `SM` and `SEM`.
 impl FromStr for Unit {
     type Err = Error;
 
