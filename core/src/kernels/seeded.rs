@@ -40,8 +40,8 @@ impl Seeded {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // An odd factor gives different inputs different products. The set top bit makes the factor so
-        // large that every input above 1 has a product of more than 64 bits, whose upper half is not 0.
+        // An odd factor gives different inputs different products. The set top bit makes the factor
+        // so large that the product of every input above 1 has more than 64 bits.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 }

@@ -386,8 +386,8 @@ impl LoaderOptions {
     /// The loader needs the memory of `threads + prefetch` batches, including the current batch. It
     /// needs only that of `1 + prefetch` batches if they are large, because all
     /// [`threads`](Self::threads) then build one batch together. The memory of a tensor is its
-    /// largest size so far, plus a quarter at most, or rounded up to huge pages (2 MiB) if the tensor
-    /// is large. See [`open`](super::Loader::open) for the other memory of a loader.
+    /// largest size so far, plus a quarter at most, or rounded up to huge pages (2 MiB) if the
+    /// tensor is large. See [`open`](super::Loader::open) for the other memory of a loader.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -24,7 +24,7 @@ const TOGETHER: usize = 1 << 20;
 pub enum StackTensor<'a> {
     /// The values of a column, padded with zeros.
     Values(&'a str),
-    /// The integers of a column of at most 32 bits or of type int64, as int64.
+    /// The integers of a column, as int64. The type of the column has at most 32 bits or is int64.
     Tokens(&'a str),
     /// The values of a float32 column: NaN becomes 0, and infinities the largest finite numbers.
     Finite(&'a str),

@@ -308,8 +308,8 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if a column is on axis 0, otherwise 2, even if all columns are on axis 2 or deeper.
-    /// This is `min_n_dims` of Python's nested_ragged_tensors. Returns `None` without columns.
+    /// Returns 1 if a column is on axis 0, otherwise 2, even if all columns are on axis 2. This is
+    /// `min_n_dims` of Python's nested_ragged_tensors. Returns `None` without columns.
     ///
     /// ```
     /// # use serrate_core as serrate;

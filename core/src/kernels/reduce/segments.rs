@@ -30,7 +30,8 @@ use crate::with_offsets;
 
 pub(super) struct Folded<R> {
     pub(super) values: Vec<R>,
-    /// One byte per list or group: 1 if it has a valid leaf, else 0. May be empty if leaves are not counted.
+    /// One byte per entry of `values`: 1 if a valid leaf was folded into it, else 0. May be empty
+    /// without `COUNTED`.
     pub(super) present: Vec<u8>,
 }
 
@@ -110,8 +111,8 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     }
 }
 
-/// Folds lists in chunks. This is a trait and not a closure, because the compiler does not enable
-/// the target features of a function (such as AVX-512) in the closures that the function calls.
+/// Folds lists in chunks. This is a trait instead of a closure, because a closure is compiled
+/// without the target features (such as AVX-512) of the function that it is passed to.
 trait ListFold {
     type Fold: Fold;
     type Part: Copy;

@@ -113,8 +113,8 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
     }
 }
 
-/// Folds lists into slots. This is a trait and not a closure, because the compiler does not enable
-/// the target features of a function (such as AVX-512) in the closures that the function calls.
+/// Folds lists into slots. This is a trait instead of a closure, because a closure is compiled
+/// without the target features (such as AVX-512) of the function that it is passed to.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
     /// Accumulators of [`WIDTH`](Self::WIDTH) slots (elements of the result).
