@@ -237,7 +237,8 @@ fn to_position(position: u64) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-/// A type with unsigned keys that compare like its values; NaN is largest, and zeros are equal.
+/// A type whose values have unsigned integers as keys, which sort like the values. NaN has the
+/// largest key, and 0.0 and -0.0 have the same key.
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
 

@@ -16,11 +16,12 @@ pub use super::time_units::per_unit;
 use super::zones::{local_to_instants, may_change};
 use crate::error::{Error, Result};
 
-/// Type in which dates, timestamps, durations and intervals without months compare: seconds with nine
-/// fractional digits. A day of an interval has 24 hours.
+/// Type to which dates, timestamps, durations and intervals without months are converted for
+/// comparisons: seconds with nine fractional digits. A day of an interval has 24 hours.
 pub const EXACT_SECONDS: DataType = DataType::Decimal128(38, 9);
 
-/// Type in which intervals compare: nanoseconds, with months of 30 days of 24 hours, as in DuckDB.
+/// Type to which intervals are converted for comparisons: nanoseconds. As in DuckDB, a month has
+/// 30 days, and a day 24 hours.
 pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 
 pub(super) const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
@@ -81,8 +82,8 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 pub fn text_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRef> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let texts = cast(texts, &DataType::Utf8)?;
-    // 64-bit nanoseconds do not cover all years, so parse microseconds and add the digits below
-    // them.
+    // 64-bit nanoseconds do not cover all years, so parse the time as microseconds, and add its
+    // seventh to ninth fractional digits afterwards.
     let wide = DataType::Timestamp(TimeUnit::Microsecond, zone);
     let instants = match cast_time(&texts, &wide) {
         Some(instants) => instants?,

@@ -250,7 +250,7 @@ fn count_of(instant: &NaiveDateTime, unit: TimeUnit) -> Option<i64> {
 pub(super) fn find_instant(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime> {
     let offset = match zone.offset_from_local_datetime(&local) {
         MappedLocalTime::Single(offset) => offset.fix(),
-        // The smaller offset from UTC gives the later instant.
+        // Take the later of the two instants, which has the smaller offset from UTC.
         MappedLocalTime::Ambiguous(one, other) => {
             let (one, other) = (one.fix(), other.fix());
             if one.local_minus_utc() < other.local_minus_utc() { one } else { other }

@@ -187,7 +187,8 @@ fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     columns.max(options.least_depth()).min(all)
 }
 
-/// Selects the columns that the options request. Returns an error if a shard has scalars or has no axes.
+/// Selects the columns that the options request. Returns an error if a shard has no axes, or has
+/// scalars (see [`RaggedTable::scalars`]).
 fn select_shards<'a>(
     tables: &'a [RaggedTable],
     options: &LoaderOptions,

@@ -41,8 +41,8 @@ impl<R: Copy + Default> Folded<R> {
     }
 }
 
-/// Folds the valid leaves of every list of `layout`. Applies `finish` to the accumulator and to the number of
-/// valid leaves, which is unspecified without `COUNTED`.
+/// Folds the valid leaves of every list of `layout`. Applies `finish` to the accumulator of each
+/// list and to its number of valid leaves. Without `COUNTED`, this number is unspecified.
 pub(super) fn fold_segments<F: Fold, R: Copy + Default, const COUNTED: bool>(
     flat: &[F::In],
     valid: Option<&Rank>,
@@ -392,7 +392,8 @@ fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HA
     ]
 }
 
-/// Combines the accumulators of a chunk or half a chunk into eight, in the order used with AVX-512.
+/// Combines the accumulators of a chunk or half a chunk into eight, in the same order as the
+/// AVX-512 code, so that sums of floats have the same bits.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
     low: [[F::Acc; LANES]; 4],
@@ -454,7 +455,8 @@ pub(super) fn push_masked<F: Fold>(
     lanes
 }
 
-/// Folds the eight lanes of each of eight lists down to one value: adjacent lanes, then adjacent results.
+/// Folds the eight lanes of each list to one value, for eight lists at a time: combines adjacent
+/// lanes, then adjacent results, until one is left per list.
 #[inline(always)]
 fn combine_lists<F: Fold>(lists: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
     let [a, b, c, d, e, f, g, h] = lists;

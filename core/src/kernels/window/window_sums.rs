@@ -241,7 +241,7 @@ fn split_float(value: f64) -> (i32, u64) {
     }
 }
 
-/// Returns 2 to a power from -1074 to 1023.
+/// Returns `2^exponent`. The exponent is from -1074 to 1023.
 fn power_of_two(exponent: i32) -> f64 {
     let bits = match u64::try_from(exponent + 1023) {
         Ok(biased) if biased > 0 => biased << 52,
