@@ -114,7 +114,7 @@ mod tests {
     fn keys_made_to_meet_do_not() {
         const N: u64 = 1 << 14;
         let c = 0x9e37_79b9_7f4a_7c15u64;
-        // The hash `old` has a factor `c` that is not secret, so its attacker can compute keys
+        // The hash `old` has a factor `c` that is not secret, so an attacker can compute keys
         // (`crafted`) that all fall into bucket 0.
         let h = |i: u64| i << 25;
         let crafted: Vec<u64> =

@@ -92,7 +92,7 @@ pub struct LoaderOptions {
     pub(super) limit: Option<u64>,
     pub(super) trust_padding: bool,
     /// Number of elements that consecutive stepped windows share. If it is given, the stride is the
-    /// length of a window minus this number.
+    /// length of a window (without prepended facts) minus this number.
     pub(super) overlap: Option<usize>,
     /// Whether the last stepped window of a row starts earlier instead of being shorter, as in
     /// meds-torch-data.
