@@ -26,8 +26,7 @@ pub(super) fn count_prefixes<'a>(
     let mut counts: Vec<(String, u64)> =
         counts.into_iter().map(|(prefix, count)| (prefix.to_owned(), count)).collect();
     counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
-    // If only one prefix remains, returns this prefix instead of [`OTHERS`], which would take a
-    // line as well.
+    // If only one prefix remains, lists it instead of [`OTHERS`]: both take one line.
     if counts.len() > most + 1 {
         let rest = counts.split_off(most);
         counts.push((OTHERS.into(), rest.iter().map(|(_, n)| n).sum()));

@@ -268,9 +268,9 @@ fn find_vocabulary_path(
     })
 }
 
-/// Returns an error if the vocabulary file `path` would be replaced although a data file needs it.
-/// That is the case if `path` differs from `vocabulary`, and `folder` has a data file in the format
-/// of `targets` that is not one of `targets`.
+/// Returns an error if the command would replace the vocabulary file `path`, which has other codes
+/// than `vocabulary`, while another data file needs it. A data file in `folder` needs it if it has
+/// the format of `targets`, and the command does not replace the data file as well.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,

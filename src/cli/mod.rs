@@ -114,7 +114,7 @@ fn run_command(cli: Cli) -> Outcome {
             Some(command) => run_file_command(command).await,
         }
     });
-    // Does not wait for blocking reads, which an interrupt cannot stop.
+    // Does not wait for blocking reads, because an interrupt cannot stop them.
     runtime.shutdown_background();
     if matches!(result, Err(Failure::Interrupted)) {
         interrupt::remove_leftovers();

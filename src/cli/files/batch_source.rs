@@ -203,9 +203,9 @@ fn is_meds(path: &Path) -> bool {
     list_parquet(path).next().is_some_and(|file| has_measurements(&file))
 }
 
-/// Whether a folder is a MEDS data set: it must have measurements in `data/**/*.parquet`. It must
-/// also have a sub-folder `metadata`, or no other Parquet files in `data`: a folder is no data set
-/// if a data set is only somewhere below its sub-folder `data`.
+/// Whether a folder is a MEDS data set: it has measurements in `data/**/*.parquet` and, in
+/// addition, a sub-folder `metadata` or only measurements in these files. The second condition
+/// excludes `x` if the data set is `x/data/y`, which has its own `metadata`.
 pub(in crate::cli) fn is_meds_root(path: &Path) -> bool {
     // Reads at most this many files, because the result only chooses the hint in an error message.
     const READ: usize = 64;
