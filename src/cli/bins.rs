@@ -21,9 +21,9 @@ impl Bin {
 }
 
 /// Groups integers into at most `most` (4 or more) bins. `counts` has each integer with its number
-/// of occurrences, in ascending order of the integers. Few integers get one bin each. Otherwise,
-/// all bins have the same round width, as in `0–49` and `50–99`. If most integers are small and a
-/// few are large ([`is_skewed`]), bins begin at 0 or at a power of two instead: `0`, `1`, `2–3`,
+/// of occurrences, in ascending order of the integers. In a short range, each integer has its own
+/// bin. Otherwise, all bins have the same round width: `0–49`, `50–99`. If most integers are small
+/// and a few are large ([`is_skewed`]), bins begin at 0 or at powers of two: `0`, `1`, `2–3`,
 /// `4–7`.
 pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     let (Some((min, _)), Some((max, _))) = (counts.first(), counts.last()) else {
@@ -47,7 +47,7 @@ pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     bins
 }
 
-/// Whether at least half of the values are below a sixth of `max`. Bins of equal width would then
+/// Whether at least half of the values are at most a sixth of `max`. Bins of equal width would then
 /// put most values into the first few bins.
 fn is_skewed(counts: &[(u64, u64)], max: u64) -> bool {
     let total: u64 = counts.iter().map(|(_, n)| n).sum();

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 /// Label of the last entry, which has the count of all prefixes that are not listed.
 pub(super) const OTHERS: &str = "others";
 
-/// Returns the part of a code before its first `//` or, without `//`, before its first `/`. Returns
-/// the whole code if it has neither, or if that part is empty.
+/// Returns the part of a code before its first `//` or, without `//`, its first `/`: `LAB` of
+/// `LAB//50912`, and `ICD10CM` of `ICD10CM/E11`. Returns the whole code if it has neither, or if
+/// that part is empty.
 pub(super) fn find_code_prefix(code: &str) -> &str {
     let end = code.find("//").or_else(|| code.find('/')).filter(|end| *end > 0);
     end.map_or(code, |end| &code[..end])

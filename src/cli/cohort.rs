@@ -253,8 +253,8 @@ fn explain_criteria(args: &CohortArgs, criteria: &Criteria) -> Outcome {
     print_line(&format!("  FROM meds_cohort({})", from.join(", ")))
 }
 
-/// Prints how many subjects, and how many realizations (events that match the trigger), remain
-/// after each criterion.
+/// Prints how many subjects, and how many triggers (column `realizations`), remain after each
+/// criterion.
 fn print_attrition(attrition: &Attrition) -> Outcome {
     let mut lines = vec![[
         "criterion".to_owned(),

@@ -81,9 +81,9 @@ async fn handle_signals() {
     interrupts.await;
 }
 
-/// Tells the running work to stop. A second signal ends the process at once. Work that continues
-/// after [`GRACE`] also ends the process. The exception is Ctrl-C in the shell: an end of the
-/// process would lose the tables in memory.
+/// Tells the running work to stop. A second signal ends the process at once. If the work continues
+/// after [`GRACE`], the process ends as well, except after Ctrl-C in the shell, where the tables in
+/// memory would be lost.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         exit_now();

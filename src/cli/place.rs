@@ -221,10 +221,9 @@ fn remove_location(message: &str) -> String {
     }
 }
 
-/// Returns the position of the token `found`. The parser reports the position `at`, which may be
-/// too far right, because Serrate inserts words before it parses: `FROM t` becomes `FROM t SELECT
-/// *`. Therefore, returns the last token `found` on the line of `at` that does not begin after
-/// `at`.
+/// Returns the position of the token `found`: that of the last such token on the line of `at` that
+/// does not begin after `at`. The parser reports `at`, which may be too far right, because Serrate
+/// inserts words before it parses a statement: `FROM t` becomes `FROM t SELECT *`.
 fn find_token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
@@ -319,8 +318,8 @@ const QUOTED_TEXTS: [(&str, char); 6] = [
 /// operation Int64 == Utf8`. The statement is searched for the operator.
 const OPERATIONS: [&str; 2] = ["arithmetic expression ", "comparison operation "];
 
-/// Operators, functions and keywords that cause a message `bitwise operators ..`. The caret points
-/// to the one that the statement contains.
+/// Operators, functions and keywords that can cause a message `bitwise operators ..`. The caret
+/// points to the one that the statement contains.
 const BITWISE: [&str; 12] = [
     "|",
     "&",

@@ -40,9 +40,8 @@ pub(super) struct Runner {
     target: OutputTarget,
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
-    /// The format of results on standard output, while `.output` redirects them to a file of
-    /// another format. `None` while results go to standard output, and for a file of the option
-    /// `-o`.
+    /// While results go to a file of `.output`, the format to restore when they go to standard
+    /// output again. `None` while results go to standard output, and for a file of the option `-o`.
     format_on_screen: Option<Format>,
     /// Whether an option or `.mode` has set the format. Such a format also applies to an output
     /// file whose extension names no format.
@@ -302,8 +301,8 @@ impl Runner {
     async fn execute_statement(&mut self, context: &SessionContext, sql: &str) -> Outcome {
         let mut progress = QueryProgress::new();
         let (context, sql) = (context.clone(), sql.to_owned());
-        // Plans on another thread. Planning reads files and evaluates constants without a pause, so
-        // that it would delay an interrupt on this thread.
+        // Plans on another thread. Planning reads files and may run kernels, and neither pauses: on
+        // this thread, they would delay an interrupt.
         let started = interrupt::run_on_worker(start_statement(context, sql)).await;
         if let Ok(Some(started)) = &started {
             progress.watch_plan(&started.plan);

@@ -269,9 +269,10 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
 
 /// Merges the partitions of a plan into one, because [`DistributedExec`] executes only the first.
 ///
-/// A plan that only scans files returns its rows in the order of the files, as it does without
-/// workers. The planner of datafusion-distributed merges the partitions of a plan, too, but not if
-/// the plan already has boundaries between stages, such as [`RowsInOrderExec`].
+/// A plan that only scans files then returns its rows in the order of the files, as without
+/// workers, where a session reads the partitions one by one. The planner of datafusion-distributed
+/// merges the partitions of a plan, too, but not if the plan already has boundaries between stages,
+/// such as [`RowsInOrderExec`].
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if plan.output_partitioning().partition_count() < 2 {
         return Arc::clone(plan);

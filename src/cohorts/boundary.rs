@@ -112,8 +112,8 @@ impl Boundary {
         Ok(Self { reference: parse_reference(text.trim())?, way: None })
     }
 
-    /// Whether the boundary is defined from `other`, the other end of the same window, as in `end:
-    /// start + 24h`.
+    /// Whether the boundary is defined from `other`, the other end of the same window. An example
+    /// is `end: start + 24h`.
     pub(super) fn is_of(&self, other: WindowSide) -> bool {
         self.reference == Reference::Own(other)
     }

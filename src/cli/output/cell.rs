@@ -15,8 +15,8 @@ const NULL: &str = "NULL";
 /// Minimum of the width limit of a list inside another list, in terminal columns. The limit is 40 %
 /// of the room of the outer list, if that is more.
 const INNER_WIDTH: usize = 14;
-/// If an outermost list is narrower than [`UNIT_WIDTH`] and has no room for a whole element, its
-/// first element is cut, but to no fewer terminal columns than this.
+/// If an outermost list is narrower than [`UNIT_WIDTH`] and has no room for its first element, this
+/// element is cut, but to no fewer terminal columns than this width.
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";

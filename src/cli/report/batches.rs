@@ -54,8 +54,8 @@ impl BatchExtent {
 /// Tensors of static facts. They form a table of their own, because their lists differ in length
 /// from those of events.
 const FACTS: [&str; 3] = ["static_code", "static_numeric_value", "static_numeric_value_mask"];
-/// Tensors that only batches of health records have. If one of them exists, the report names the
-/// axes `event` and `measurement`.
+/// Tensors that only batches of health records have. By them, the report recognizes such batches,
+/// and names their axes `event` and `measurement`.
 const RECORDS: [&str; 4] =
     ["event_mask", "event_start", "numeric_value_mask", "static_numeric_value_mask"];
 /// Maximum number of positions, with padding, of the deepest axis of a batch. The shape of a tensor
