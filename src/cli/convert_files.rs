@@ -268,9 +268,9 @@ fn find_vocabulary_path(
     })
 }
 
-/// Returns an error if the command would replace the vocabulary file `path`, which has other codes
-/// than `vocabulary`, while another data file needs it. A data file in `folder` needs it if it has
-/// the format of `targets`, and the command does not replace the data file as well.
+/// Returns an error if the command would replace the different codes in the vocabulary file `path`,
+/// although another data file in `folder` still needs them: a file that has the format of `targets`
+/// and that the command does not replace.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,

@@ -49,7 +49,8 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version go to stdout with exit code 0. A closed pipe is not a failure.
+            // `--help` and `--version` arrive here, too: they go to stdout with exit code 0.
+            // Ignores an error of the print, because a closed pipe is not a failure.
             let _ = e.print();
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }

@@ -250,16 +250,16 @@ impl Cluster {
         if let Some(config) = builder.config() {
             let options = config.options_mut();
             options.extensions.insert(ClusterOptions::default());
-            // datafusion-distributed switches this option off. Look-up functions need it to read
-            // their table.
+            // datafusion-distributed switches this option off. Switches it on again, because
+            // look-up functions need it to read their table.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
             for (name, value) in FIXED {
                 let _ = options.set(name, value);
             }
         }
         let planner = ClusterPlanner::new(inner, self.clone());
-        // Changes the state of the session itself: the provider of tables for file paths holds a
-        // reference to it, and would not see a new state.
+        // Replaces the state within the session, and makes no new session: the provider of tables
+        // for file paths holds a reference to the state of this session.
         let state = builder.with_query_planner(Arc::new(planner)).build();
         *context.state_ref().write() = state;
     }
@@ -335,7 +335,8 @@ impl Cluster {
         let question = async {
             match self.ask_once(url).await {
                 Err(e) if !is_refused(&e) => {
-                    // A restarted worker requires a new connection.
+                    // The worker may have restarted, which breaks the old connection. Asks once
+                    // more over a new one.
                     self.shared.channels.forget_channel(url);
                     self.ask_once(url).await
                 }

@@ -1,5 +1,5 @@
-//! Draws histograms as text that is as wide as the terminal. If the character set of the locale is
-//! not UTF-8, the text is ASCII.
+//! Draws histograms as text that fits the terminal. If the character set of the locale is not
+//! UTF-8, the text is ASCII.
 
 use std::io::Write;
 

@@ -347,8 +347,8 @@ impl TensorGroup {
         }
     }
 
-    /// Returns a flag for each padded position of an axis that has no mask: true if the position
-    /// holds an element, false if it is padding.
+    /// Returns a flag for each position of an axis that has no mask: true if the position holds an
+    /// element, false if it is padding.
     fn find_elements(
         &self,
         file: &SafetensorsFile,
@@ -359,8 +359,7 @@ impl TensorGroup {
         let mut present = vec![false; positions];
         for name in self.list_marking(axis) {
             let tensor = dense::read_one(file, file.tensor(name)?)?;
-            // Number of bytes per position of this axis. A position of this axis has several
-            // positions on a deeper axis.
+            // Number of bytes per position of this axis, including its positions on deeper axes.
             let width = tensor.nbytes().checked_div(positions).unwrap_or(0);
             if width == 0 {
                 continue;

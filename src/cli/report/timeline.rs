@@ -91,9 +91,9 @@ struct TimelineColumns {
     time: String,
     clock: TimeScale,
     code: Option<String>,
-    /// Names of the columns whose values follow the code in a list of measurements: at most two
-    /// columns of floats, strings or booleans. They are on the axis of the codes or, if there are
-    /// no codes, on the axis of the times.
+    /// Names of the columns whose values are listed after the code, as in `LAB//50912 = 5.1`: at
+    /// most two columns of floats, strings or booleans. They are on the axis of the codes or, if
+    /// there are no codes, on the axis of the times.
     values: Vec<String>,
     subject: Option<String>,
 }

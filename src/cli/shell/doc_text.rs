@@ -157,8 +157,8 @@ fn write_literals(name: &str) -> String {
             };
             text.replace_range(start..=(inside + length), &value);
             from = start;
-            // Searches the replaced literal, too: `List(List(Int64(1)))` has two of the same kind.
-            // Skips the text of a string, which may only look like a literal: `'Utf8(x)'`.
+            // Searches within the replaced literal, too: `List(List(Int64(1)))` contains another
+            // `List`. Skips the text of a string, which may only look like a literal: `'Utf8(x)'`.
             if kind == "Utf8" {
                 from += value.len();
             }
