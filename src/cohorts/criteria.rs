@@ -386,8 +386,9 @@ impl<'a> ConfigReader<'a> {
         };
         let (mut index_timestamp, mut label) = (None, None);
         for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
-            // A window without a length, such as `end: start`, has no edge to its leaf.
-            // `read_window` accepts neither a label nor an index timestamp for it.
+            // A window without a length, such as `end: start`, has no edge to its leaf (the end
+            // that is defined from the other). `read_window` accepts neither a label nor an index
+            // timestamp for it.
             let Some(edge) = leaf_edge(window) else { continue };
             if let Some((side, line)) = own_index {
                 let key = format!("windows.{}.index_timestamp", window.name);

@@ -104,7 +104,8 @@ pub(super) struct PlainPredicate {
     pub(super) codes: CodePattern,
     pub(super) min: Option<ValueBound>,
     pub(super) max: Option<ValueBound>,
-    /// Further columns of the data, and the values that they must have.
+    /// Columns of the data other than `code` and `numeric_value`, and the values that they must
+    /// have.
     pub(super) other_columns: Vec<(String, ConfigScalar)>,
 }
 
