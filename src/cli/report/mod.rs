@@ -115,7 +115,7 @@ enum ReportContent {
 struct TensorStatistics {
     tensors: Vec<TensorFacts>,
     /// Statistics of the values in a folder of batches. `None` for a single file, and for a folder
-    /// whose batches have no [`BatchLayout`](batches::BatchLayout).
+    /// whose batches have no [`BatchLayout`].
     batches: Option<BatchStatistics>,
     /// The reason why a folder of batches has no statistics; otherwise `None`.
     unread: Option<&'static str>,
