@@ -75,8 +75,8 @@ impl ScalarUDFImpl for InForm {
     }
 }
 
-/// Returns the type of [`ComparableForm::ExactSeconds`]: a decimal, or, if `t` is a list type, the
-/// same lists of decimals.
+/// Returns the type of [`ComparableForm::ExactSeconds`]: a decimal, or a list of decimals if `t` is
+/// a list type.
 fn find_seconds_type(t: &DataType) -> DataType {
     let within = |field: &FieldRef| {
         let seconds = find_seconds_type(field.data_type());
@@ -106,7 +106,8 @@ fn convert_to_seconds(values: &ArrayRef) -> Result<ArrayRef> {
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
-/// Normalizes intervals: converts as much as possible to months and days, and gives all fields one sign.
+/// Normalizes intervals to months of 30 days and days of 24 hours, with all fields of one sign: 750
+/// hours become 1 month, 1 day and 6 hours.
 fn equal_intervals(values: &ArrayRef) -> Result<ArrayRef> {
     let lengths = interval_nanoseconds(values)?;
     let lengths = lengths.as_primitive::<Decimal128Type>();

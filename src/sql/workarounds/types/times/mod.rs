@@ -181,9 +181,10 @@ fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result
     Ok(Arc::new(LogicalPlan::Projection(cast)))
 }
 
-/// Gives a column of a union the type of its first input if no rewritten input kept the planned
-/// type. The rewrite turns a date plus hours into a timestamp in microseconds, and gives `nullif`
-/// of an integer an integer type. Type coercion would cast all inputs to the planned type.
+/// Updates the types of a union after its inputs were rewritten: a date plus hours, for example,
+/// becomes a timestamp in microseconds. If no input has the planned type of a column any more, the
+/// column gets the type of the first input. Otherwise type coercion would cast all inputs back to
+/// the planned type.
 pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     let mut fields = Vec::with_capacity(union.schema.fields().len());
