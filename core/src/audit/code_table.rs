@@ -40,8 +40,8 @@ impl CodeTable {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {
                 true => self.number_code(dictionary.value(i)),
-                // No row has a NULL code here (such rows are already reported), so any number will
-                // do.
+                // No row refers to this index, because `read_complete` drops rows whose code is
+                // NULL.
                 false => u32::MAX,
             })
             .collect()

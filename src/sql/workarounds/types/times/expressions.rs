@@ -144,7 +144,8 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
     Ok(Transformed::new_transformed(binary, changed))
 }
 
-/// Returns an error if values to compare are lists or structs that contain intervals.
+/// Returns an error if values to compare are lists or structs that contain intervals, because 1 day
+/// and 24 hours would not be equal.
 fn refuse_nested(what: &str, values: &[(&Expr, &DFSchema)]) -> Result<()> {
     let types = values.iter().filter_map(|(e, schema)| e.get_type(*schema).ok());
     let nested: Vec<DataType> = types.filter(DataType::is_nested).collect();

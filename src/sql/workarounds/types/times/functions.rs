@@ -21,12 +21,13 @@ use crate::functions::{call_on_arrays, declare};
 /// A form in which times, durations or intervals can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ComparableForm {
-    /// Seconds as an exact decimal, for timestamps, dates and durations of all units, for strings of
-    /// timestamps without a zone, and for the values of lists of these types.
+    /// Seconds as an exact decimal, for timestamps, dates and durations of all units, for strings
+    /// that are timestamps without a zone, and for the values of lists of these types.
     ExactSeconds,
     /// The length of an interval in nanoseconds, where a month has 30 days.
     IntervalNanoseconds,
-    /// An interval normalized to months of 30 days and days of 24 hours, compared field by field.
+    /// An interval normalized to months of 30 days and days of 24 hours, so that equal lengths have
+    /// equal fields. It is still an interval, so GROUP BY and aggregates return intervals.
     EqualInterval,
 }
 

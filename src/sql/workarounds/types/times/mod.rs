@@ -167,7 +167,7 @@ fn unify_clocks(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Returns the rows of a plan with one of their columns cast to a type.
+/// Adds a projection to a plan that casts one of its columns.
 fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result<Arc<LogicalPlan>> {
     let exprs = input.schema().iter().enumerate().map(|(i, named)| {
         let e = Expr::Column(Column::from(named));

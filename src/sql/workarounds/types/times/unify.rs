@@ -174,8 +174,8 @@ fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<Changed>>> {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
     };
-    // The common unit is that of the columns. If there are no columns, it is the finest unit of the
-    // literals.
+    // The common unit is the unit of the columns; if these have several units, there is no common
+    // type. Without columns, it is the finest unit of the literals.
     let units = |literals: bool| {
         let of = move |v: &TypedValue| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
@@ -242,7 +242,7 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
         // The value stays unchanged, because DataFusion itself adds the time zone of the other values.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
-        // Microseconds can represent every calendar date, unlike nanoseconds.
+        // Every unit except nanoseconds can represent all calendar dates.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
         // A string is cast only to a type with a zone. For other types, `None` makes the values
         // compare as exact seconds, because a cast would drop digits that are finer than the unit.
@@ -289,7 +289,8 @@ fn find_text_unit(value: &TypedValue) -> TimeUnit {
     text.map_or(TimeUnit::Microsecond, find_unit_of_text)
 }
 
-/// Returns an error if a literal interval with months is compared with a duration.
+/// Returns an error if a literal interval with months is compared with a duration, because a month
+/// has no fixed length.
 fn check_months(values: &[TypedValue]) -> Result<()> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let literals = values.iter().filter_map(|v| v.constant.as_ref());

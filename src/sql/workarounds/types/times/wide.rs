@@ -44,7 +44,8 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
         WideFunction::new(WideTask::Trunc, datetime::date_trunc()),
         WideFunction::new(WideTask::Bin, datetime::date_bin()),
         WideFunction::new(WideTask::Parse, datetime::to_timestamp(&config)),
-        // `now()` does not return nanoseconds, because `now() + INTERVAL '2000 years'` would then overflow.
+        // `now()` returns microseconds, because `now() + INTERVAL '2000 years'` overflows in
+        // nanoseconds.
         WideFunction::new(WideTask::Now, datetime::now(&config)),
     ] {
         ctx.register_udf(ScalarUDF::new_from_impl(function));
