@@ -191,9 +191,9 @@ fn unify_text_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Exp
     Some((seconds(left), seconds(right)))
 }
 
-/// Converts two lists of dates or timestamps to lists of seconds, unless their types differ only in
-/// the zone. Type coercion would cast both to `Timestamp(Nanosecond, None)`: years such as 2999 do
-/// not fit, and a timestamp with a zone would become its local time in UTC.
+/// Converts two lists of dates or timestamps to lists of seconds, unless their types are equal or
+/// differ only in the zone. Type coercion would cast both to `Timestamp(Nanosecond, None)`: years
+/// such as 2999 do not fit, and a timestamp with a zone would become its local time in UTC.
 fn unify_time_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     use DataType::{Date32, Date64, Timestamp};
     let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
@@ -399,7 +399,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
 
 /// If a function of lists, such as `array_append`, has both dates and timestamps with a zone as
 /// arguments, casts the dates to timestamps with this zone. Returns `None` for any other call. Type
-/// coercion would drop the zone and cast both to local times in UTC.
+/// coercion would drop the zone, so that the timestamps would become their local times in UTC.
 fn cast_dates_to_instants(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
     use DataType::{Date32, Date64, Timestamp};
     let builds_list =

@@ -183,8 +183,8 @@ fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result
 
 /// Updates the types of a union after its inputs were rewritten: a date plus hours, for example,
 /// becomes a timestamp in microseconds. If no input has the planned type of a column any more, the
-/// column gets the type of the first input. Otherwise type coercion would cast all inputs back to
-/// the planned type.
+/// column gets the type of the first input that is not just NULL. Otherwise type coercion would
+/// cast all inputs back to the planned type.
 pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     let mut fields = Vec::with_capacity(union.schema.fields().len());

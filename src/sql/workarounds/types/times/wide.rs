@@ -432,7 +432,7 @@ fn find_times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit
     let counts = cast(&times, &DataType::Int64)?;
     let per = per_unit(unit);
     // Times within the cycle (1800 to 2199) need no shift: nanoseconds reach from 1677 to 2262, so
-    // that the start of a bin or a century fits, too.
+    // that bins and truncated times fit, too.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)

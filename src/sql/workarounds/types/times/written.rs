@@ -129,7 +129,8 @@ fn make_null(mut data_type: DataType) -> Box<Expr> {
     })
 }
 
-/// Sets the precision of timestamps in a type to microseconds if they have none.
+/// Sets the precision of timestamps in a type to microseconds if they have none: `TIMESTAMP[]`
+/// becomes `TIMESTAMP(6)[]`.
 fn set_microseconds(data_type: &mut DataType) {
     match data_type {
         DataType::Timestamp(digits @ None, _) => *digits = Some(6),
