@@ -457,7 +457,7 @@ impl<O: OffsetSizeTrait> From<OffsetBuffer<O>> for Offsets {
         }
         match any.downcast_ref::<OffsetBuffer<i64>>() {
             Some(offsets) => Self::I64(offsets.clone()),
-            // Arrow's sealed trait has no third type.
+            // Never runs: Arrow implements the sealed `OffsetSizeTrait` only for i32 and i64.
             None => Self::I64(OffsetBuffer::from_lengths(offsets.lengths())),
         }
     }

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
-    /// Samples of equal size. Axis 0 is the batch axis. If another argument of the function has
+    /// Samples of equal size. Axis 0 is the batch axis. If a function also gets a ragged batch with
     /// several batch axes, the first axes of the tensor must be the same batch axes.
     Dense(DenseTensor),
     /// Samples of different sizes.

@@ -103,10 +103,10 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
 impl RaggedBatch {
     /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each
     /// sample: a mask `[batch axes.., max_sample_size]` (bool; entries are true and come first),
-    /// integers `[batch axes..]`, or both. The shape of the mask or of the integers defines the
-    /// batch axes. The non-uniform axis is the first data axis by default. Copies the entries, but
-    /// not the padding. A tensor without padding is shared if the non-uniform axis is the first
-    /// data axis. A sample of size 0 has no entries.
+    /// integers `[batch axes..]`, or both. The batch axes are all axes of the integers, or all axes
+    /// of the mask but its last. The non-uniform axis is the first data axis by default. Copies the
+    /// entries, but not the padding. A tensor without padding is shared if the non-uniform axis is
+    /// the first data axis. A sample of size 0 has no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

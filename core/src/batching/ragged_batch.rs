@@ -183,8 +183,8 @@ impl RaggedBatch {
     }
 
     /// Returns the number of entries of each sample: a tensor of shape `[batch axes..]`. Its type
-    /// is the integer type of the sizes that the batch was created with, or int64. A sample without
-    /// entries has the size 0.
+    /// is the integer type of the sizes from which the batch was created, or int64 if it was
+    /// created without sizes. A sample without entries has the size 0.
     ///
     /// ```
     /// # use serrate_core as serrate;

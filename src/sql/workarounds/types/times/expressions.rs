@@ -144,7 +144,8 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
     Ok(Transformed::new_transformed(binary, changed))
 }
 
-/// Returns an error if values to compare are lists or structs that contain intervals.
+/// Returns an error if values to compare are lists or structs that contain intervals, because 1 day
+/// and 24 hours would not be equal.
 fn refuse_nested(what: &str, values: &[(&Expr, &DFSchema)]) -> Result<()> {
     let types = values.iter().filter_map(|(e, schema)| e.get_type(*schema).ok());
     let nested: Vec<DataType> = types.filter(DataType::is_nested).collect();
@@ -190,8 +191,9 @@ fn unify_text_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Exp
     Some((seconds(left), seconds(right)))
 }
 
-/// Converts two lists of dates or timestamps, which differ in more than their zones, to lists of seconds. Type
-/// coercion would cast both to nanoseconds without a zone, whose range is small, and instants to their time in UTC.
+/// Converts two lists of dates or timestamps to lists of seconds, unless their types are equal or
+/// differ only in the zone. Type coercion would cast both to `Timestamp(Nanosecond, None)`: years
+/// such as 2999 do not fit, and a timestamp with a zone would become its local time in UTC.
 fn unify_time_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     use DataType::{Date32, Date64, Timestamp};
     let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
@@ -223,8 +225,8 @@ fn unify_time_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Exp
     Some((seconds(left, &a, &b), seconds(right, &b, &a)))
 }
 
-/// If one struct has a date where the other struct has an instant, casts the date to an instant in
-/// the same zone, as [`unify_time_lists`] does for lists.
+/// If one struct has a date where the other has a timestamp with a zone, casts the date to a
+/// timestamp with this zone, as [`unify_time_lists`] does for lists.
 fn unify_dates_in_structs(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
     if !a.is_nested() || !b.is_nested() {
@@ -258,7 +260,8 @@ fn move_dates_to_zone(t: &DataType, other: &DataType) -> DataType {
     }
 }
 
-/// Returns the type of lists with another type of values.
+/// Replaces the type of the values in a type of lists: `List(List(Date32))` and `Int64` give
+/// `List(List(Int64))`.
 fn replace_leaf(lists: &DataType, leaf: &DataType) -> DataType {
     let within = |field: &FieldRef| {
         let to = replace_leaf(field.data_type(), leaf);
@@ -288,8 +291,9 @@ fn to_durations(t: &DataType) -> DataType {
     }
 }
 
-/// Returns a date plus or minus an integer as arithmetic of integers. Type coercion would turn the integer into an
-/// interval, and when the query of a view is analyzed again, a date plus an interval is a timestamp.
+/// Rewrites `date + 1` as a sum of integers that is cast to a date. Type coercion would turn the
+/// `1` into an interval. The query of a view is analyzed twice, and the second analysis would make
+/// a timestamp of the date plus an interval.
 fn add_days(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     use DataType::{Date32, Int32, Int64};
     let types = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
@@ -393,9 +397,9 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
 }
 
-/// If a function of lists, such as `array_append`, has both dates and instants as arguments, casts
-/// the dates to instants in the same zone. Returns `None` for any other call. Type coercion would
-/// cast both to timestamps without a zone, and the instants to their time in UTC.
+/// If a function of lists, such as `array_append`, has both dates and timestamps with a zone as
+/// arguments, casts the dates to timestamps with this zone. Returns `None` for any other call. Type
+/// coercion would drop the zone, so that the timestamps would become their local times in UTC.
 fn cast_dates_to_instants(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
     use DataType::{Date32, Date64, Timestamp};
     let builds_list =

@@ -167,7 +167,7 @@ fn unify_clocks(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Returns the rows of a plan with one of their columns cast to a type.
+/// Adds a projection to a plan that casts one of its columns.
 fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result<Arc<LogicalPlan>> {
     let exprs = input.schema().iter().enumerate().map(|(i, named)| {
         let e = Expr::Column(Column::from(named));
@@ -181,9 +181,10 @@ fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result
     Ok(Arc::new(LogicalPlan::Projection(cast)))
 }
 
-/// Gives a column of a union the type of its first input if no rewritten input kept the planned
-/// type. The rewrite turns a date plus hours into a timestamp in microseconds, and gives `nullif`
-/// of an integer an integer type. Type coercion would cast all inputs to the planned type.
+/// Updates the types of a union after its inputs were rewritten: a date plus hours, for example,
+/// becomes a timestamp in microseconds. If no input has the planned type of a column any more, the
+/// column gets the type of the first input that is not just NULL. Otherwise type coercion would
+/// cast all inputs back to the planned type.
 pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     let mut fields = Vec::with_capacity(union.schema.fields().len());

@@ -40,7 +40,8 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let (durations, intervals) = (of(is_duration), of(is_interval));
     if of(is_text) && of(is_date) && !of(|t| !t.is_null() && !is_text(t) && !is_date(t)) {
-        // Type coercion casts strings to dates, which drops the time of day.
+        // Type coercion would cast the strings to dates and drop their times of day, so strings
+        // with a time of day are compared as seconds.
         let is_exact = values.iter().all(|v| !is_text(&v.data_type) || is_plain_date(v));
         return Ok((!is_exact).then(|| apply_form(&values, ComparableForm::ExactSeconds)));
     }
@@ -93,15 +94,16 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
     if foreign || !(durations || of(is_timestamp)) {
         return Ok(None);
     }
-    // For a duration and an interval with months, `cast_to_one_type` fails and DataFusion casts to intervals.
+    // `cast_to_one_type` fails for an interval with months. The values then stay unchanged, and
+    // DataFusion casts them to intervals.
     let changed = cast_to_one_type(&values).unwrap_or_default();
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
 /// Casts the results of a CASE, timestamps of several units or zones, to the type that type
-/// coercion will give them. Before coercion, the type of CASE is that of its first result, and a
-/// comparison that casts CASE to a time zone would drop the digits of a finer result. Returns `None`
-/// if nothing has to change, or if a value is not a timestamp.
+/// coercion will give them. Before coercion, CASE has the type of its first result. A comparison
+/// that adds a zone to this type would cast a finer result to the unit of the first and drop
+/// digits. Returns `None` if nothing has to change, or if a value is not a timestamp.
 pub(super) fn refine_timestamps(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let values = find_types(&pair_with_schema(values, schema))?;
     if !values.iter().all(|v| v.data_type.is_null() || is_timestamp(&v.data_type)) {
@@ -172,8 +174,8 @@ fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<Changed>>> {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
     };
-    // The common unit is that of the columns. If there are no columns, it is the finest unit of the
-    // literals.
+    // The common unit is the unit of the columns; if these have several units, there is no common
+    // type. Without columns, it is the finest unit of the literals.
     let units = |literals: bool| {
         let of = move |v: &TypedValue| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
@@ -240,7 +242,7 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
         // The value stays unchanged, because DataFusion itself adds the time zone of the other values.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
-        // Microseconds can represent every calendar date, unlike nanoseconds.
+        // Every unit except nanoseconds can represent all calendar dates.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
         // A string is cast only to a type with a zone. For other types, `None` makes the values
         // compare as exact seconds, because a cast would drop digits that are finer than the unit.
@@ -249,8 +251,8 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
     })
 }
 
-/// Whether a text is a constant date without a time of day. Also true for a constant that is no
-/// time: type coercion then adds a cast, which fails with an error for the constant.
+/// Whether a text is a constant date without a time of day. Also true for a constant such as `'x'`
+/// that is no time, so that type coercion casts it and the cast reports the error.
 fn is_plain_date(text: &TypedValue) -> bool {
     const DAY: i128 = 86_400_000_000_000;
     let Some(constant) = &text.constant else { return false };
@@ -287,7 +289,8 @@ fn find_text_unit(value: &TypedValue) -> TimeUnit {
     text.map_or(TimeUnit::Microsecond, find_unit_of_text)
 }
 
-/// Returns an error if a literal interval with months is compared with a duration.
+/// Returns an error if a literal interval with months is compared with a duration, because a month
+/// has no fixed length.
 fn check_months(values: &[TypedValue]) -> Result<()> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let literals = values.iter().filter_map(|v| v.constant.as_ref());
