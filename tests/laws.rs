@@ -10,7 +10,7 @@
 //! * `queries`: clauses of SQL over extreme values, where plain DataFusion itself is wrong. Every
 //!   part of such a statement can be written in several equivalent ways. The reference is our
 //!   session over tables in memory with each part in its first way; a cut draws a way for each
-//!   part.
+//!   part. In half of the worlds, the time zone of the sessions is one whose clocks change.
 //!
 //! Files are ours or `foreign`: as other programs write them. Some cuts store the result of the
 //! statement with CREATE TABLE .. AS, or create a view of the statement, and select all rows of
