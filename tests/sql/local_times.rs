@@ -38,6 +38,22 @@ async fn skipped_and_repeated_local_times_become_instants() {
 }
 
 #[tokio::test]
+async fn casts_to_several_zones_stay_apart() {
+    let zone = "SET datafusion.execution.time_zone = 'America/New_York'";
+    let cases = [
+        (
+            "SELECT local::TIMESTAMPTZ, local AT TIME ZONE 'Europe/Berlin' FROM t WHERE id = 5",
+            "2024-07-01T12:00:00-04:00 2024-07-01T12:00:00+02:00",
+        ),
+        (
+            "SELECT coalesce(zoned, local), local AT TIME ZONE 'Europe/Berlin', local AT TIME ZONE 'Asia/Tokyo' FROM t WHERE id = 5",
+            "2024-07-01T12:00:00-04:00 2024-07-01T12:00:00+02:00 2024-07-01T12:00:00+09:00",
+        ),
+    ];
+    expect_rows(&[CLOCKS, zone], &cases).await;
+}
+
+#[tokio::test]
 async fn windows_over_days_meet_skipped_and_repeated_local_times() {
     let spring = "CREATE TABLE spring AS SELECT x, t::TIMESTAMP AT TIME ZONE 'America/New_York' AS t
         FROM (VALUES (1, '2024-03-10 03:15:00'), (2, '2024-03-10 03:45:00'), (4, '2024-03-11 02:30:00')) v(x, t)";

@@ -64,8 +64,7 @@ fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
             if is_zoned(field.data_type()) && is_local(&expr.get_type(schema).ok()?) =>
         {
             let function = if matches!(e, Expr::Cast(_)) { cast } else { try_cast };
-            let to = ScalarValue::try_from(field.data_type()).ok()?;
-            Some(function.call(vec![expr.as_ref().clone(), Expr::Literal(to, None)]))
+            make_cast(function, expr, field.data_type())
         }
         // Handles `arrow_cast` like a cast, because the simplifier replaces it with a cast after this rule.
         Expr::ScalarFunction(call) if is_named_cast(e) => {
@@ -74,8 +73,7 @@ fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
                 return None;
             }
             let function = if call.name() == "arrow_cast" { cast } else { try_cast };
-            let to = ScalarValue::try_from(&to).ok()?;
-            Some(function.call(vec![value.clone(), Expr::Literal(to, None)]))
+            make_cast(function, value, &to)
         }
         Expr::BinaryExpr(sum) if is_sum(sum.op) => {
             let (left, right) = (sum.left.as_ref(), sum.right.as_ref());
@@ -107,9 +105,16 @@ fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
 
 /// Returns the call that converts a local time of the zone `zone` to an instant.
 fn read_in_zone(local: &Expr, unit: TimeUnit, zone: Arc<str>) -> Option<Box<Expr>> {
-    let to = ScalarValue::try_from(&DataType::Timestamp(unit, Some(zone))).ok()?;
     let [cast, ..] = &*FUNCTIONS;
-    Some(Box::new(cast.call(vec![local.clone(), Expr::Literal(to, None)])))
+    make_cast(cast, local, &DataType::Timestamp(unit, Some(zone))).map(Box::new)
+}
+
+/// Returns a call that casts a local time to the type `to`. The last argument is the name of this type, because
+/// values of two zones are equal as [`ScalarValue`], so that calls for two zones would be taken for one.
+fn make_cast(function: &ScalarUDF, local: &Expr, to: &DataType) -> Option<Expr> {
+    let none = ScalarValue::try_from(to).ok()?;
+    let name = ScalarValue::from(to.to_string());
+    Some(function.call(vec![local.clone(), Expr::Literal(none, None), Expr::Literal(name, None)]))
 }
 
 fn is_zoned(t: &DataType) -> bool {
@@ -122,7 +127,7 @@ fn is_local(t: &DataType) -> bool {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum ZonedTime {
-    /// Casts the first argument to the type of the second.
+    /// Casts the first argument to the type of the second, whose name is the third.
     Cast,
     TryCast,
     Add,
@@ -130,7 +135,7 @@ enum ZonedTime {
 }
 
 impl ScalarUDFImpl for ZonedTime {
-    declare!(Signature::any(2, Volatility::Immutable));
+    declare!(Signature::variadic_any(Volatility::Immutable));
 
     fn name(&self) -> &str {
         match self {
@@ -143,10 +148,10 @@ impl ScalarUDFImpl for ZonedTime {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match (self, types) {
-            (Self::Cast | Self::TryCast, [_, to]) => Ok(to.clone()),
+            (Self::Cast | Self::TryCast, [_, to, _]) => Ok(to.clone()),
             (Self::Add | Self::Subtract, [times, _]) => Ok(times.clone()),
             (_, types) => plan_err!(
-                "internal error: {} takes 2 arguments; {} given; please report it",
+                "internal error: {} does not take {} arguments; please report it",
                 self.name(),
                 types.len()
             ),
@@ -154,9 +159,9 @@ impl ScalarUDFImpl for ZonedTime {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [times, by] = args.args.as_slice() else {
+        let [times, by, ..] = args.args.as_slice() else {
             return exec_err!(
-                "internal error: {} takes 2 arguments; {} given; please report it",
+                "internal error: {} does not take {} arguments; please report it",
                 self.name(),
                 args.args.len()
             );
