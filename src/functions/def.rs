@@ -222,7 +222,8 @@ pub(crate) fn make_nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
 }
 
-/// Adds the name of the function to an error about values. Other errors are complete without it.
+/// Adds the name of the function to an error about arguments or values. Other errors, such as a
+/// file that cannot be read, stay unchanged.
 fn add_function(def: &Def, error: Error) -> Error {
     match error {
         Error::Arrow(_)

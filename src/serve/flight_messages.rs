@@ -15,7 +15,8 @@ use tonic::Status;
 use super::status::to_invalid;
 use super::wire_types::to_wire_batch;
 
-/// Maximum size in bytes of a message with several rows. Clients accept messages of at least 4 MiB.
+/// Maximum size in bytes of a message with several rows. gRPC clients refuse messages above 4 MiB
+/// by default.
 const TARGET: usize = 3 << 20;
 
 pub(super) struct BatchEncoder {

@@ -257,8 +257,8 @@ impl Engine {
         let (start, started) = oneshot::channel::<()>();
         let task = self.queries.spawn(async move {
             let _open: OpenQuery = open;
-            // Begins only after `add_running` has registered the query. The end of a query removes
-            // its registration, so a query that ended before would stay registered.
+            // Waits until `add_running` has registered the query. A query that ended before would
+            // stay registered, because only its end removes the registration.
             let _ = started.await;
             let counted = QueryCounter::new(&engine.metrics);
             let sent = AssertUnwindSafe(send_result(&engine, ready, sender)).catch_unwind().await;

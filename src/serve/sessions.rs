@@ -328,7 +328,7 @@ impl Sessions {
                         session.mark_used();
                         return Ok(Arc::clone(session));
                     }
-                    // The client has ended the session with CloseSession.
+                    // The client has ended the session with CloseSession, so it gets a new one.
                     table.connections.remove(&connection);
                 }
                 Some(BoundSession::Expired) => {
@@ -443,7 +443,7 @@ impl Sessions {
     }
 
     /// Ends the sessions that have not been used for `idle`. In all other sessions, drops the
-    /// results that have not been read for so long.
+    /// results that have not been read for `idle`.
     pub(super) fn end_idle(&self) {
         let (idle, busy): (Vec<_>, Vec<_>) = {
             let table = lock_mutex(&self.table);

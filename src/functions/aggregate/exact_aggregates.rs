@@ -45,7 +45,8 @@ use super::moments::{Moments, Statistic};
 use crate::functions::delegate;
 use serrate_core::internal::exact::Exact;
 
-/// Metadata key of state columns that hold partial sums as short lists of 64-bit words.
+/// Metadata key of state columns that hold partial sums as lists of 64-bit words. The planner does
+/// not reduce batch sizes for these lists, because they are short.
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
 pub(crate) fn build_udafs() -> Vec<AggregateUDF> {

@@ -36,7 +36,7 @@ pub(super) struct PickedRows {
     skips_nulls: bool,
 }
 
-/// Whether [`PickedRows`] has a state for calls of the aggregate `name`.
+/// Whether [`PickedRows`] computes calls of the aggregate `name`.
 pub(super) fn picks_rows(name: &str, args: &AccumulatorArgs<'_>) -> bool {
     ["any_value", "first_value", "last_value"].contains(&name)
         && args.return_field.data_type().is_nested()

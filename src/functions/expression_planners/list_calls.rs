@@ -16,8 +16,8 @@ use crate::functions::list_fields::concat_lists;
 use crate::functions::over_lists::map_over_lists;
 use crate::functions::{StockFact, find_replacement_on_lists, has_fact, is_ours};
 
-/// Functions that return one of their arguments, or a list of them. Their arguments must have one
-/// type.
+/// Functions that return one of their arguments, or a list of them. All arguments must have the
+/// same type, so times of day in several units are cast to one unit.
 const CHOOSING: [&str; 6] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl"];
 
 pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {

@@ -72,8 +72,8 @@ impl SharedResult {
 pub(in crate::sql) struct SharedExec {
     input: Arc<dyn ExecutionPlan>,
     result: Arc<SharedResult>,
-    /// The order of the rows that all nodes with this result require of their inputs. No node declares it as
-    /// the order of its output, because its rows may come from the input of another node.
+    /// The order that all nodes with this result require of their inputs. A node does not declare
+    /// this order for its output, because its rows may come from the input of another node.
     order: Option<OrderingRequirements>,
     properties: Arc<PlanProperties>,
 }

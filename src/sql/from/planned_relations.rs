@@ -23,9 +23,9 @@ use crate::sql::workarounds::subqueries::shared_rows::keep_copies;
 pub(in crate::sql) struct PlannedRelations;
 
 thread_local! {
-    /// Whether the next call of `plan_relation` on this thread is for a relation that `plan_relation` passes to
-    /// DataFusion's planner. To plan this relation, the planner calls `plan_relation` again, which clears the
-    /// flag and returns the relation unchanged, because another change would recurse without end.
+    /// Prevents an endless recursion: `plan_relation` passes each relation to DataFusion's planner,
+    /// which calls `plan_relation` again for it. `true` marks this second call, which clears the
+    /// flag and returns the relation unchanged.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 

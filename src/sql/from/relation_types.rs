@@ -33,8 +33,8 @@ pub(super) fn set_final_types(plan: LogicalPlan) -> Result<Transformed<LogicalPl
     })
 }
 
-/// Whether a plan has UNION, CASE or `nullif` of several types. False for a plan with parameters,
-/// because their types are unknown.
+/// Whether a plan has a UNION, a CASE or a call such as `nullif` whose branches or arguments differ
+/// in type. False for a plan with parameters, because their types are unknown.
 fn may_change_types(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     let visited = plan.apply_with_subqueries(|node| {
