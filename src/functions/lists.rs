@@ -133,8 +133,8 @@ impl NestedListType {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the type without the levels whose `keep` (outermost first) is false. A type without
-    /// levels is the leaf type.
+    /// Returns the type without the levels whose `keep` (outermost first) is false. If no level is
+    /// left, this is the leaf type.
     pub(crate) fn keep_levels(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {

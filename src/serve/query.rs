@@ -478,7 +478,7 @@ mod tests {
             std::future::pending::<Result<(), Status>>().await
         });
         assert!(tokio::time::timeout(Duration::from_millis(50), work).await.is_err());
-        // The task has dropped its sender.
+        // The task was stopped and has dropped its sender, so the receiver gets an error.
         assert!(receiver.await.is_err());
     }
 }

@@ -256,7 +256,8 @@ struct SessionTable {
     /// For each connection, the session keys that its requests contained. These are several if
     /// clients share a proxy, and thereby a connection.
     named: HashMap<ConnectionId, HashSet<String>>,
-    /// Number of sessions that are being created.
+    /// Number of sessions that are being created. They count towards the maximum number of
+    /// sessions.
     creating: usize,
 }
 

@@ -107,9 +107,10 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // DataFusion assumes that the results of a monotonic aggregate over frames are sorted with NULL
-    // last, but NULL comes first. No aggregate is therefore declared as monotonic
-    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
+    // DataFusion assumes that the results of a monotonic aggregate over growing frames are sorted
+    // with NULL last. But a frame without values has the result NULL, so NULL comes first. No
+    // aggregate is therefore declared as monotonic
+    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/claimed_orders.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

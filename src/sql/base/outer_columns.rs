@@ -42,8 +42,8 @@ pub(in crate::sql) fn hides_outer(test: &Expr, query: &LogicalPlan) -> Result<bo
     let mut outer = find_outer_columns(query)?;
     let mut inner = find_moved_columns(query)?;
     match find_compared_value(test) {
-        // The column that is compared with the value gets a name that no other column has. So it
-        // cannot be confused, and `inner` does not need it.
+        // In the join, the column that is compared with `value` gets a name that no other column
+        // has. It cannot be confused, so it is not added to `inner`.
         Some(value) => outer.extend(value.column_refs().into_iter().cloned()),
         None => inner.extend(query.schema().columns()),
     }
@@ -79,8 +79,8 @@ pub(in crate::sql) fn find_outer_columns(plan: &LogicalPlan) -> Result<Vec<Colum
         if let LogicalPlan::Join(join) = node
             && find_subquery_of_lateral(join)?.is_some()
         {
-            // The columns of the left input are outer columns only for the query in the right
-            // input.
+            // Columns of the left input are outer columns for the query in the right input, but not
+            // for the join.
             let (left, right) = (find_outer_columns(&join.left)?, find_outer_columns(&join.right)?);
             let is_outer = |column: &Column| !join.left.schema().has_column(column);
             found.extend(left.into_iter().chain(right.into_iter().filter(is_outer)));

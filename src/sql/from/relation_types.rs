@@ -78,7 +78,8 @@ fn list_chosen_values(e: &Expr) -> Vec<&Expr> {
             let values = case.when_then_expr.iter().map(|(_, value)| value.as_ref());
             values.chain(case.else_expr.as_deref()).collect()
         }
-        // The rules before type coercion may change the types that the planner gave to these calls.
+        // These calls are included, because rules before type coercion may change the types that
+        // the planner gave to them.
         Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::Chooses) => {
             call.args.iter().collect()
         }
