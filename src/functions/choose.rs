@@ -319,7 +319,7 @@ fn parse_type(text: &str) -> Option<DataType> {
     })
 }
 
-/// Returns the type of `DECIMAL(p, s)`, `DECIMAL(p)`, or the name of such a type in Arrow.
+/// Parses `DECIMAL(p, s)`, `DECIMAL(p)`, or Arrow's name of such a type.
 fn parse_decimal(text: &str) -> Option<DataType> {
     if let Ok(of_arrow) = DataType::from_str(text) {
         return Some(of_arrow);

@@ -16,7 +16,7 @@ use serrate_core::internal::{holds_float, to_canonical_floats};
 use super::list_fields::unify_lists;
 use super::{are_scalars, delegate, to_columnar};
 
-/// Which of several equal elements, such as -0.0 and 0.0, a function returns.
+/// Selects which of several equal elements, such as -0.0 and 0.0, a function returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Returned {
     First,

@@ -18,7 +18,8 @@ const MOST_CHUNKS: usize = 1024;
 /// more than the memory in use.
 const MOST_SHARING_CHUNKS: usize = 32;
 
-/// Number of replaced rows that are always kept, because merging few rows is not worth its cost.
+/// Number of replaced rows that may stay in `chunks`, because merging chunks for so few rows is not
+/// worth its cost.
 const SPARE_ROWS: usize = 32;
 
 /// Returns a copy of rows, without spare capacity.

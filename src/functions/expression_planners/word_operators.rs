@@ -37,7 +37,8 @@ pub(crate) const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
 /// lists. The right side is ignored.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
-/// Custom operator that replaces a unary minus. The left side is the operand, and the right side is ignored.
+/// Custom operator that replaces a unary minus, so that the planner can cast the operand to a type
+/// with a sign. The left side is the operand, and the right side is ignored.
 pub(crate) const SIGNED: &str = "SIGNED";
 
 /// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
@@ -70,7 +71,7 @@ pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<E
     }
     let pairs = find_facts(&function.func).pairs;
     let is_below = |list: &Expr| {
-        // Of two lists, the one with fewer levels than the mask is not filtered: the mask removes
+        // If one of two lists has fewer levels than the mask, it is not filtered: the mask removes
         // elements only from innermost lists, so the outer lists of both still have equal lengths.
         list.get_type(schema).is_ok_and(|t| list_depth(&t) < list_depth(&found))
     };
