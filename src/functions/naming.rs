@@ -1,4 +1,4 @@
-//! Names of computed columns, which repeat the expression of the statement.
+//! Names of computed columns: the expression as in the statement, such as `val > 5`.
 
 use arrow::array::Array;
 use arrow::datatypes::{DataType, IntervalUnit};

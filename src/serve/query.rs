@@ -330,8 +330,8 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
     if effect {
         let mut stream = execute_stream(plan, task)?;
         let schema = to_wire_schema(&stream.schema());
-        // The statement is not a query, so it runs now. Its rows are kept in memory: they are only
-        // counts of changed rows.
+        // The statement is not a query, so it runs now. Its rows are kept in memory, because they
+        // are few: counts of changed rows.
         let mut rows = Vec::new();
         while let Some(batch) = stream.next().await {
             rows.push(batch?);

@@ -357,8 +357,8 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Creates a session, and makes it the session of `connection`. If this is `None`, the requests
-    /// of the client contain the key of the session instead.
+    /// Creates a session, and makes it the session of `connection`. If `connection` is `None`, the
+    /// requests of the client contain the key of the session instead.
     pub(super) async fn create_session(
         &self,
         connection: Option<ConnectionId>,
@@ -382,7 +382,7 @@ impl Sessions {
         let mut table = lock_mutex(&self.table);
         if let Some(connection) = connection {
             // While this session was created, another request on the connection may have created
-            // one. Then that one is returned.
+            // one, which is returned instead.
             if let Some(BoundSession::Session(key)) = table.connections.get(&connection)
                 && let Some(other) = table.sessions.get(key)
             {

@@ -1,5 +1,5 @@
-//! Names by which rules recognize LATERAL subqueries, and joins that only test for a match, in a
-//! plan.
+//! Names in a plan by which rules recognize LATERAL subqueries, and joins that only test for a
+//! match.
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan};
