@@ -45,8 +45,8 @@ use super::moments::{Moments, Statistic};
 use crate::functions::delegate;
 use serrate_core::internal::exact::Exact;
 
-/// Metadata key of state columns that hold partial sums as lists of 64-bit words. The planner does
-/// not reduce batch sizes for these lists, because they are short.
+/// Metadata key of state columns that hold partial sums as lists of 64-bit words. These lists are
+/// short, so `sql::pushdown::leaf_limit` does not reduce batch sizes for them.
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
 pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
