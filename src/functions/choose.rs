@@ -258,8 +258,8 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Returns an error that shows the first value that `to` cannot represent and the row of this
-/// value. Returns `error` itself if there is no such value.
+/// Returns an error that shows the first value that `to` cannot represent, with its position and
+/// row. Returns `error` itself if `to` represents all values.
 fn remove_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {
@@ -282,8 +282,8 @@ fn remove_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     ))
 }
 
-/// Whether numbers are cast to TIMESTAMP. Their unit is not known: it is seconds in `5::TIMESTAMP`, and microseconds
-/// in Arrow's cast.
+/// Whether numbers are cast to TIMESTAMP, which is refused because the unit of the numbers is not
+/// known: `5::TIMESTAMP` reads seconds, but Arrow's cast reads microseconds.
 fn is_time_without_unit(values: &DataType, to: &str) -> bool {
     values.is_numeric() && to.trim().eq_ignore_ascii_case("TIMESTAMP")
 }
@@ -319,7 +319,7 @@ fn parse_type(text: &str) -> Option<DataType> {
     })
 }
 
-/// Returns the type of `DECIMAL(p, s)`, `DECIMAL(p)`, or the name of such a type in Arrow.
+/// Parses `DECIMAL(p, s)`, `DECIMAL(p)`, or Arrow's name of such a type.
 fn parse_decimal(text: &str) -> Option<DataType> {
     if let Ok(of_arrow) = DataType::from_str(text) {
         return Some(of_arrow);

@@ -296,7 +296,8 @@ pub(crate) fn find_list_function(name: &str) -> Option<&'static str> {
     of.or_else(|| DEFS.iter().find(named)).map(|def| def.name)
 }
 
-/// Returns the name of a function and its argument that names a look-up table. Returns `None` for other functions.
+/// For the function `name`, returns its name and the argument that names a look-up table. Returns
+/// `None` if the function has no such argument.
 pub(crate) fn find_table_argument(name: &str) -> Option<(&'static str, TableArgument)> {
     let def = DEFS.iter().find(|def| def.name == name)?;
     Some((def.name, def.facts.table?))

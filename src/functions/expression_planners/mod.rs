@@ -250,15 +250,15 @@ fn type_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Minimum number of nested operators, as in `((a + b) + c) + d`, for which the planner casts the
-/// result to the type that it already has. An operator outside the cast then takes the type from
-/// the cast, and does not compute the types of all operators inside.
+/// Minimum number of nested operators, as in `((a + b) + c) + d`, for which the planner casts their
+/// result to the type that it already has. Outer operators then read the type of this cast instead
+/// of computing the types of all inner operators.
 const KNOWN: usize = 16;
 
-/// Shortens the computation of types in long expressions such as `a + b + c`, because the type of
-/// each operator depends on its whole left side. A long left side with numbers becomes one call.
-/// Any other long left side gets a cast to the type that it already has. The simplifier removes
-/// this cast, and column names do not show it.
+/// Makes the type of a long expression such as `a + b + c + ..` cheap to compute: the type of each
+/// operator depends on its whole left side. A long left side with numbers becomes one call. Any
+/// other long left side gets a cast to the type that it already has. The simplifier removes this
+/// cast, and column names do not show it.
 fn shorten_left_side(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
