@@ -93,7 +93,8 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// If `nested` has no tensor, or its tensors differ in dims; the message names the position.
+    /// If `nested` has no tensor, or its tensors differ in the number of dims; the message names
+    /// the position.
     pub fn from_nested(nested: &Nested) -> Result<Self> {
         let mut found = NestedSummary::default();
         found.visit_nested(nested, 0, &mut Vec::new())?;

@@ -177,10 +177,9 @@ impl SelectionBuilder<'_> {
     }
 }
 
-/// Returns an error if the selected entries have too many positions in the result: more than `most`
+/// Returns an error if the positions of the selected entries in the result take more than `most`
 /// bytes, at 16 bytes per position. An entry has several positions if the index repeats its
-/// coordinates. `known` is the number of positions of all earlier entries; the current entry adds
-/// `count * repeats` positions.
+/// coordinates. Earlier entries have `known` positions; the current one adds `count * repeats`.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
