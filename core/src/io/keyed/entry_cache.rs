@@ -46,7 +46,7 @@ impl Version {
     }
 
     /// Creates the version of a file just written. Charges its memory even above the memory limit,
-    /// because an error would suggest that the file has not changed.
+    /// because the file has already changed.
     fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
         let charge = Charge::hold(contents.nbytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
