@@ -214,7 +214,8 @@ impl TokenNames {
         Ok(Self { names, first_static, vocabulary, schema: Arc::new(schema) })
     }
 
-    /// Converts a chunk to one row per measurement. Each patient begins with two static facts.
+    /// Converts a chunk to one row per measurement. Each patient begins with two static facts: year
+    /// of birth and sex.
     #[expect(clippy::cast_precision_loss, reason = "a year")]
     fn to_long(&self, chunk: &PatientChunk) -> Result<RecordBatch> {
         let rows = chunk.code.len() + 2 * chunk.subject_id.len();

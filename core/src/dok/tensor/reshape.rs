@@ -1,4 +1,4 @@
-//! Reshaping of sparse tensors to copies, and resizing in place.
+//! Reshaping of sparse tensors, which returns a copy, and resizing in place.
 
 use std::sync::Arc;
 

@@ -330,7 +330,8 @@ impl PlaceSelection {
     }
 
     /// Calls `each(position in result, row in storage)` for every selected entry. Returns an error
-    /// if the positions exceed `most` bytes, as a few long index arrays could exhaust the memory.
+    /// if the positions take more than `most` bytes, because a few long index arrays could
+    /// otherwise exhaust the memory.
     pub(super) fn for_each_stored(
         &self,
         stored: &[i64],
@@ -338,7 +339,8 @@ impl PlaceSelection {
         mut each: impl FnMut(u64, usize),
     ) -> Result<()> {
         let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
-        // For each list of offsets of a result axis: sorted pairs of an offset and its position in the list.
+        // For each result axis with a list of offsets: the sorted offsets, each with its position
+        // in the list, for a binary search. Empty for a series.
         let sorted: Vec<Vec<(u64, u64)>> = self
             .dims
             .iter()
