@@ -16,8 +16,8 @@ impl HetTensor {
     /// one.
     ///
     /// Holes (elements without a value) are skipped: a mean divides by the number of values. Along
-    /// an outer dim, elements at the same position in all slices are combined: the sum of `[[1, 2],
-    /// [3]]` along dim 0 is `[4, 2]`. If all elements at a position are holes, the result has a
+    /// an outer dim, elements at the same position in all slices are combined: along dim 0, the sum
+    /// of `[[1, 2], [3]]` is `[4, 2]`. If all elements at a position are holes, the result has a
     /// hole there.
     ///
     /// Types are as in [`kernels::reduce`](crate::kernels::reduce): sums and products of integers

@@ -46,7 +46,7 @@ enum DimOffsets {
 pub(super) struct PlaceSelection {
     shape: Vec<usize>,
     dims: Vec<ResultDim>,
-    /// Pairs of a storage axis and the single coordinate that is selected on it.
+    /// Storage axes on which a single coordinate is selected, each with this coordinate.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
     /// Whether the index may select an element more than once, as `[0, 0]` does.
@@ -339,8 +339,8 @@ impl PlaceSelection {
         mut each: impl FnMut(u64, usize),
     ) -> Result<()> {
         let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
-        // For each result axis with a list of offsets: the sorted offsets, each with its position
-        // in the list, for a binary search. Empty for a series.
+        // For each result axis: the offsets of its list, sorted, each with its position in the
+        // list, for a binary search. Empty for a series.
         let sorted: Vec<Vec<(u64, u64)>> = self
             .dims
             .iter()

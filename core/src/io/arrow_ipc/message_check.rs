@@ -202,7 +202,7 @@ impl<R: Read + Seek> Checker<R> {
                 .ok_or_else(|| format!("buffer {i} is too short to hold its uncompressed length, so the file is damaged; create it again"))?;
             let claimed = i64::from_le_bytes(*claimed);
             // A buffer is not compressed if its declared size is -1, and empty if its declared size
-            // is 0.
+            // is 0: there is nothing to check.
             if claimed == -1 || claimed == 0 {
                 continue;
             }

@@ -140,8 +140,8 @@ impl ColumnSink {
         Ok(())
     }
 
-    /// Turns the elements of the deepest level into lists, because a list was found there. The
-    /// `nulls` elements so far, all of them null, become null lists.
+    /// Turns the elements of the deepest level into lists. Its `nulls` elements so far, all of them
+    /// null, become null lists.
     fn open_level(&mut self, nulls: usize) {
         self.kinds.pop();
         self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);
@@ -305,8 +305,8 @@ struct Floats {
     /// The last value that `serde_json` may have converted from an integer of more than 64 bits,
     /// for the error message.
     huge: Option<f64>,
-    /// Whether every float so far may be an integer of over 64 bits that `serde_json` converted.
-    /// Such a column is an error, because no integer type holds these numbers.
+    /// Whether every float so far may be an integer of over 64 bits that `serde_json` converted. If
+    /// so, no type is inferred: the column needs a declared type.
     only_huge: bool,
 }
 
