@@ -234,8 +234,8 @@ impl PlaceSelection {
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
         // `group` is the number of result axes before the first index array or integer. The axes
-        // that the arrays give come next. If another item separates the arrays and integers, as in
-        // `[0, 1], :, 2`, these axes come first.
+        // that the arrays give are inserted there. If another item separates the arrays and
+        // integers, as in `[0, 1], :, 2`, these axes come first in the result instead.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);

@@ -85,9 +85,9 @@ impl<'a> ShardColumn<'a> {
     }
 }
 
-/// The list of one label: a range of elements of axis 1 of a shard, or of leaves after
-/// [`AsOfViewStep::Flatten`]. `inner` has the lists of leaves of these elements; it is `None` if
-/// the elements are leaves.
+/// The list of one label, as a range of the column in a shard: of the elements of axis 1, or of the
+/// leaves after [`AsOfViewStep::Flatten`]. `inner` has a list of leaves for each element; it is
+/// `None` if the elements are leaves.
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,
