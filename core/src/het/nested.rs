@@ -217,8 +217,9 @@ impl ListBuilder {
                 let mut lists = 1usize;
                 for (axis, size) in tensor.shape().iter().enumerate() {
                     let lengths = &mut self.lengths[level + axis];
-                    // A tensor without elements may have huge axes: its shape may be `[1 << 40,
-                    // 0]`. Check the number of lists before memory is allocated for their lengths.
+                    // A tensor without elements may have huge axes, as in the shape
+                    // `[1 << 40, 0]`. Check the number of lists before memory is allocated for
+                    // their lengths.
                     let total = lengths.len().saturating_add(lists);
                     check_size(&format!("axis {} of a nested list", level + axis), total, 64)?;
                     lengths.resize(lengths.len() + lists, *size);
