@@ -21,7 +21,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub const MORE_MEMORY: &str =
     "raise the limit with --memory-limit or SET serrate.memory_limit, or read less at a time";
 
-/// Local copies of objects and folders of a store, with their URLs.
+/// Local copies of files and folders of an object store such as S3, with the URLs of the originals.
 static COPIES: RwLock<Vec<(PathBuf, String)>> = RwLock::new(Vec::new());
 
 /// Records that `copy`, a file or folder, is a local copy of `url`, so that error messages name the

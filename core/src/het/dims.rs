@@ -138,8 +138,8 @@ impl HetTensor {
     }
 }
 
-/// Tells which elements of an axis have values at the same coordinates within the element. The
-/// lists `[5, NULL, 6]` and `[7, NULL, 8]` do, `[5, 6]` and `[7]` do not.
+/// Tells which elements of an axis have the same structure: values at the same coordinates within
+/// the element. `[5, NULL, 6]` and `[7, NULL, 8]` have the same structure, `[5, 6]` and `[7]` not.
 enum SliceStructure {
     /// All elements have values at the same coordinates, and each has at least one value.
     Same,
@@ -148,7 +148,7 @@ enum SliceStructure {
 }
 
 impl SliceStructure {
-    /// Classifies `axis`: returns the type of its dim, and the structure of its lists. `self` is
+    /// Returns the type of the dim of `axis`, and the structure of the lists of `axis`. `self` is
     /// the structure of the elements of these lists.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();

@@ -140,8 +140,8 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from an array of one row. An axis whose lists all have the same length
-    /// becomes [`Layout::Uniform`].
+    /// Creates a tensor from an array whose only row is the whole tensor. An axis whose lists all
+    /// have the same length becomes [`Layout::Uniform`].
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(

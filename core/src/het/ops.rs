@@ -324,7 +324,8 @@ fn compute_binary(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> 
     HetTensor::from_boxed(out)?.into_value()
 }
 
-/// Corrects comparisons with NaN in `out`: by IEEE 754, `!=` is true and all others are false.
+/// Corrects comparisons with NaN in `out`: by IEEE 754, `!=` is true and all others are false. The
+/// kernel treats NaN as equal to itself and greater than any number.
 fn correct_nan(op: Op, a: &RaggedArray, b: &RaggedArray, out: RaggedArray) -> Result<RaggedArray> {
     let (x, y) = (unary(Unary::IsNan, a)?, unary(Unary::IsNan, b)?);
     let (x, y) =

@@ -39,7 +39,7 @@ pub enum Index {
     },
     /// Selects the elements at these indices (repeats allowed). If an index expression has an
     /// array, the arrays and integers ([`At`](Self::At)) of the expression are broadcast to one
-    /// shape and paired, as in NumPy.
+    /// shape and paired, as in NumPy: `[0, 2], [1, 3]` selects the elements (0, 1) and (2, 3).
     Array(IndexArray<i64>),
     /// A boolean mask, which selects the elements where it is true. A mask of `k` axes (usually
     /// one) uses the next `k` axes of the array and must have their sizes.

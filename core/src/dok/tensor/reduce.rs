@@ -20,7 +20,8 @@ pub(super) struct EntryGroups {
     pub(super) ends: Vec<usize>,
     /// Indices of the entries, group by group.
     pub(super) rows: Vec<u64>,
-    /// Number of elements of the tensor per group, with or without an entry; at most 2^63.
+    /// Product of the sizes of the reduced axes: the number of elements that each group combines,
+    /// with or without an entry. At most 2^63.
     pub(super) size: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Reshaping of sparse tensors to copies, and resizing in place.
+//! Reshaping of sparse tensors, which returns a copy, and resizing in place.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl DokTensor {
         Ok(made)
     }
 
-    /// Returns a copy with one axis.
+    /// Returns a copy with one axis and the elements in row-major order.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -86,7 +86,7 @@ impl DokTensor {
     }
 
     /// Changes the sizes of the axes. Entries outside the new shape are dropped; all other entries
-    /// keep their coordinates. An axis keeps its size if `sizes` has -1 for it or ends before it.
+    /// keep their coordinates. An axis keeps its size if `sizes` has -1 or no element for it.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -19,14 +19,15 @@ use crate::table::RaggedTable;
 pub(super) struct LabelAt {
     pub(super) row: usize,
     pub(super) time: i64,
-    /// Index of the label among all labels.
+    /// Index of the label among the labels of all shards.
     pub(super) label: usize,
 }
 
 /// The labels of the subjects of one shard, with the histories of the subjects.
 ///
-/// Labels are ordered by subject, time and index. [`features`](Self::features) computes one range of labels
-/// at a time, so the memory for results does not depend on the number of labels.
+/// Labels are ordered by subject, time and index among all labels. [`features`](Self::features)
+/// computes one range of labels at a time, so the memory for results does not depend on the number
+/// of labels.
 ///
 /// ```
 /// # use serrate_core as serrate;

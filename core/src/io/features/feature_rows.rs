@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeatureRows {
-    /// Index of each label among all labels.
+    /// Index of each label among the labels of all shards.
     pub labels: Vec<usize>,
     /// Number of features with a value, for each label.
     pub counts: Vec<usize>,

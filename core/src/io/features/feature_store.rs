@@ -121,7 +121,7 @@ impl FeatureStore {
         self.places.len()
     }
 
-    /// Returns the number of values of all labels.
+    /// Returns the number of stored feature values, summed over all labels.
     pub fn num_values(&self) -> u64 {
         self.end / BYTES as u64
     }

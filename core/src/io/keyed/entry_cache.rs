@@ -45,7 +45,8 @@ impl Version {
         Ok(Arc::new(Self { path, stamp, contents, _charge: charge }))
     }
 
-    /// Creates the version of a file just written. Charges its memory even above the memory limit.
+    /// Creates the version of a file just written. Charges its memory even above the memory limit,
+    /// because the file has already changed.
     fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
         let charge = Charge::hold(contents.nbytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })

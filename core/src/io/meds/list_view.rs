@@ -47,8 +47,8 @@ impl AsOfView {
     }
 
     /// Finds the column in all shards of `rows`. Returns an error if a shard lacks the column, or
-    /// if it does not have 1 or 2 levels of lists. Copies no values; [`AsOfRanges::gather`] copies
-    /// them.
+    /// if the column does not have 1 or 2 levels of lists. Copies no values; [`AsOfRanges::gather`]
+    /// copies them.
     pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<AsOfRanges<'a>> {
         let shards = rows
             .shards()
@@ -85,9 +85,9 @@ impl<'a> ShardColumn<'a> {
     }
 }
 
-/// The list of one label: a range of elements of axis 1 of a shard, or of leaves after
-/// [`AsOfViewStep::Flatten`]. `inner` has the lists of leaves of these elements; it is `None` if
-/// the elements are leaves.
+/// The list of one label, as a range of the column in a shard: of the elements of axis 1, or of the
+/// leaves after [`AsOfViewStep::Flatten`]. `inner` has a list of leaves for each element; it is
+/// `None` if the elements are leaves.
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,

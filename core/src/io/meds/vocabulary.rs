@@ -14,8 +14,8 @@ use super::file::{MedsFile, is_string_like};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Metadata key of Arrow fields of tokens. The value is the [`VocabularyId`] of the vocabulary of
-/// the tokens; without this key, the vocabulary is unknown.
+/// Metadata key of Arrow fields that hold tokens, such as `code_id`. The value is the
+/// [`VocabularyId`] of the vocabulary of the tokens; without this key, the vocabulary is unknown.
 pub const VOCABULARY_METADATA: &str = "serrate.vocabulary";
 
 /// Identity of a vocabulary, such as `1f0c..:401`: a hash of its codes and tokens, and its size.
