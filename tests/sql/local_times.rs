@@ -190,6 +190,133 @@ async fn whole_lists_of_dates_and_timestamps_compare_exactly() {
 }
 
 #[tokio::test]
+async fn dates_in_lists_of_every_kind_become_instants_in_their_zone() {
+    for lists in ["List(", "LargeList(", "FixedSizeList(1, "] {
+        let setup = format!(
+            "CREATE TABLE t AS SELECT arrow_cast([d], '{lists}Date32)') AS ds, arrow_cast([l], '{lists}Timestamp(Microsecond, None))') AS ls, arrow_cast([z], '{lists}Timestamp(Microsecond, Some(\"Europe/Berlin\")))') AS zs, d, z
+            FROM (SELECT d, d::TIMESTAMP AS l, d::TIMESTAMP AT TIME ZONE 'Europe/Berlin' AS z FROM (VALUES (DATE '2024-07-01')) v(d))"
+        );
+        let cases = [
+            (
+                "SELECT ds FROM t UNION ALL SELECT zs FROM t",
+                "[2024-07-01T00:00:00+02:00]; [2024-07-01T00:00:00+02:00]",
+            ),
+            ("SELECT zs FROM t UNION SELECT ds FROM t", "[2024-07-01T00:00:00+02:00]"),
+            ("SELECT ls FROM t UNION SELECT zs FROM t", "[2024-07-01T00:00:00+02:00]"),
+            (
+                "SELECT ds FROM t UNION SELECT ls FROM t UNION SELECT zs FROM t",
+                "[2024-07-01T00:00:00+02:00]",
+            ),
+            (
+                "SELECT [ds] FROM t UNION ALL SELECT [zs] FROM t",
+                "[[2024-07-01T00:00:00+02:00]]; [[2024-07-01T00:00:00+02:00]]",
+            ),
+            ("SELECT zs FROM t INTERSECT SELECT ds FROM t", "[2024-07-01T00:00:00+02:00]"),
+            ("SELECT ds FROM t EXCEPT SELECT zs FROM t", ""),
+            (
+                "SELECT CASE WHEN d > DATE '2024-01-01' THEN ds ELSE zs END, CASE d WHEN DATE '2024-01-01' THEN ds ELSE zs END FROM t",
+                "[2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00]",
+            ),
+            (
+                "SELECT coalesce(ds, zs), coalesce(ls, ds, zs), ifnull(zs, ds), nvl2(ds, ds, zs) FROM t",
+                "[2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00]",
+            ),
+            (
+                "SELECT greatest(ds, zs), least(zs, ds), nullif(ds, zs) FROM t",
+                "[2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00] NULL",
+            ),
+            (
+                "SELECT ds BETWEEN zs AND zs, ls BETWEEN ds AND zs, ds IN (zs), zs NOT IN (ls, ds), CASE ds WHEN zs THEN 1 END, ds IS DISTINCT FROM zs FROM t",
+                "true true true false 1 false",
+            ),
+            ("SELECT count(*) FROM t WHERE ds IN (SELECT zs FROM t)", "1"),
+            ("SELECT count(*) FROM t AS a JOIN t AS b ON a.ds = b.zs", "1"),
+        ];
+        expect_rows(&[&setup], &cases).await;
+    }
+}
+
+#[tokio::test]
+async fn dates_in_structs_and_values_become_instants_in_their_zone() {
+    let setup = "CREATE TABLE t AS SELECT d, d::TIMESTAMP AT TIME ZONE 'Europe/Berlin' AS z FROM (VALUES (DATE '2024-07-01')) v(d)";
+    let cases = [
+        (
+            "SELECT (d, 1) IN ((z, 1)), (d, 2) IN ((z, 1)), (z, 1) NOT IN ((d, 2), (d, 1)) FROM t",
+            "true false false",
+        ),
+        ("SELECT count(*) FROM t WHERE (d, 1) IN (SELECT z, 1 FROM t)", "1"),
+        (
+            "SELECT {'a': d, 'b': [d]} FROM t UNION SELECT {'a': z, 'b': [z]} FROM t",
+            "{a: 2024-07-01T00:00:00+02:00, b: [2024-07-01T00:00:00+02:00]}",
+        ),
+        (
+            "SELECT coalesce({'a': d}, {'a': z}), [{'a': d}] = [{'a': z}] FROM t",
+            "{a: 2024-07-01T00:00:00+02:00} true",
+        ),
+        (
+            "SELECT x FROM (VALUES (DATE '2024-07-01'), (NULL), (TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin')) v(x)",
+            "2024-07-01T00:00:00+02:00; NULL; 2024-07-01T12:00:00+02:00",
+        ),
+        (
+            "SELECT x FROM (VALUES ([DATE '2024-07-01']), ([TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin']), (NULL)) v(x)",
+            "[2024-07-01T00:00:00+02:00]; [2024-07-01T12:00:00+02:00]; NULL",
+        ),
+        (
+            "SELECT x FROM (VALUES ([DATE '2024-07-01', TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin'])) v(x)",
+            "[2024-07-01T00:00:00+02:00, 2024-07-01T12:00:00+02:00]",
+        ),
+        (
+            "SELECT arrow_typeof(x) FROM (VALUES (DATE '2024-07-01'), ((TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin')::TIMESTAMP(9))) v(x) LIMIT 1",
+            "Timestamp(ns)",
+        ),
+    ];
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
+async fn dates_next_to_instants_in_nanoseconds_are_in_their_zone() {
+    let setup = "CREATE TABLE t AS SELECT d, arrow_cast(d::TIMESTAMP, 'Timestamp(Nanosecond, Some(\"Europe/Berlin\"))') AS z FROM (VALUES (DATE '2024-07-01')) v(d)";
+    let cases = [
+        ("SELECT d = z, z < d, d IN (z), z BETWEEN d AND d FROM t", "true false true true"),
+        ("SELECT coalesce(d, z) FROM t", "2024-07-01T00:00:00+02:00"),
+        (
+            "SELECT d FROM t UNION ALL SELECT z FROM t",
+            "2024-07-01T00:00:00+02:00; 2024-07-01T00:00:00+02:00",
+        ),
+        ("SELECT [d] = [z], [d, z] = [z, z] FROM t", "true true"),
+    ];
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
+async fn functions_search_lists_of_dates_for_instants() {
+    for lists in ["List(", "LargeList(", "FixedSizeList(1, "] {
+        let setup = format!(
+            "CREATE TABLE t AS SELECT arrow_cast([d], '{lists}Date32)') AS ds, d::TIMESTAMP AT TIME ZONE 'Europe/Berlin' AS z FROM (VALUES (DATE '2024-07-01')) v(d)"
+        );
+        let cases = [
+            (
+                "SELECT list_contains(ds, z), list_contains(ds, z + INTERVAL '2 hours'), array_position(ds, z), array_positions(ds, z), array_has_any(ds, [z]), array_has_all(ds, [z]) FROM t",
+                "true false 1 [1] true true",
+            ),
+            (
+                "SELECT array_append(ds, z), array_prepend(z, ds) FROM t",
+                "[2024-07-01T00:00:00+02:00, 2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00, 2024-07-01T00:00:00+02:00]",
+            ),
+            (
+                "SELECT array_remove(ds, z), array_remove_all(ds, z), array_replace(ds, z, z + INTERVAL '1 hour') FROM t",
+                "[] [] [2024-07-01T01:00:00+02:00]",
+            ),
+            (
+                "SELECT array_except(ds, [z]), array_intersect(ds, [z]), array_union(ds, [z]) FROM t",
+                "[] [2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00]",
+            ),
+        ];
+        expect_rows(&[&setup], &cases).await;
+    }
+}
+
+#[tokio::test]
 async fn lists_compare_with_local_times_that_clocks_skip_or_repeat() {
     let setup = "CREATE TABLE t AS SELECT array_agg(zoned ORDER BY id) AS zs, array_agg(local ORDER BY id) AS ls FROM c";
     let cases = [
