@@ -289,6 +289,51 @@ async fn dates_next_to_instants_in_nanoseconds_are_in_their_zone() {
 }
 
 #[tokio::test]
+async fn local_times_fill_lists_of_instants_in_their_zone() {
+    for lists in ["List(", "LargeList(", "FixedSizeList(2, "] {
+        let setup = format!(
+            "CREATE TABLE t AS SELECT arrow_cast([z, NULL], '{lists}Timestamp(Microsecond, Some(\"Europe/Berlin\")))') AS zs, arrow_cast([l, l], '{lists}Timestamp(Microsecond, None))') AS ls, arrow_cast([d, d], '{lists}Date32)') AS ds, l, d
+            FROM (SELECT TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin' AS z, TIMESTAMP '2024-07-01 06:00:00' AS l, DATE '2024-07-02' AS d)"
+        );
+        let cases = [
+            (
+                "SELECT ragged_fill_null(zs, l), ragged_fill_null(zs, d), ragged_fill_null(zs, ls), ragged_fill_null(zs, ds) FROM t",
+                "[2024-07-01T12:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-02T00:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-02T00:00:00+02:00]",
+            ),
+            (
+                "SELECT ragged_where([true, false], zs, l), ragged_where([false, true], d, zs) FROM t",
+                "[2024-07-01T12:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-02T00:00:00+02:00]",
+            ),
+            (
+                "SELECT ragged_where([true, false], zs, ls), ragged_where([false, true], ds, zs) FROM t",
+                "[2024-07-01T12:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-02T00:00:00+02:00]",
+            ),
+            (
+                "SELECT ragged_at_or(zs, l, 1), ragged_at_or(zs, d, 7), ragged_at_or(zs, l, 0) FROM t",
+                "2024-07-01T06:00:00+02:00 2024-07-02T00:00:00+02:00 2024-07-01T12:00:00+02:00",
+            ),
+            (
+                "SELECT ragged_scatter(zs, [1], l), ragged_scatter(zs, [0, 1], ls), ragged_scatter(zs, [1], d) FROM t",
+                "[2024-07-01T12:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T06:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-02T00:00:00+02:00]",
+            ),
+        ];
+        expect_rows(&[&setup], &cases).await;
+    }
+    let cases = [
+        (
+            "SELECT ragged_fill_null([z, NULL], TIMESTAMP '2024-03-10 02:30:00') FROM t",
+            "[2024-07-01T12:00:00-04:00, 2024-03-10T03:30:00-04:00]",
+        ),
+        (
+            "SELECT ragged_where([false], [arrow_cast(z, 'Timestamp(Second, Some(\"UTC\"))')], [TIMESTAMP '2024-07-01 12:00:00']) FROM t",
+            "[2024-07-01T12:00:00Z]",
+        ),
+    ];
+    let setup = "CREATE TABLE t AS SELECT TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'America/New_York' AS z";
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
 async fn functions_search_lists_of_dates_for_instants() {
     for lists in ["List(", "LargeList(", "FixedSizeList(1, "] {
         let setup = format!(

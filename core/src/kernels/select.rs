@@ -6,6 +6,7 @@ use arrow::compute::{CastOptions, cast_with_options, is_not_null};
 use arrow::datatypes::DataType;
 
 use super::elementwise::{Op, Operand, OperandType, Pair, Types, pair_arrays};
+use super::times::cast_time;
 use crate::array::RaggedArray;
 use crate::array::nulls::find_true_bits;
 use crate::error::{Error, Result};
@@ -105,6 +106,9 @@ impl ChoiceSide {
 fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if values.data_type() == to {
         return Ok(values.clone());
+    }
+    if let Some(cast) = cast_time(values, to) {
+        return cast;
     }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     Ok(cast_with_options(values, to, &options)?)

@@ -134,6 +134,10 @@ impl Types {
                         | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
                         // Not supported: the order of 1 month and 30 days depends on the date.
                         (DataType::Interval(_), DataType::Interval(_)) => None,
+                        (DataType::Timestamp(u, y), DataType::Timestamp(v, z)) => {
+                            let zone = y.clone().or_else(|| z.clone());
+                            Some(DataType::Timestamp(*u.max(v), zone))
+                        }
                         (a, b) => promote_types(a, b),
                     };
                     let common = common.ok_or_else(incompatible)?;
