@@ -582,10 +582,8 @@ async fn decimals_in_lists_compare_with_strings() {
         let list = format!("[1.5::{decimal}, 2.25::{decimal}]");
         let equal = format!("SELECT {list} = '1.5', '2' < {list}");
         let between = format!("SELECT ragged_between({list}, '1', '1.75')");
-        let cases = [
-            (equal.as_str(), "[true, false] [false, true]"),
-            (between.as_str(), "[true, false]"),
-        ];
+        let cases =
+            [(equal.as_str(), "[true, false] [false, true]"), (between.as_str(), "[true, false]")];
         expect_rows(&[], &cases).await;
     }
 }

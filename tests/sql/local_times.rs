@@ -237,6 +237,26 @@ async fn dates_in_lists_of_every_kind_become_instants_in_their_zone() {
 }
 
 #[tokio::test]
+async fn local_times_in_lists_that_clocks_skip_or_repeat_become_instants() {
+    let clocks = CLOCKS.replacen("TABLE t", "TABLE c", 1);
+    for lists in ["List(", "LargeList(", "FixedSizeList(5, "] {
+        let setup = format!(
+            "CREATE TABLE t AS SELECT arrow_cast(array_agg(zoned ORDER BY id), '{lists}Timestamp(Microsecond, Some(\"America/New_York\")))') AS zs, arrow_cast(array_agg(local ORDER BY id), '{lists}Timestamp(Microsecond, None))') AS ls FROM c"
+        );
+        let cases = [
+            ("SELECT count(*) FROM (SELECT ls FROM t UNION SELECT zs FROM t)", "1"),
+            ("SELECT ls = zs, coalesce(ls, zs) = zs, [ls] = [zs] FROM t", "true true true"),
+        ];
+        expect_rows(&[&clocks, &setup], &cases).await;
+    }
+    let cases = [(
+        "SELECT coalesce([DATE '2011-12-30', NULL], [TIMESTAMP '2011-12-30 10:00:00' AT TIME ZONE 'Pacific/Apia'])",
+        "[2011-12-31T00:00:00+14:00, ]",
+    )];
+    expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
 async fn dates_in_structs_and_values_become_instants_in_their_zone() {
     let setup = "CREATE TABLE t AS SELECT d, d::TIMESTAMP AT TIME ZONE 'Europe/Berlin' AS z FROM (VALUES (DATE '2024-07-01')) v(d)";
     let cases = [
