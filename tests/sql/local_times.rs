@@ -246,6 +246,10 @@ async fn local_times_in_lists_that_clocks_skip_or_repeat_become_instants() {
         let cases = [
             ("SELECT count(*) FROM (SELECT ls FROM t UNION SELECT zs FROM t)", "1"),
             ("SELECT ls = zs, coalesce(ls, zs) = zs, [ls] = [zs] FROM t", "true true true"),
+            (
+                "SELECT ragged_cast(ls, 'Timestamp(Microsecond, Some(\"America/New_York\"))') = zs FROM t",
+                "true",
+            ),
         ];
         expect_rows(&[&clocks, &setup], &cases).await;
     }
@@ -351,6 +355,16 @@ async fn local_times_fill_lists_of_instants_in_their_zone() {
     ];
     let setup = "CREATE TABLE t AS SELECT TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'America/New_York' AS z";
     expect_rows(&[setup], &cases).await;
+    let ctx = serrate::sql::session();
+    query_batches(&ctx, setup).await.unwrap();
+    for refused in [
+        "ragged_fill_null([TIMESTAMP '2024-07-01 12:00:00', NULL], z)",
+        "ragged_where([true], [DATE '2024-07-01'], z)",
+        "ragged_scatter([TIMESTAMP '2024-07-01 12:00:00'], [0], [z])",
+    ] {
+        let found = rows_or_error(&ctx, &format!("SELECT {refused} FROM t")).await;
+        assert!(found.contains("has the zone America/New_York"), "{refused}: {found}");
+    }
 }
 
 #[tokio::test]
