@@ -38,17 +38,22 @@ pub(crate) fn cast_element_dates(call: &ScalarFunction, schema: &DFSchema) -> Op
     if !BUILDING.contains(&name) && !has_fact(name, StockFact::ComparesElements) {
         return None;
     }
-    let types = call.args.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
-    let elements: Vec<DataType> = types.iter().map(|t| leaf_type(t).clone()).collect();
-    let moved = move_all_dates(&elements)?;
-    let elements = elements.iter().zip(moved);
-    let args = call.args.iter().zip(&types).zip(elements).map(|((e, t), (element, to))| {
-        match *element == to {
+    cast_leaf_dates(&call.args, schema)
+}
+
+/// Casts dates as [`cast_dates_to_zone`] does, but compares elements of lists of any depth with each other
+/// and with values that are no lists.
+pub(super) fn cast_leaf_dates(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
+    let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
+    let leaves: Vec<DataType> = types.iter().map(|t| leaf_type(t).clone()).collect();
+    let moved = move_all_dates(&leaves)?;
+    let leaves = leaves.iter().zip(moved);
+    let cast =
+        values.iter().zip(&types).zip(leaves).map(|((e, t), (leaf, to))| match *leaf == to {
             true => e.clone(),
             false => Expr::Cast(Cast::new(Box::new(e.clone()), replace_leaf(t, &to))),
-        }
-    });
-    Some(args.collect())
+        });
+    Some(cast.collect())
 }
 
 /// Returns the types of values that get one type, with timestamps with a zone in place of the dates for

@@ -379,8 +379,8 @@ async fn functions_search_lists_of_dates_for_instants() {
                 "true false 1 [1] true true",
             ),
             (
-                "SELECT array_append(ds, z), array_prepend(z, ds) FROM t",
-                "[2024-07-01T00:00:00+02:00, 2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00, 2024-07-01T00:00:00+02:00]",
+                "SELECT ds || z, array_append(ds, z), array_prepend(z, ds) FROM t",
+                "[2024-07-01T00:00:00+02:00, 2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00, 2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00, 2024-07-01T00:00:00+02:00]",
             ),
             (
                 "SELECT array_remove(ds, z), array_remove_all(ds, z), array_replace(ds, z, z + INTERVAL '1 hour') FROM t",
