@@ -124,14 +124,18 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
     }
     let pair = match op {
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom => {
-            let pair = unify_compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
-            let pair = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()).map(|[a, b]| (a, b));
-            let pair = pair.or_else(|| unify_nested(&left, &right, schema));
-            let pair = pair.or_else(|| unify_text_lists(&left, &right, schema));
-            if pair.is_none() {
-                refuse_nested(&format!("{op} between"), &[(&*left, schema), (&*right, schema)])?;
+            match unify_nested(&left, &right, schema) {
+                Some(pair) => Some(pair),
+                None => {
+                    let what = format!("{op} between");
+                    refuse_nested(&what, &[(&*left, schema), (&*right, schema)])?;
+                    let both = [left.as_ref().clone(), right.as_ref().clone()];
+                    let pair = unify_compared(&both, schema)?;
+                    let pair = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok());
+                    let pair = pair.map(|[a, b]| (a, b));
+                    pair.or_else(|| unify_text_lists(&left, &right, schema))
+                }
             }
-            pair
         }
         Plus | Minus => match unify_operands(&left, &right, schema) {
             Some(pair) => Some(pair),
