@@ -18,6 +18,7 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::OperandType;
 use crate::kernels::select;
+use crate::kernels::zones::may_change;
 
 pub(super) static WHERE: Def = Def {
     name: "ragged_where",
@@ -93,6 +94,15 @@ pub(super) fn check_fits(
         DataType::Dictionary(_, values) => values.as_ref(),
         values => values,
     };
+    if let DataType::Timestamp(_, Some(zone)) = value
+        && matches!(values, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64)
+        && may_change(zone)
+    {
+        return Err(plan.refuse_call(format!(
+            "argument {} has the zone {zone}, but must fit the values of the other argument, which have the type {values} without a zone; cast it first, as in value::TIMESTAMP for its time in UTC, or give the values a zone, as in ragged_cast(x, 'Timestamp(Microsecond, Some(\"{zone}\"))')",
+            i + 1
+        )));
+    }
     // A cast of a column of floats to integers would drop fractions, so it is refused. A literal is
     // checked by its value.
     let cut = value.is_floating() && values.is_integer() && plan.find_known_literal(i).is_none();

@@ -61,6 +61,7 @@ mod timestamps;
 mod unsigned;
 mod vocabulary_codes;
 mod window;
+mod zoned_dates;
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -120,6 +121,9 @@ pub(crate) use stock_facts::{StockFact, has_fact};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, find_unit_of_text};
 pub(crate) use unsigned::{build_signed_windows, is_for_signed, takes_unsigned};
 pub(crate) use vocabulary_codes::find_local_codes;
+pub(crate) use zoned_dates::{
+    cast_dates_to_zone, cast_element_dates, move_all_dates, replace_leaf,
+};
 
 macro_rules! example {
     ($name:literal) => {

@@ -36,6 +36,7 @@ use crate::functions::expression_planners::times_of_day::unify_times_of_day;
 use crate::functions::expression_planners::word_operators::{
     WordPredicate, is_distinction, negate_mask, plan_filter,
 };
+use crate::functions::zoned_dates::cast_leaf_dates;
 use crate::kernels::elementwise::Op;
 
 pub(super) use self::constant_folding::fold_call;
@@ -78,6 +79,7 @@ impl ExprPlanner for ListOperators {
         let expr = shorten_left_side(type_empty_lists(expr, schema), schema);
         let expr = unify_times_of_day(cast_date_to_timestamp(expr, schema), schema);
         let expr = cast_literal_to_boolean(expr, schema);
+        let expr = cast_concatenated_dates(expr, schema);
         let call = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema));
         let call = call.or_else(|| plan_quotient(&expr, schema));
         if let Some(call) = call.or_else(|| plan_span_operation(&expr, schema)) {
@@ -174,6 +176,20 @@ fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryE
         return RawBinaryExpr { op, left: cast(left), right };
     }
     RawBinaryExpr { op, left, right }
+}
+
+/// Casts dates in `x || y` to the zone of the other operand, if one of the operands is a list. DataFusion refuses
+/// to plan the concatenation of a list of dates and a timestamp with a zone.
+fn cast_concatenated_dates(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+    if expr.op != BinaryOperator::StringConcat || !(is_list(&expr.left) || is_list(&expr.right)) {
+        return expr;
+    }
+    let operands = cast_leaf_dates(&[expr.left.clone(), expr.right.clone()], schema);
+    match operands.and_then(|operands| <[Expr; 2]>::try_from(operands).ok()) {
+        Some([left, right]) => RawBinaryExpr { left, right, ..expr },
+        None => expr,
+    }
 }
 
 /// Whether the planners include [`ListOperators`], which plans LIKE, ILIKE and IN on lists.

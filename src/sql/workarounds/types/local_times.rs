@@ -1,5 +1,6 @@
 use std::sync::{Arc, LazyLock};
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err, plan_err};
@@ -11,6 +12,7 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 
 use super::coarser_times::is_named_cast;
+use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{declare, to_columnar};
 use crate::kernels::zones::{add_intervals, local_to_instants, may_change};
 use crate::sql::base::expression_parts::rewrite_parts;
@@ -55,13 +57,14 @@ fn is_sum(op: Operator) -> bool {
     matches!(op, Operator::Plus | Operator::Minus)
 }
 
-/// Returns the call that replaces a cast of a local time, or a sum of an instant and an interval, in a zone whose
+/// Returns the call that replaces a cast of a local time or of lists of them, or a sum of an instant and an interval, in a zone whose
 /// clocks change. Returns `None` for any other expression.
 fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
     let [cast, try_cast, add, subtract] = &*FUNCTIONS;
     match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })
-            if is_zoned(field.data_type()) && is_local(&expr.get_type(schema).ok()?) =>
+            if is_zoned(leaf_type(field.data_type()))
+                && reads_local_times(&expr.get_type(schema).ok()?, field.data_type()) =>
         {
             let function = if matches!(e, Expr::Cast(_)) { cast } else { try_cast };
             make_cast(function, expr, field.data_type())
@@ -69,7 +72,7 @@ fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
         // Handles `arrow_cast` like a cast, because the simplifier replaces it with a cast after this rule.
         Expr::ScalarFunction(call) if is_named_cast(e) => {
             let (value, to) = (call.args.first()?, e.get_type(schema).ok()?);
-            if !is_zoned(&to) || !is_local(&value.get_type(schema).ok()?) {
+            if !is_zoned(leaf_type(&to)) || !reads_local_times(&value.get_type(schema).ok()?, &to) {
                 return None;
             }
             let function = if call.name() == "arrow_cast" { cast } else { try_cast };
@@ -121,8 +124,33 @@ fn is_zoned(t: &DataType) -> bool {
     matches!(t, DataType::Timestamp(_, Some(zone)) if may_change(zone))
 }
 
-fn is_local(t: &DataType) -> bool {
-    matches!(t, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64) || t.is_string()
+/// Whether a cast from `from` to `to`, a timestamp with a zone or lists of them, reads local times.
+fn reads_local_times(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Timestamp};
+    match (from, to) {
+        (FixedSizeList(f, n), FixedSizeList(g, m)) => {
+            n == m && reads_local_times_in_lists(f.data_type(), g.data_type())
+        }
+        (List(f) | LargeList(f) | FixedSizeList(f, _), List(g) | LargeList(g)) => {
+            reads_local_times_in_lists(f.data_type(), g.data_type())
+        }
+        (Timestamp(_, None) | Date32 | Date64, Timestamp(..)) => true,
+        (from, Timestamp(..)) => from.is_string(),
+        _ => false,
+    }
+}
+
+fn reads_local_times_in_lists(from: &DataType, to: &DataType) -> bool {
+    !from.is_string() && reads_local_times(from, to)
+}
+
+fn convert_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<ArrayRef> {
+    if list_depth(to) == 0 {
+        return Ok(local_to_instants(times, to, safe)?);
+    }
+    let lists = RaggedArray::try_from_arrow(times)?;
+    let instants = local_to_instants(lists.leaves(), leaf_type(to), safe)?;
+    Ok(lists.with_leaves(instants)?.to_arrow_as(to)?)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -175,7 +203,7 @@ impl ScalarUDFImpl for ZonedTime {
         let times = array(times)?;
         let found = match self {
             Self::Cast | Self::TryCast => {
-                local_to_instants(&times, args.return_field.data_type(), *self == Self::TryCast)?
+                convert_to_instants(&times, args.return_field.data_type(), *self == Self::TryCast)?
             }
             Self::Add | Self::Subtract => {
                 add_intervals(&times, &array(by)?, *self == Self::Subtract)?
