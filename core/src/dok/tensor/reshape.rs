@@ -11,8 +11,9 @@ use super::storage::{
 use crate::error::{Error, Result};
 
 impl DokTensor {
-    /// Returns a copy with another shape and the same elements in row-major order. One size may be
-    /// -1: it is computed from the number of elements.
+    /// Returns a copy with another shape and the same elements in row-major order.
+    ///
+    /// One size may be -1: it is computed from the number of elements.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -85,8 +86,10 @@ impl DokTensor {
         self.reshape(&[-1]).or_else(|_| self.reshape(&[0]))
     }
 
-    /// Changes the sizes of the axes. Entries outside the new shape are dropped; all other entries
-    /// keep their coordinates. An axis keeps its size if `sizes` has -1 for it or ends before it.
+    /// Changes the sizes of the axes.
+    ///
+    /// Entries outside the new shape are dropped; all other entries keep their coordinates. An axis
+    /// keeps its size if `sizes` has -1 for it or ends before it.
     ///
     /// ```
     /// # use serrate_core as serrate;
