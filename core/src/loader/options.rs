@@ -195,8 +195,8 @@ impl LoaderOptions {
 
     /// Sets whether to drop the items at the end of the order that do not fill a batch.
     ///
-    /// With [`part`](Self::part), also drops the last batches if not every process would get one of
-    /// them.
+    /// If [`part`](Self::part) is set, also drops the last batches if not every process would get one
+    /// of them.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -69,7 +69,7 @@ fn match_sizes(a: &[usize], b: &[usize]) -> Result<MatmulSizes> {
 impl DokTensor {
     /// Returns the dense matrix product with a dense matrix or vector.
     ///
-    /// As in NumPy, a vector is a row on the left and a column on the right, and types widen. Adds
+    /// A vector is a row on the left and a column on the right, and types widen, as in NumPy. Adds
     /// integers exactly, floats in float64.
     ///
     /// ```

@@ -74,7 +74,7 @@ pub fn encode<'a>(
 
 /// Reads all tensors of a file, in the order of their data.
 ///
-/// With `mmap`, aligned tensors are not copied.
+/// If `mmap` is true, aligned tensors are not copied.
 ///
 /// ```
 /// # use serrate_core as serrate;
