@@ -361,7 +361,9 @@ impl Error {
     }
 
     /// Returns whether the cause is a lack of memory: the system has none left, or a limit is
-    /// exceeded. The same call may succeed with a higher limit or on less data.
+    /// exceeded.
+    ///
+    /// The same call may succeed with a higher limit or on less data.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -410,7 +412,9 @@ impl Error {
         })
     }
 
-    /// Returns whether the cause is a file of invalid format. Trying again does not help.
+    /// Returns whether the cause is a file of invalid format.
+    ///
+    /// Trying again does not help.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -448,8 +452,9 @@ impl Error {
         })
     }
 
-    /// Returns whether the cause is a value, column or argument of an unsupported type. Converting
-    /// it first may help.
+    /// Returns whether the cause is a value, column or argument of an unsupported type.
+    ///
+    /// Converting it first may help.
     ///
     /// ```
     /// # use serrate_core as serrate;

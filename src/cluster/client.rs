@@ -76,8 +76,9 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Reads a comma-separated list of workers such as `a:7100,b:7100`. Sets no token, no
-    /// encryption and a timeout of 60 s.
+    /// Reads a comma-separated list of workers such as `a:7100,b:7100`.
+    ///
+    /// Sets no token, no encryption and a timeout of 60 s.
     ///
     /// ```
     /// use serrate::cluster::ClientConfig;
@@ -95,7 +96,9 @@ impl ClientConfig {
     }
 }
 
-/// The workers of a session. Clones share the connections to the workers.
+/// The workers of a session.
+///
+/// Clones share the connections to the workers.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -159,7 +162,9 @@ fn show_address(url: &Url) -> String {
 }
 
 impl Cluster {
-    /// Prepares connections to workers. Each connection is opened when a query needs it.
+    /// Prepares connections to workers.
+    ///
+    /// Each connection is opened when a query needs it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -63,7 +63,9 @@ impl Drop for WorkerThreads {
     }
 }
 
-/// Runs a worker until the future is dropped. Calls `ready` with the address once sessions can connect.
+/// Runs a worker until the future is dropped.
+///
+/// Calls `ready` with the address once sessions can connect.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

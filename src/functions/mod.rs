@@ -431,8 +431,9 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 }
 
 /// Returns the planners that make operators work on lists and turn lists of literals into literals
-/// (`densify` accepts its sizes only as a literal). These planners must come *before* DataFusion's
-/// planners, as [`register_operators`] does.
+/// (`densify` accepts its sizes only as a literal).
+///
+/// These planners must come *before* DataFusion's planners, as [`register_operators`] does.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -460,8 +461,10 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     ]
 }
 
-/// Makes `+ - * / %`, comparisons with a scalar, `~`, and `AND`/`OR` of masks work on lists, and turns
-/// `[256, 64]` into a literal. It inserts [`expr_planners`] before the planners of a session.
+/// Makes `+ - * / %`, comparisons with a scalar, `~`, and `AND`/`OR` of masks work on lists, and
+/// turns `[256, 64]` into a literal.
+///
+/// It inserts [`expr_planners`] before the planners of a session.
 ///
 /// Call it once per session, after [`register_functions`].
 ///

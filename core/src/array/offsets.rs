@@ -414,8 +414,9 @@ impl Offsets {
     }
 
     /// Returns the index of the first list whose length differs, or of the first list that only one
-    /// of the two offsets has; `None` for equal offsets. Offsets that share a buffer are not
-    /// compared, because they are equal.
+    /// of the two offsets has; `None` for equal offsets.
+    ///
+    /// Offsets that share a buffer are not compared, because they are equal.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -8,8 +8,9 @@ use crate::array::Layout;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Either a dense tensor, whose samples have equal sizes, or a ragged batch. Functions that accept
-/// both convert between them as needed. Clones share buffers.
+/// Either a dense tensor, whose samples have equal sizes, or a ragged batch.
+///
+/// Functions that accept both convert between them as needed. Clones share buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -99,8 +100,9 @@ impl AnyBatch {
         }
     }
 
-    /// Returns the tensor, or the padded tensor of a ragged batch. In the padded tensor, a sample
-    /// without entries has only padding.
+    /// Returns the tensor, or the padded tensor of a ragged batch.
+    ///
+    /// In the padded tensor, a sample without entries has only padding.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -43,9 +43,11 @@ impl Default for MedsWriteOptions {
 const STATIC: [&str; 3] = ["BIRTH_YEAR", "SEX//F", "SEX//M"];
 
 impl Patients {
-    /// Writes the remaining patients as a MEDS data set: `data/{train,tuning,held_out}/*.parquet` with 80, 10
-    /// and 10 % of the patients, `metadata/codes.parquet`, `subject_splits.parquet` and `dataset.json`.
-    /// `progress` is called from any thread with the number of patients written so far.
+    /// Writes the remaining patients as a MEDS data set.
+    ///
+    /// The files are `data/{train,tuning,held_out}/*.parquet` with 80, 10 and 10 % of the patients,
+    /// `metadata/codes.parquet`, `subject_splits.parquet` and `dataset.json`. `progress` is called
+    /// from any thread with the number of patients written so far.
     ///
     /// A code is named like `LAB//17` (with numeric values), `DIAGNOSIS//18`, `MEDICATION//19` or
     /// `PROCEDURE//20`; the number is its `code/vocab_index`, and its token in

@@ -112,9 +112,10 @@ impl HetTensor {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim, or `None` if its lists differ in length or are null. Dim 0 is
-    /// a single list, so its size is always known; [`shape`](Self::shape) returns `None` for dim 0
-    /// if its slices differ in shape.
+    /// Returns the size of every dim, or `None` if its lists differ in length or are null.
+    ///
+    /// Dim 0 is a single list, so its size is always known; [`shape`](Self::shape) returns `None`
+    /// for dim 0 if its slices differ in shape.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -72,8 +72,10 @@ impl fmt::Display for Nested {
 }
 
 impl HetTensor {
-    /// Creates a tensor from a nested list of tensors. Every level of lists and every axis of the
-    /// tensors becomes a dim, so their total number must be the same for all tensors.
+    /// Creates a tensor from a nested list of tensors.
+    ///
+    /// Every level of lists and every axis of the tensors becomes a dim, so their total number must
+    /// be the same for all tensors.
     ///
     /// Empty lists are kept, even after the last value (the library HetTensor drops these). Types
     /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 becomes float32.
@@ -127,7 +129,9 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, leaves)?)
     }
 
-    /// Returns the nested list of tensors without a copy. A sublist of uniform shape is one tensor.
+    /// Returns the nested list of tensors without a copy.
+    ///
+    /// A sublist of uniform shape is one tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -54,8 +54,9 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Returns whether the item always uses at least one axis of the array. `None` never uses an
-    /// axis; `...` uses no axis if the other items use all axes.
+    /// Returns whether the item always uses at least one axis of the array.
+    ///
+    /// `None` never uses an axis; `...` uses no axis if the other items use all axes.
     ///
     /// ```
     /// # use serrate_core as serrate;

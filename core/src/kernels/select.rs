@@ -12,9 +12,10 @@ use crate::array::RaggedArray;
 use crate::array::nulls::find_true_bits;
 use crate::error::{Error, Result};
 
-/// Returns the common type of the two operands of [`where_`] and [`fill_null`]. A literal takes the
-/// type of the other operand if its value fits; otherwise both operands are widened, as in
-/// [`binary`](super::elementwise::binary).
+/// Returns the common type of the two operands of [`where_`] and [`fill_null`].
+///
+/// A literal takes the type of the other operand if its value fits; otherwise both operands are
+/// widened, as in [`binary`](super::elementwise::binary).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -39,10 +40,11 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
 }
 
 /// Returns the leaf of `yes` if the mask is true, otherwise (also if it is null) the leaf of `no`,
-/// like CASE in SQL. Mask and operands are broadcast like the operands of
-/// [`binary`](super::elementwise::binary): each has the same lists, only their outer levels, or
-/// lists of one element; an operand may also be a scalar. A list that is null in the mask or in an
-/// operand is null in the result.
+/// like CASE in SQL.
+///
+/// Mask and operands are broadcast like the operands of [`binary`](super::elementwise::binary):
+/// each has the same lists, only their outer levels, or lists of one element; an operand may also
+/// be a scalar. A list that is null in the mask or in an operand is null in the result.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -115,7 +117,9 @@ fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(values, to, &options)?)
 }
 
-/// Replaces null leaves with `value`. Null lists stay null. Shares all buffers if nothing changes.
+/// Replaces null leaves with `value`.
+///
+/// Null lists stay null. Shares all buffers if nothing changes.
 ///
 /// ```
 /// # use serrate_core as serrate;

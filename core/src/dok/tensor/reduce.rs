@@ -115,9 +115,11 @@ pub(super) fn sum_equal(entries: Entries, dtype: DType) -> Result<Entries> {
 }
 
 impl DokTensor {
-    /// Returns sums over axes (`None` for all) as a sparse tensor without those axes, or with size 1 for them
-    /// if `keep` is set. A sum without entries is 0 and not stored. Integers and booleans give 64-bit
-    /// integers; floats keep their type and are added in float64. Negative axes count from the end.
+    /// Returns sums over axes (`None` for all) as a sparse tensor without those axes, or with size
+    /// 1 for them if `keep` is set.
+    ///
+    /// A sum without entries is 0 and not stored. Integers and booleans give 64-bit integers;
+    /// floats keep their type and are added in float64. Negative axes count from the end.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -141,8 +143,9 @@ impl DokTensor {
         self.replace_entries(groups.into_entries(values)?)
     }
 
-    /// Returns means over axes, with arguments as in [`sum`](Self::sum). Elements without an entry
-    /// count as 0. Integers give float64.
+    /// Returns means over axes, with arguments as in [`sum`](Self::sum).
+    ///
+    /// Elements without an entry count as 0. Integers give float64.
     ///
     /// ```
     /// # use serrate_core as serrate;

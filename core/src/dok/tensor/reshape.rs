@@ -11,8 +11,9 @@ use super::storage::{
 use crate::error::{Error, Result};
 
 impl DokTensor {
-    /// Returns a copy with another shape and the same elements in row-major order. One size may be
-    /// -1: it is computed from the number of elements.
+    /// Returns a copy with another shape and the same elements in row-major order.
+    ///
+    /// One size may be -1: it is computed from the number of elements.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -45,6 +45,7 @@ impl<'a> From<&'a DokTensor> for DokValue<'a> {
 
 impl DokTensor {
     /// Writes `value` to the elements that [`index`](Self::index) selects with the same index.
+    ///
     /// Zeros remove entries. If an element is selected more than once, its last value wins. All
     /// views show the write.
     ///

@@ -35,7 +35,9 @@ impl<'a> Checker<Cursor<&'a [u8]>> {
 }
 
 impl<R: Read + Seek> Checker<R> {
-    /// Creates a checker that reads a file from the start. The read position afterwards is unspecified.
+    /// Creates a checker that reads a file from the start.
+    ///
+    /// The read position afterwards is unspecified.
     pub fn try_new(mut reader: R) -> std::io::Result<Self> {
         let length = reader.seek(SeekFrom::End(0))?;
         Ok(Self { reader, length })

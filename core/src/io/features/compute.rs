@@ -209,9 +209,10 @@ impl FeatureShard {
         self.labels.len()
     }
 
-    /// Divides the labels into ranges of up to `size` labels. All labels of a subject are in one
-    /// range, unless the subject has more than `size` labels. Returns no range if there are no
-    /// labels.
+    /// Divides the labels into ranges of up to `size` labels.
+    ///
+    /// All labels of a subject are in one range, unless the subject has more than `size` labels.
+    /// Returns no range if there are no labels.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -251,7 +252,9 @@ impl FeatureShard {
         out
     }
 
-    /// Computes the features of a range of labels. The division into ranges does not change the result.
+    /// Computes the features of a range of labels.
+    ///
+    /// The division into ranges does not change the result.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -101,8 +101,9 @@ impl FeatureRows {
         })
     }
 
-    /// Returns a column for each of `features`, with one value per label. For a label with nothing to
-    /// aggregate, counts and sums are 0, and other aggregates are NULL.
+    /// Returns a column for each of `features`, with one value per label.
+    ///
+    /// For a label with nothing to aggregate, counts and sums are 0, and other aggregates are NULL.
     ///
     /// ```
     /// # use serrate_core as serrate;

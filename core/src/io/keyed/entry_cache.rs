@@ -256,8 +256,9 @@ fn make_cancelled_error(path: &Path) -> Error {
     )
 }
 
-/// Writes a file and returns its version. If the file exists, replaces it if `overwrite` is true,
-/// otherwise returns an error.
+/// Writes a file and returns its version.
+///
+/// If the file exists, replaces it if `overwrite` is true, otherwise returns an error.
 pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
     let known = match (access::exists(path), path.file_name()) {
         (false, Some(name)) => {

@@ -193,8 +193,10 @@ impl<'a> AsOfRanges<'a> {
 }
 
 impl AsOf {
-    /// Returns the last `most` elements of a list column (of events or static facts) for a range of label
-    /// indices, one row per label. Copies only these elements.
+    /// Returns the last `most` elements of a list column (of events or static facts) for a range of
+    /// label indices, one row per label.
+    ///
+    /// Copies only these elements.
     ///
     /// ```
     /// # use serrate_core as serrate;

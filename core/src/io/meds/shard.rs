@@ -19,7 +19,9 @@ use crate::error::{Error, Result};
 use crate::memory::Charge;
 use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
 
-/// A shard file of a data set. Only its footer has been read. Cheap to clone.
+/// A shard file of a data set.
+///
+/// Only its footer has been read. Cheap to clone.
 ///
 /// ```
 /// # use serrate_core as serrate;
