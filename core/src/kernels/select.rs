@@ -149,8 +149,10 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
     where_(&valid, Operand::Array(array), value)
 }
 
-/// Casts the leaves and shares the lists. Floats are truncated to integers, as in Arrow. Dates and timestamps
-/// without a zone become timestamps with a zone as local times in this zone.
+/// Casts the leaves and shares the lists.
+///
+/// Floats are truncated to integers, as in Arrow. Dates and timestamps without a zone become
+/// timestamps with a zone as local times in this zone.
 ///
 /// ```
 /// # use serrate_core as serrate;

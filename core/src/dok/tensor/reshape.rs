@@ -86,8 +86,10 @@ impl DokTensor {
         self.reshape(&[-1]).or_else(|_| self.reshape(&[0]))
     }
 
-    /// Changes the sizes of the axes. Entries outside the new shape are dropped; all other entries
-    /// keep their coordinates. An axis keeps its size if `sizes` has -1 or no element for it.
+    /// Changes the sizes of the axes.
+    ///
+    /// Entries outside the new shape are dropped; all other entries keep their coordinates. An axis
+    /// keeps its size if `sizes` has -1 or no element for it.
     ///
     /// ```
     /// # use serrate_core as serrate;

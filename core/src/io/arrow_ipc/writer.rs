@@ -213,8 +213,10 @@ impl<W: Write> IpcTableWriter<W> {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends a batch. Unlike the columns of a [`RaggedTable`], list columns of the batch may
-    /// differ in list lengths.
+    /// Appends a batch.
+    ///
+    /// Unlike the columns of a [`RaggedTable`], list columns of the batch may differ in list
+    /// lengths.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -46,9 +46,10 @@ impl AsOfView {
         view
     }
 
-    /// Finds the column in all shards of `rows`. Returns an error if a shard lacks the column, or
-    /// if the column does not have 1 or 2 levels of lists. Copies no values; [`AsOfRanges::gather`]
-    /// copies them.
+    /// Finds the column in all shards of `rows`.
+    ///
+    /// Returns an error if a shard lacks the column, or if the column does not have 1 or 2 levels
+    /// of lists. Copies no values; [`AsOfRanges::gather`] copies them.
     pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<AsOfRanges<'a>> {
         let shards = rows
             .shards()
