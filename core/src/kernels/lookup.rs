@@ -99,7 +99,9 @@ fn value_type(t: &DataType) -> &DataType {
 }
 
 impl Lookup {
-    /// Indexes the keys of a table. Null keys are skipped; without keys, every lookup gives null.
+    /// Indexes the keys of a table.
+    ///
+    /// Null keys are skipped; without keys, every lookup gives null.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -111,8 +111,10 @@ pub fn is_text(leaf: &DataType) -> bool {
     }
 }
 
-/// Evaluates a predicate on every leaf; null for a null leaf. The result shares the lists of the
-/// array. For a dictionary, each of its values is tested once; see [`over_values`].
+/// Evaluates a predicate on every leaf; null for a null leaf.
+///
+/// The result shares the lists of the array. For a dictionary, each of its values is tested once;
+/// see [`over_values`].
 ///
 /// ```
 /// # use serrate_core as serrate;

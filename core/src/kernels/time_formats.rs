@@ -13,7 +13,9 @@ use crate::error::{Error, Result};
 
 const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Formats timestamps. A timestamp with a time zone is formatted as local time in this zone. Nulls stay null.
+/// Formats timestamps.
+///
+/// A timestamp with a time zone is formatted as local time in this zone. Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -40,7 +42,9 @@ pub fn format_times(times: &ArrayRef, format: &str) -> Result<StringArray> {
     LocalClock::try_new(times)?.format_all(&parse_format(format)?)
 }
 
-/// Formats each timestamp with the format of its row; a null format gives null. See [`format_times`].
+/// Formats each timestamp with the format of its row; a null format gives null.
+///
+/// See [`format_times`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -32,10 +32,12 @@ pub fn may_change(zone: &str) -> bool {
     !zone.starts_with(['+', '-']) && !matches!(zone, "UTC" | "Z" | "GMT" | "Etc/UTC")
 }
 
-/// Converts local times (timestamps without a zone, dates, or strings) to instants of the type `to`, a
-/// timestamp with a zone. A string may name another zone or an offset. If `safe` is set, a time outside the
-/// range of `to` and a string that is not a time become null.
-/// For local times that clocks skip or repeat, see the [module](self).
+/// Converts local times (timestamps without a zone, dates, or strings) to instants of the type
+/// `to`, a timestamp with a zone.
+///
+/// A string may name another zone or an offset. If `safe` is set, a time outside the range of `to`
+/// and a string that is not a time become null. For local times that clocks skip or repeat, see the
+/// [module](self).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -67,8 +69,9 @@ pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<
     })
 }
 
-/// Converts timestamps with a zone to local times in this zone: timestamps without a zone. Nulls
-/// stay null. Arrays of other types are returned unchanged.
+/// Converts timestamps with a zone to local times in this zone: timestamps without a zone.
+///
+/// Nulls stay null. Arrays of other types are returned unchanged.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -119,8 +122,10 @@ fn convert_strings_to_instants(
 }
 
 /// Adds intervals to timestamps with a zone, or subtracts them: months and days in local time, the
-/// rest as elapsed time. A null gives null. If one array has only one value, this value is combined
-/// with every value of the other array.
+/// rest as elapsed time.
+///
+/// A null gives null. If one array has only one value, this value is combined with every value of
+/// the other array.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -22,9 +22,10 @@ use crate::table::{Column, RaggedTable};
 pub(super) const EVENT_AXES: [&str; 3] = ["subject", "event", "measurement"];
 pub(super) const STATIC_AXES: [&str; 2] = ["subject", "static"];
 
-/// A folder of MEDS data in the format of meds-torch-data: for each shard, a tensor file of events and
-/// a Parquet file of subjects, and the vocabulary of the codes. [`tensorize`](super::tensorize()) and
-/// meds-torch-data write such folders.
+/// A folder of MEDS data in the format of meds-torch-data: for each shard, a tensor file of events
+/// and a Parquet file of subjects, and the vocabulary of the codes.
+///
+/// [`tensorize`](super::tensorize()) and meds-torch-data write such folders.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -322,8 +323,10 @@ impl CohortShard {
         &self.schema
     }
 
-    /// Opens the stored tensors. Their row `i` belongs to row `i` of the schema file only if both
-    /// files have the same number of rows.
+    /// Opens the stored tensors.
+    ///
+    /// Their row `i` belongs to row `i` of the schema file only if both files have the same number
+    /// of rows.
     ///
     /// ```
     /// # use serrate_core as serrate;

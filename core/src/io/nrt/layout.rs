@@ -50,8 +50,10 @@ impl NrtColumn {
         &self.tensor
     }
 
-    /// Returns the name of the column: the key of the tensor. If several axes have this key, or the key
-    /// itself begins with the axis (`dim1/`), the name is the full tensor name, such as `dim1/lengths`.
+    /// Returns the name of the column: the key of the tensor.
+    ///
+    /// If several axes have this key, or the key itself begins with the axis (`dim1/`), the name is
+    /// the full tensor name, such as `dim1/lengths`.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -335,7 +335,9 @@ impl NrtObject {
     }
 
     /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and
-    /// axes. Values that are aligned in the fetched buffers are not copied.
+    /// axes.
+    ///
+    /// Values that are aligned in the fetched buffers are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -408,7 +410,9 @@ impl NrtObject {
     }
 
     /// Returns the number of elements of axis `axis` that precede row `row`; see
-    /// [`NrtFile::elements_before`]. Makes at most one request per axis, for one bound.
+    /// [`NrtFile::elements_before`].
+    ///
+    /// Makes at most one request per axis, for one bound.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -480,8 +484,9 @@ impl NrtObject {
         Ok(self.make_nrt_file(parts))
     }
 
-    /// Fetches the values of `columns` in the rows `runs`. Returns `file`, which must have the
-    /// bounds of these rows, with the values added.
+    /// Fetches the values of `columns` in the rows `runs`.
+    ///
+    /// Returns `file`, which must have the bounds of these rows, with the values added.
     ///
     /// ```
     /// # use serrate_core as serrate;

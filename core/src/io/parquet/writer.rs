@@ -168,7 +168,9 @@ impl ParquetTableWriter {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends the rows of a batch with the schema of the file. Columns may differ in list lengths.
+    /// Appends the rows of a batch with the schema of the file.
+    ///
+    /// Columns may differ in list lengths.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -51,7 +51,9 @@ enum Backing {
 }
 
 impl ByteSource {
-    /// Opens a file. If `mmap` is true, maps the file; otherwise each read is a positioned read.
+    /// Opens a file.
+    ///
+    /// If `mmap` is true, maps the file; otherwise each read is a positioned read.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -175,9 +177,10 @@ impl ByteSource {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Reads the bytes `range` of the file. The buffer covers exactly this range, so memory
-    /// accounting counts no other bytes. Copied bytes are aligned to 64 bytes; mapped bytes are
-    /// aligned as in the file.
+    /// Reads the bytes `range` of the file.
+    ///
+    /// The buffer covers exactly this range, so memory accounting counts no other bytes. Copied
+    /// bytes are aligned to 64 bytes; mapped bytes are aligned as in the file.
     ///
     /// ```
     /// # use serrate_core as serrate;
