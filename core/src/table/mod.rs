@@ -312,8 +312,8 @@ impl RaggedTable {
 
     /// Returns 1 if a column is on axis 0, otherwise 2, and `None` without columns.
     ///
-    /// The result is 2 even if all columns are on axis 2, like the result of `min_n_dims` in Python's
-    /// nested_ragged_tensors.
+    /// The result is 2 even if all columns are on axis 2, like the result of `min_n_dims` in
+    /// Python's nested_ragged_tensors.
     ///
     /// ```
     /// # use serrate_core as serrate;
