@@ -233,7 +233,7 @@ fn convert_files_to_portable(files: &FileScanConfig) -> std::result::Result<Port
             let carrier = carrier.try_pushdown_projection(projection);
             let Ok(Some(carrier)) = carrier else {
                 return Err(
-                    "workers cannot get the columns of the .nrt scan, so the session runs the scan"
+                    "the selected columns of the .nrt scan cannot be sent to workers, so the session runs the scan"
                         .into(),
                 );
             };

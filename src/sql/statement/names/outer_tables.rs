@@ -42,8 +42,8 @@ pub(in crate::sql::statement) fn has_outer_names<S: VisitMut>(
     names.found.iter().any(|found| found.is_needed)
 }
 
-/// Qualifies the columns of outer tables that DataFusion would take for fields. Returns whether it
-/// has changed a name.
+/// Adds a schema to each name `t.a` of an enclosing query that DataFusion would read as the field
+/// `a` of a column `t`. Returns whether it has changed a name.
 pub(in crate::sql::statement) async fn name_outer_tables<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,

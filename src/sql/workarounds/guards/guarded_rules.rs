@@ -46,7 +46,8 @@ use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 /// <https://github.com/apache/datafusion/issues/25244>. The upstream fix,
 /// <https://github.com/apache/datafusion/pull/25259>, is not released yet;
 /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. `FilterPushdown` also
-/// passes conditions on lists to scans of Parquet that omit these conditions ([`guard_row_filters`]).
+/// passes conditions on lists to scans of Parquet, which accept these conditions and do not apply
+/// them ([`guard_row_filters`]).
 ///
 /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such
 /// filters depend on other rows and on timing, so whether a query over Parquet fails would depend
