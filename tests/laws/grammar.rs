@@ -586,7 +586,7 @@ pub static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
         (format!(" AT TIME ZONE '{ZONE}'"), format!("Timestamp(Microsecond, Some(\"{ZONE}\"))"));
     let in_zone = |text: &str| text.replace('@', &at_zone).replace("TYPE", &zoned);
     out.extend(ZONED.iter().map(|(ty, text, ways)| Template {
-        ty: *ty,
+        ty,
         text: in_zone(text),
         ways: ways.iter().map(|(law, text)| (*law, in_zone(text))).collect(),
     }));
