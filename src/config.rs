@@ -45,7 +45,7 @@ impl FromStr for NrtNan {
 }
 
 /// Name and description of each optimizer rule that `SET serrate.rule.NAME = false` switches off. These
-/// rules change the speed of a query, never its answer. Rules that answers depend on have no setting.
+/// rules change the speed of a query, never its answer. Rules that change answers have no setting.
 pub(crate) const RULES: [(&str, &str); 9] = [
     ("asof_projections", "Evaluate columns of a query in scans of meds_asof"),
     ("below_joins", "Evaluate functions that shrink lists below joins"),
@@ -273,7 +273,8 @@ fn parse_bool(key: &str, value: &str) -> Result<bool> {
     }
 }
 
-/// The memory limit of `--memory-limit`, in bytes. SET must not exceed it.
+/// The memory limit of `--memory-limit`, in bytes. `SET serrate.memory_limit` refuses a higher
+/// limit.
 static MEMORY_CAP: OnceLock<usize> = OnceLock::new();
 
 /// Share of the memory, in percent, that a process may use if no limit is set. The rest is for

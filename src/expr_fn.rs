@@ -127,9 +127,9 @@ fn call_by_name(name: &str, args: Vec<Expr>) -> Expr {
     }
 }
 
-/// For a parameter of a builder: the argument in the example of the builder (`code`), and how the
-/// displayed call shows this argument (`text`). The argument of any other parameter is a column
-/// with the name of the parameter.
+/// The argument for a parameter in the documentation example of a builder: as Rust code (`code`),
+/// and as the displayed call shows it (`text`). For a parameter without an entry here, the argument
+/// is a column with the name of the parameter.
 macro_rules! example_argument {
     (code axis) => {
         "-1"

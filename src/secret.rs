@@ -43,7 +43,8 @@ pub(crate) fn encrypt_server(server: Server, tls: Option<&TlsIdentity>) -> Resul
     })
 }
 
-/// Compares secrets in a time that does not depend on the number of equal bytes.
+/// Compares secrets of equal length in constant time, so that response times do not reveal how many
+/// bytes are correct.
 pub(crate) fn is_equal_secret(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |all, (x, y)| all | (x ^ y)) == 0
 }

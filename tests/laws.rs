@@ -10,7 +10,7 @@
 //! * `queries`: clauses of SQL over extreme values, where plain DataFusion itself is wrong. Every
 //!   part of such a statement can be written in several equivalent ways. The reference is our
 //!   session over tables in memory with each part in its first way; a cut draws a way for each
-//!   part.
+//!   part. In half of the worlds, the time zone of the sessions is one whose clocks change.
 //!
 //! Files are ours or `foreign`: as other programs write them. Some cuts store the result of the
 //! statement with CREATE TABLE .. AS, or create a view of the statement, and select all rows of
@@ -27,6 +27,8 @@
 //! SERRATE_LAWS_STATEMENTS=10000 cargo test --release --features cluster --test laws on_workers -- --nocapture
 //! SERRATE_LAWS_STATEMENTS=10000 SERRATE_LAWS_FOREIGN=only cargo test --release --test laws one_answer -- --nocapture
 //! ```
+//!
+//! The first of these runs prints a line to standard error about once a minute.
 //!
 //! Settings in the environment, all with the prefix `SERRATE_LAWS_`:
 //!
@@ -101,7 +103,8 @@ mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -117,6 +120,8 @@ use sources::{Rows, Sessions, Stored, run_query, write_table};
 use statements::{Statement, Statements, Steps};
 use tables::World;
 
+/// Number of statements of a run without the setting `STATEMENTS`.
+const STATEMENTS: u64 = 160;
 /// Number of statements per world.
 const PER_WORLD: usize = 40;
 const ROWS: usize = 24;
@@ -202,6 +207,19 @@ impl Findings {
             }
         }
         self.differences.lock().unwrap().push(script);
+    }
+
+    /// Prints the state of the run to standard error if a minute of the run has ended since the
+    /// last line; `minutes` is the number of minutes at that line.
+    fn print_progress(&self, started: Instant, minutes: &AtomicU64) {
+        let seconds = started.elapsed().as_secs();
+        if minutes.fetch_max(seconds / 60, Ordering::Relaxed) >= seconds / 60 {
+            return;
+        }
+        let statements =
+            self.answered.load(Ordering::Relaxed) + self.failed.load(Ordering::Relaxed);
+        let differences = self.differences.lock().unwrap().len();
+        eprintln!("{statements} statements, {differences} differences, {seconds} seconds");
     }
 
     /// Reports the run, and fails if there are differences.
@@ -396,13 +414,13 @@ use serrate::datafusion;
 #[test]
 fn statements_have_one_answer() {
     let seed = read_setting("SEED", 1);
-    let wanted = read_setting("STATEMENTS", 160);
+    let wanted = read_setting("STATEMENTS", STATEMENTS);
     let each = (PER_WORLD as u64).min(wanted.div_ceil(8));
     let worlds = wanted.div_ceil(each);
     let findings = Findings::default();
     let switches = block_on(Switches::listed());
     let next = AtomicUsize::new(0);
-    let started = std::time::Instant::now();
+    let (started, minutes) = (Instant::now(), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..read_setting("THREADS", 2) {
             scope.spawn(|| {
@@ -413,8 +431,8 @@ fn statements_have_one_answer() {
                         if i >= worlds || findings.is_enough() {
                             return;
                         }
-                        if i > 0 && i.is_multiple_of(100) {
-                            println!("{} statements after {:?}", i * each, started.elapsed());
+                        if wanted > STATEMENTS {
+                            findings.print_progress(started, &minutes);
                         }
                         let seed = seed * 1_000_000 + i;
                         try_world(seed, each as usize, &sessions, &switches, &findings).await;
@@ -463,7 +481,7 @@ fn functions_have_one_answer() {
 #[test]
 fn rare_clauses_have_one_answer() {
     let seed = read_setting("SEED", 1);
-    let wanted = read_setting("STATEMENTS", 160) * 5 / 8;
+    let wanted = read_setting("STATEMENTS", STATEMENTS) * 5 / 8;
     let each = (PER_WORLD as u64).min(wanted.div_ceil(4));
     let findings = Findings::default();
     block_on(async {
@@ -493,7 +511,7 @@ fn rare_clauses_have_one_answer() {
 #[test]
 fn changes_are_queries() {
     let seed = read_setting("SEED", 1);
-    let wanted = read_setting("STATEMENTS", 160) / 4;
+    let wanted = read_setting("STATEMENTS", STATEMENTS) / 4;
     let each = (PER_WORLD as u64).min(wanted.div_ceil(4));
     block_on(async {
         let switches = Switches::listed().await;

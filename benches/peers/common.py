@@ -1,4 +1,4 @@
-"""What the comparisons share: arguments, the file that all of them read, timing, tables."""
+"""Parts that the comparisons share: arguments, the file that all of them read, timing, tables."""
 
 import argparse
 import json

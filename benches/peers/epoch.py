@@ -21,7 +21,7 @@ def batches(rows):
 
 
 def library(path, in_memory, consume):
-    """As a data set and its collate function do it: a window of each row, stacked, made dense."""
+    """Batches as a data set and its collate function make them: a window of each row, stacked, made dense."""
     rows = JointNestedRaggedTensorDict(tensors_fp=path)
     if in_memory:
         rows = JointNestedRaggedTensorDict(processed_tensors=load_file(path))

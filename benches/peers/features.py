@@ -412,7 +412,7 @@ def triples(args):
 
 
 def expected(meds, labels):
-    """What meds-tab computes, from its definition, by window: a table of row, code and its aggregates.
+    """Computes what meds-tab computes, from its definition, by window: a table of row, code and aggregates.
 
     It aggregates twice: the measurements of an event (subject and time), and the events of a window. Counts
     count what the second step sees: events with the code, not measurements. Minimum and maximum are those

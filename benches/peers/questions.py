@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from common import arguments, machine, run_json, seconds, table
 from safetensors.numpy import load_file, save_file
 
-# Where a mean is compared with sums of floats that were rounded per row.
+# Relative tolerance for floats: a mean is compared with sums that were rounded per row.
 TOLERANCE = 1e-6
 
 

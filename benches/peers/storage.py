@@ -1,4 +1,4 @@
-"""What a patient data set costs on disk, per item, per batch and per epoch, by the way it is stored.
+"""The cost of a patient data set on disk, per item, per batch and per epoch, by the way it is stored.
 
 The comparison of nested_ragged_tensors' own documentation, made again: 1,250 patients, at most 256
 events of an item, batches of 64. An item is the first events of one patient, in the form the store

@@ -110,7 +110,7 @@ def their_epoch(cohort, mode):
 
 
 def fill(size, batches):
-    """As many bytes into buffers that are there: what writing padding costs at least."""
+    """Times writes of as many bytes into existing buffers, the least that padding can cost."""
     buffer = np.ones(max(size // max(batches, 1), 1), np.uint8)
     start = time.perf_counter()
     for i in range(batches):

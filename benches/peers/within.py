@@ -63,8 +63,9 @@ def part(name):
     )
 
 
-# What it does, Serrate, DuckDB, the columns read, what has a result of 8 bytes. `e` has a row per element, `g` one
-# per element that may be missing, `v` one per visit, `a` one per time to look from.
+# Each question: its name, the statement for Serrate and for DuckDB, the columns read, and what has a result of 8
+# bytes. `e` has a row per element, `g` one per element that may be missing, `v` one per visit, `a` one per time to
+# look from.
 QUESTIONS = [
     ("group by a code, sums", "sum(ragged_sum(ragged_sum(ragged_group(x, code), -1)))",
      "SELECT sum(s) FROM (SELECT sum(x) AS s FROM e GROUP BY id, code)",

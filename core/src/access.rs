@@ -1,4 +1,6 @@
-//! Access to files. [`confine`] restricts the access to one folder, to reading, or to both.
+//! Access to files.
+//!
+//! [`confine`] restricts the access to one folder, to reading, or to both.
 //!
 //! The crate opens every file with the functions of this module, so one policy holds for every path
 //! in an argument, a statement, a URL or a file. `tests/layers.rs` finds calls that bypass it.
@@ -36,8 +38,10 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Restricts all paths to a folder, after symbolic links and `..` are resolved. Relative paths remain
-    /// relative to the current folder. Object stores and URLs other than `file://` are refused.
+    /// Restricts all paths to a folder, after symbolic links and `..` are resolved.
+    ///
+    /// Relative paths remain relative to the current folder. Object stores and URLs other than
+    /// `file://` are refused.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -51,8 +55,10 @@ impl Confinement {
         self
     }
 
-    /// Sets whether all writes of files and folders are refused. Tables in memory can still change, and a
-    /// query may spill to temporary files without a name, which the operating system removes.
+    /// Sets whether all writes of files and folders are refused.
+    ///
+    /// Tables in memory can still change, and a query may spill to temporary files without a name,
+    /// which the operating system removes.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -21,7 +21,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub const MORE_MEMORY: &str =
     "raise the limit with --memory-limit or SET serrate.memory_limit, or read less at a time";
 
-/// Local copies of objects and folders of a store, with their URLs.
+/// Local copies of files and folders of an object store such as S3, with the URLs of the originals.
 static COPIES: RwLock<Vec<(PathBuf, String)>> = RwLock::new(Vec::new());
 
 /// Records that `copy`, a file or folder, is a local copy of `url`, so that error messages name the
@@ -361,7 +361,9 @@ impl Error {
     }
 
     /// Returns whether the cause is a lack of memory: the system has none left, or a limit is
-    /// exceeded. The same call may succeed with a higher limit or on less data.
+    /// exceeded.
+    ///
+    /// The same call may succeed with a higher limit or on less data.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -410,7 +412,9 @@ impl Error {
         })
     }
 
-    /// Returns whether the cause is a file of invalid format. Trying again does not help.
+    /// Returns whether the cause is a file of invalid format.
+    ///
+    /// Trying again does not help.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -448,8 +452,9 @@ impl Error {
         })
     }
 
-    /// Returns whether the cause is a value, column or argument of an unsupported type. Converting
-    /// it first may help.
+    /// Returns whether the cause is a value, column or argument of an unsupported type.
+    ///
+    /// Converting it first may help.
     ///
     /// ```
     /// # use serrate_core as serrate;

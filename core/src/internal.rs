@@ -1,5 +1,7 @@
-//! Items that only the SQL layer and the command line use. They are not part of the public
-//! interface: they change without notice, and `serrate` does not export them.
+//! Items that only the SQL layer and the command line use.
+//!
+//! They are not part of the public interface: they change without notice, and `serrate` does not
+//! export them.
 //!
 //! Methods of public types that only the SQL layer calls are `#[doc(hidden)]`.
 

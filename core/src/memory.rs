@@ -25,7 +25,9 @@ pub fn memory_limit() -> usize {
     LIMIT.load(Ordering::Relaxed)
 }
 
-/// Sets the limit of the process in bytes. Keeps existing charges, even if they exceed the limit.
+/// Sets the limit of the process in bytes.
+///
+/// Keeps existing charges, even if they exceed the limit.
 ///
 /// ```
 /// # use serrate_core as serrate;

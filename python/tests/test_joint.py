@@ -49,7 +49,7 @@ def test_schema_is_one_dict():
     schema = {"T": np.int64}
     j = J({"T": [[1], [2]], "x": [[1], [300]]}, schema=schema)
     assert j.schema is schema and schema["x"] is np.uint16
-    # As meds-torch-data puts static facts before events.
+    # meds-torch-data puts static facts before events in this way.
     row = j[0, :]
     facts = J({"T": [7], "y": [1]}, schema=row.schema)
     assert row.schema is facts.schema and row.schema["y"] is np.uint8

@@ -11,7 +11,7 @@ from serrate import _serrate
 STUBS = ast.parse((Path(_serrate.__file__).parent / "_serrate.pyi").read_text())
 CLASSES = {node.name: node for node in STUBS.body if isinstance(node, ast.ClassDef)}
 FUNCTIONS = {node.name: node for node in STUBS.body if isinstance(node, ast.FunctionDef)}
-# What every object has, or Python makes of other methods.
+# Members that every object has, or that Python derives from other methods.
 IMPLIED = {
     "__new__", "__doc__", "__module__", "__repr__", "__hash__", "__bool__", "__reduce__", "__copy__", "__deepcopy__",
     "__array_ufunc__", "__getattribute__", "__array_interface__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",

@@ -72,7 +72,7 @@ def index(given):
 
 
 def expecting(case, run):
-    """What a case gives; `None` when it is an error, as it should be."""
+    """Returns the result of a case; `None` for an expected error."""
     if "error" not in case:
         return run()
     with pytest.raises(Exception) as caught:

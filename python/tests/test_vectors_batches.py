@@ -30,7 +30,7 @@ def either(library, given):
 
 
 def exists(library, found):
-    """Where the padded tensor has entries."""
+    """Returns where the padded tensor has entries."""
     return library.read(found.get_existence_weights("bool"))[1]
 
 
@@ -210,7 +210,7 @@ def fields(library, given):
 
 
 def run_helper(library, case):
-    """What is found, and how far it is known: where it was read from filler, it is not."""
+    """Returns the result, and where it is known: an element read from filler is not."""
     op, given, args = case["op"], case["input"], value_args(case.get("args", {}))
     if op in ("get_compact_lists", "get_compact_from_named_tuple"):
         mask = library.tensor(given["mask"])

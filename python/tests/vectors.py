@@ -67,7 +67,7 @@ class Library:
         return getattr(self.torch, name) if self.torch else np.dtype(name)
 
     def read(self, tensor):
-        """What was found, as its type and an array."""
+        """Returns the type and the elements of a tensor."""
         if self.torch is None:
             assert isinstance(tensor, np.ndarray), tensor
             return tensor.dtype.name, tensor
@@ -129,7 +129,7 @@ KINDS = {
 
 
 def expecting(case, run):
-    """What a case gives, or the error that it should be, of its category and of ours."""
+    """Returns the result of a case, or checks that it raises the error of its category and of ours."""
     if "error" not in case:
         return run()
     with pytest.raises(KINDS[case["error"]["kind"]]) as caught:

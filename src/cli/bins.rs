@@ -21,9 +21,10 @@ impl Bin {
 }
 
 /// Groups integers into at most `most` (4 or more) bins. `counts` has each integer with its number
-/// of occurrences, in ascending order of the integers. A bin is a single integer, or a range whose
-/// round width is the same for all bins. If the integers extend over several orders of magnitude,
-/// each bin begins at 0 or at a power of two.
+/// of occurrences, in ascending order of the integers. In a short range, each integer has its own
+/// bin. Otherwise, all bins have the same round width: `0–49`, `50–99`. If most integers are small
+/// and a few are large ([`is_skewed`]), bins begin at 0 or at powers of two: `0`, `1`, `2–3`,
+/// `4–7`.
 pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     let (Some((min, _)), Some((max, _))) = (counts.first(), counts.last()) else {
         return Vec::new();
@@ -46,7 +47,7 @@ pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     bins
 }
 
-/// Whether at least half of the values are below a sixth of `max`. Bins of equal width would then
+/// Whether at least half of the values are at most a sixth of `max`. Bins of equal width would then
 /// put most values into the first few bins.
 fn is_skewed(counts: &[(u64, u64)], max: u64) -> bool {
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
@@ -97,7 +98,7 @@ fn split_geometrically(min: u64, max: u64, most: u64) -> Vec<Bin> {
         }
         low = high + 1;
     }
-    // The first bin begins at the greatest power of two that is not above the smallest value.
+    // Rounds the start of the first bin down to a power of two: `5–7` becomes `4–7`.
     if let Some(first) = bins.first_mut().filter(|b| b.low > 0) {
         first.low = 1 << (digits(first.low) - 1);
     }

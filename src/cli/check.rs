@@ -83,9 +83,9 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
     }
 }
 
-/// Prints a finding in one line: severity, path, kind and description. On a terminal, the path
-/// comes after the kind: the line is wrapped there, and a long path would move the kind away from
-/// the severity.
+/// Prints a finding in one line: severity, path, kind and description. On a terminal, the kind
+/// comes before the path. The terminal version is wrapped, and a long path would push the kind to
+/// the next line, away from the severity.
 fn print_finding(finding: &Finding) -> Outcome {
     let severity = name_severity(finding.severity);
     let text = finding.to_string();

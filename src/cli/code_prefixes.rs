@@ -5,8 +5,9 @@ use std::collections::HashMap;
 /// Label of the last entry, which has the count of all prefixes that are not listed.
 pub(super) const OTHERS: &str = "others";
 
-/// Returns the part of a code before its first `//` or, without `//`, before its first `/`. Returns
-/// the whole code if it has neither, or if that part is empty.
+/// Returns the part of a code before its first `//` or, without `//`, its first `/`: `LAB` of
+/// `LAB//50912`, and `ICD10CM` of `ICD10CM/E11`. Returns the whole code if it has neither, or if
+/// that part is empty.
 pub(super) fn find_code_prefix(code: &str) -> &str {
     let end = code.find("//").or_else(|| code.find('/')).filter(|end| *end > 0);
     end.map_or(code, |end| &code[..end])
@@ -26,8 +27,7 @@ pub(super) fn count_prefixes<'a>(
     let mut counts: Vec<(String, u64)> =
         counts.into_iter().map(|(prefix, count)| (prefix.to_owned(), count)).collect();
     counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
-    // If only one prefix remains, returns this prefix instead of [`OTHERS`], which would take a
-    // line as well.
+    // If only one prefix remains, lists it instead of [`OTHERS`]: both take one line.
     if counts.len() > most + 1 {
         let rest = counts.split_off(most);
         counts.push((OTHERS.into(), rest.iter().map(|(_, n)| n).sum()));

@@ -123,8 +123,8 @@ fn list_label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
     columns
 }
 
-/// Searches all shards. The returned rows have the columns of labels if `wanted` is true.
-/// Otherwise, they have no columns, because only the counts of the [`Attrition`] are needed.
+/// Searches all shards. If `wanted` is true, the returned rows are labels. Otherwise, the rows have
+/// no columns, because the caller prints only the [`Attrition`].
 fn search_shards(
     cohort: &Cohort,
     wanted: bool,
@@ -253,7 +253,8 @@ fn explain_criteria(args: &CohortArgs, criteria: &Criteria) -> Outcome {
     print_line(&format!("  FROM meds_cohort({})", from.join(", ")))
 }
 
-/// Prints how many subjects and realizations (matching triggers) remain after each criterion.
+/// Prints how many subjects, and how many triggers (column `realizations`), remain after each
+/// criterion.
 fn print_attrition(attrition: &Attrition) -> Outcome {
     let mut lines = vec![[
         "criterion".to_owned(),

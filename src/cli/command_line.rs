@@ -112,8 +112,8 @@ pub(super) const PATIENTS: u64 = 1_000_000_000;
 /// Maximum number of files that `serrate generate` writes to a folder.
 pub(super) const SHARDS: u64 = 100_000;
 
-/// Returns a parser of numbers up to `limit`. Most callers pass a limit that no machine can reach
-/// with its memory, threads or disk.
+/// Returns a parser that refuses numbers above `limit`. Most limits are larger than any machine can
+/// use, so that they refuse only typing errors.
 pub(super) fn parse_up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }

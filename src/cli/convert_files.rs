@@ -268,9 +268,9 @@ fn find_vocabulary_path(
     })
 }
 
-/// Returns an error if the vocabulary file `path` would be replaced although a data file needs it.
-/// That is the case if `path` differs from `vocabulary`, and `folder` has a data file in the format
-/// of `targets` that is not one of `targets`.
+/// Returns an error if the command would replace the different codes in the vocabulary file `path`,
+/// although another data file in `folder` still needs them: a file that has the format of `targets`
+/// and that the command does not replace.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,

@@ -115,8 +115,7 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     let tasks = Labels::tasks(&args.labels)?;
     let features = Features::new(folder, labels, spec.closed(args.closed));
     if matches!(target, FeatureOutput::Table(_)) {
-        // Fails if there would be too many columns. The call is here to report this before the data
-        // is read.
+        // Reports too many columns before the data is read.
         features.schema(args.form)?;
     }
     let _folders = NewFolders::from_targets(&written);
@@ -179,8 +178,8 @@ fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
     Ok(target)
 }
 
-/// Returns the paths of the files to write. For a table, this is one file. For a matrix and for a
-/// folder, these are the values, the description of the features and the description of the labels.
+/// Returns the paths of the files to write. A table is one file. A matrix or a folder is three
+/// files: the values, a table that describes the features, and a table that describes the labels.
 fn list_outputs(args: &FeaturesArgs, target: &FeatureOutput) -> Vec<PathBuf> {
     match target {
         FeatureOutput::Table(_) => vec![args.output.clone()],

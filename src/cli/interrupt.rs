@@ -19,7 +19,8 @@ use serrate_core::internal::remove_temporaries;
 use super::command_failure::{Failure, Outcome};
 
 static PRESSED: AtomicBool = AtomicBool::new(false);
-/// Set by SIGTERM. Unlike Ctrl-C in the shell, SIGTERM also ends the process, with exit code 143.
+/// Set by SIGTERM. The process then ends with exit code 143, even in the shell, where Ctrl-C only
+/// cancels the statement.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 /// True while standard input is read. The read cannot be cancelled, so SIGTERM then exits the
 /// process at once.
@@ -80,9 +81,9 @@ async fn handle_signals() {
     interrupts.await;
 }
 
-/// Tells the running work to stop. If this is the second signal, ends the process at once instead.
-/// If the work continues after [`GRACE`], ends the process, too, except after a Ctrl-C in the
-/// shell: the tables in memory would be lost.
+/// Tells the running work to stop. A second signal ends the process at once. If the work continues
+/// after [`GRACE`], the process ends as well, except after Ctrl-C in the shell, where the tables in
+/// memory would be lost.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         exit_now();
@@ -215,8 +216,8 @@ impl<T: Send + 'static> WorkerTask<T> {
             Ok(result) => result,
             Err(e) => match e.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The task was aborted, because the runtime shuts down. There is no result to
-                // return, so the caller waits until it is dropped as well.
+                // The runtime shuts down and has aborted the task, so there is no result. This
+                // future waits until the runtime drops it, too.
                 Err(_) => std::future::pending().await,
             },
         }
@@ -261,8 +262,8 @@ pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> Sendable
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// Waits until the tasks of an interrupted statement have removed their files and its uploads are
-/// aborted, but at most for [`SOON`].
+/// Waits until all tasks of an interrupted statement have ended, so that their temporary files are
+/// removed, and until its uploads are aborted. Waits for [`SOON`] at most.
 pub(super) async fn wait_for_tasks() {
     let start = Instant::now();
     while (TASKS.load(Ordering::SeqCst) > 0 || has_aborts()) && start.elapsed() < SOON {

@@ -49,7 +49,8 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version go to stdout with exit code 0. A closed pipe is not a failure.
+            // `--help` and `--version` arrive here, too: they go to stdout with exit code 0.
+            // Ignores an error of the print, because a closed pipe is not a failure.
             let _ = e.print();
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
@@ -114,7 +115,7 @@ fn run_command(cli: Cli) -> Outcome {
             Some(command) => run_file_command(command).await,
         }
     });
-    // Does not wait for blocking reads, which an interrupt cannot stop.
+    // Does not wait for blocking reads, because an interrupt cannot stop them.
     runtime.shutdown_background();
     if matches!(result, Err(Failure::Interrupted)) {
         interrupt::remove_leftovers();

@@ -52,8 +52,8 @@ impl ScriptErrors<'_> {
         // message.
         let message = &message.replace("table 'datafusion.public.", "table '");
         let place = self.find_place(statement, message);
-        // If the statement has credentials in its options, the token that the message quotes may be
-        // one of them, so dots replace this token.
+        // The token in `found: TOKEN` may be a credential if the options of the statement have
+        // credentials. Then dots replace the token.
         let message = match hide_credentials(&statement.text) {
             Cow::Owned(_) => Cow::Owned(hide_found_token(message)),
             Cow::Borrowed(_) => Cow::Borrowed(message.as_str()),
@@ -221,9 +221,9 @@ fn remove_location(message: &str) -> String {
     }
 }
 
-/// Returns the position of the token `found`: the last such token on the line of `at` that does not
-/// begin after `at`. The parser reports `at`. It is too far right if Serrate inserted words into
-/// the line before it parsed the statement: `FROM t` becomes `FROM t SELECT *`.
+/// Returns the position of the token `found`: that of the last such token on the line of `at` that
+/// does not begin after `at`. The parser reports `at`, which may be too far right, because Serrate
+/// inserts words before it parses a statement: `FROM t` becomes `FROM t SELECT *`.
 fn find_token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
@@ -281,8 +281,7 @@ fn find_named_places(message: &str) -> Vec<NamedPlace> {
     // searched for a call of this function.
     let is_name = word > 2 && !said.starts_with("USING ");
     found.extend(is_name.then(|| function(said[..word].to_owned())));
-    // The statement may call the function by an alias: `datediff`, although the message has
-    // `date_diff`.
+    // The statement may call the function by an alias without `_`: `datediff` for `date_diff`.
     let has_alias = is_name && said[..word].contains('_');
     found.extend(has_alias.then(|| function(said[..word].replace('_', ""))));
     found
@@ -298,7 +297,7 @@ enum NamedSymbol {
     Text(String),
     /// Consecutive keywords.
     Phrase(Vec<String>),
-    /// One of several keywords or operators.
+    /// The one keyword, operator or function of this list that the statement contains.
     OneOf(&'static [&'static str]),
     /// The name of a function that the statement calls.
     Call(String),
@@ -319,8 +318,8 @@ const QUOTED_TEXTS: [(&str, char); 6] = [
 /// operation Int64 == Utf8`. The statement is searched for the operator.
 const OPERATIONS: [&str; 2] = ["arithmetic expression ", "comparison operation "];
 
-/// If a message begins with `bitwise operators`, the statement is searched for these operators,
-/// functions and keywords, which may be the cause.
+/// Operators, functions and keywords that can cause a message `bitwise operators ..`. The caret
+/// points to the one that the statement contains.
 const BITWISE: [&str; 12] = [
     "|",
     "&",
@@ -390,7 +389,7 @@ fn find_named_symbols(message: &str) -> Vec<NamedSymbol> {
         let words: Vec<String> = words.take_while(is_keyword).map(str::to_owned).collect();
         found.extend((!words.is_empty()).then_some(NamedSymbol::Phrase(words)));
     }
-    // A message about a file begins with the name of the file, as written in the statement.
+    // A message about a file begins with its name, which the statement has as a string literal.
     if let Some((file, _)) = message.split_once(": ") {
         found.push(NamedSymbol::Text(file.to_owned()));
     }

@@ -8,7 +8,7 @@ use super::command_failure::{Failure, Outcome};
 use crate::access::{Confinement, confine};
 use crate::config::cap_memory;
 
-/// Arguments that limit every command.
+/// Arguments of every command that limit its files and its memory.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {

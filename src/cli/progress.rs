@@ -202,8 +202,8 @@ impl SourceCounts {
                 self.rows += count(metrics.output_rows());
             }
             let read = count(metrics.sum_by_name("bytes_scanned").map(|v| v.as_usize()));
-            // Some pages are read twice if several partitions share a row group. Then `read` may
-            // exceed the size of the files, so this size is the maximum.
+            // Partitions that share a row group read some pages twice, so that `read` may exceed
+            // the size of the files. The progress shows at most this size.
             self.bytes += count_file_bytes(plan).map_or(read, |all| read.min(all));
         }
         children.into_iter().for_each(|child| self.add_plan(child));

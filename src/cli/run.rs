@@ -40,8 +40,8 @@ pub(super) struct Runner {
     target: OutputTarget,
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
-    /// The format before `.output` opened a file. It is restored when results go to standard output
-    /// again. `None` while results go to standard output, and for a file of the option `-o`.
+    /// While results go to a file of `.output`, the format to restore when they go to standard
+    /// output again. `None` while results go to standard output, and for a file of the option `-o`.
     format_on_screen: Option<Format>,
     /// Whether an option or `.mode` has set the format. Such a format also applies to an output
     /// file whose extension names no format.
@@ -123,8 +123,8 @@ impl Runner {
         self.format_is_chosen = true;
     }
 
-    /// Switches the format `line` on or off, as `on` says. `None` switches it on if it is off, and
-    /// off if it is on. Off means the format before `line`. Returns the new format.
+    /// Switches the format `line` on if `on` is true, and back to the previous format if it is
+    /// false. `None` toggles between both. Returns the new format.
     pub(super) fn switch_lines(&mut self, on: Option<bool>) -> Format {
         match (on.unwrap_or(self.format != Format::Line), self.format) {
             (true, Format::Line) => {}
@@ -142,12 +142,12 @@ impl Runner {
         &mut self.look
     }
 
-    /// Moves the current output file to its path, if it has results. Later results go to the file
-    /// `path`, or to standard output if `path` is `None`. The extension of `path` names the format;
-    /// if it does not, an option or `.mode` must have set one.
+    /// Completes the current output file, if it has results, and sends later results to the file
+    /// `path`, or to standard output if `path` is `None`. The extension of `path` determines the
+    /// format. Without a known extension, an option or `.mode` must have set a format.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
-        // The extension of `x.parquet` names a format that only COPY can write. A format that
-        // `.mode` has set must not be written to such a file.
+        // Only COPY can write some formats, such as Parquet. A format that `.mode` has set must not
+        // be written to a file `x.parquet`.
         let chosen = |path: &Path| match FileFormat::from_path(path) {
             None => self.format_is_chosen.then(|| self.format_on_screen.unwrap_or(self.format)),
             Some(_) => None,
@@ -301,8 +301,8 @@ impl Runner {
     async fn execute_statement(&mut self, context: &SessionContext, sql: &str) -> Outcome {
         let mut progress = QueryProgress::new();
         let (context, sql) = (context.clone(), sql.to_owned());
-        // Runs on another thread, because planning reads files. Neither planning nor kernels pause,
-        // so on this thread they would delay an interrupt.
+        // Plans on another thread. Planning reads files and may run kernels, and neither pauses: on
+        // this thread, they would delay an interrupt.
         let started = interrupt::run_on_worker(start_statement(context, sql)).await;
         if let Ok(Some(started)) = &started {
             progress.watch_plan(&started.plan);
@@ -319,8 +319,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Prints what happened to workers since the last call: which were lost, and why statements did
-    /// not use them.
+    /// Prints notes about workers since the last call: which workers were lost, and why a statement
+    /// ran without workers.
     fn print_worker_notes(&self) {
         #[cfg(feature = "cluster")]
         for note in self.cluster.iter().flat_map(|cluster| cluster.take_notes()) {
@@ -328,8 +328,8 @@ impl Runner {
         }
     }
 
-    /// Runs a statement and shows its result. For a statement that writes, `done` is a verb and an
-    /// object, such as `wrote` and ` to x.parquet`, and the result is `wrote 12 rows to x.parquet`.
+    /// Runs a statement and shows its result. For a statement that writes, `done` has the words of
+    /// a report: `wrote` and ` to x.parquet` become `wrote 12 rows to x.parquet`.
     async fn show_results(
         &mut self,
         mut stream: SendableRecordBatchStream,
@@ -375,8 +375,8 @@ impl Runner {
         }
         self.results += 1;
         self.look.set_line(if self.target.has_file() { None } else { find_terminal_width() });
-        // `mixes` is true if rows go to a terminal before the query ends, where they would mix with
-        // the progress bar. Tables are written only when the query ends.
+        // `mixes` is true if a terminal shows rows while the query runs, so that the progress bar
+        // must be removed first. Tables are written only when the query ends.
         let at_end = matches!(self.format, Format::Table | Format::Line | Format::Markdown);
         let mixes = !at_end && !self.target.has_file() && io::stdout().is_terminal();
         if mixes && matches!(self.format, Format::Arrow) {
@@ -504,8 +504,8 @@ pub(super) fn hint_folder(message: &str) -> Option<String> {
     })
 }
 
-/// Prints a note if the labels have several tasks, and a note if some labels yield no row of
-/// `meds_asof`, because their subjects are not in the data.
+/// Prints two notes about a query over labels: that the labels have several tasks, and how many
+/// labels yield no row of `meds_asof` because their subjects are not in the data.
 fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
     let tasks = crate::sql::label_tasks(plan);
     if !tasks.is_empty() {

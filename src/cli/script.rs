@@ -71,8 +71,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     // Start of the first token and end of the last token of the current statement; `None` before
     // its first token.
     let mut open: Option<(Location, Location)> = None;
-    // Lines of a `--` comment that may become the title of the next statement, and the line number
-    // of the last of them.
+    // The lines of a `--` comment, which may become the title of the next statement, and the line
+    // number of the last one.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
     // Line of the last token of a statement. A comment on this line describes that statement, so it
     // is not the title of the next one.
@@ -112,8 +112,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             ) => {}
             _ => {
                 last_line = token.span.end.line;
-                // Stores line and column. `close` converts them to byte offsets once per statement,
-                // because a conversion reads a whole line.
+                // Stores lines and columns, not byte offsets: a conversion reads a whole line, so
+                // `close` converts only the start and the end of the statement.
                 let end = token.span.end;
                 open = Some(match open {
                     None => {

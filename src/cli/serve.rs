@@ -81,8 +81,8 @@ pub(super) struct ServeArgs {
 }
 
 /// Secrets of the server. Their files must be outside the folder of `--root`, so that no statement
-/// can read them. After `--root` restricts the process, they could not be read any more, so they
-/// are read before.
+/// can read them. They are read at the start, because once `--root` applies, the process cannot
+/// read files outside this folder.
 pub(super) struct Secrets {
     token: Option<String>,
     tls: Option<TlsIdentity>,
@@ -137,9 +137,9 @@ impl ServeArgs {
         Ok(scripts)
     }
 
-    /// Returns a function that makes a new session use the workers; `None` without workers. Prints
-    /// to stderr when a worker is lost or can be used again. Does not print the notes about single
-    /// statements, because clients do not see the stderr of the server.
+    /// Returns a function that makes a new session use the workers; `None` without workers. From
+    /// now on, stderr shows when a worker is lost or can be used again. It does not show notes
+    /// about single statements, because the clients that run them do not see it.
     #[cfg(feature = "cluster")]
     async fn connect_workers(
         &self,

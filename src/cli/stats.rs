@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::io::meds::{MedsReadOptions, MedsSummary};
 use crate::table::{AXES_METADATA, Column, Lengths, RaggedTable, TableStats};
 
-/// Further statistics of the columns of a [`ColumnGroup`]. They must be the same, however the rows
+/// Statistics of a [`ColumnGroup`] in addition to its `stats`. They must not depend on how the rows
 /// are divided into batches.
 pub(super) trait Profile: Default {
     fn push(&mut self, table: &RaggedTable) -> Outcome;
@@ -33,9 +33,9 @@ impl<P: Profile> ColumnGroup<P> {
     }
 }
 
-/// Reads all rows, and groups the columns so that all columns of a group have lists of the same
-/// lengths. Begins with all columns in one group. When the lists of a column differ in length from
-/// those of its group, moves the column to the next group, and reads all rows once more.
+/// Reads all rows, and groups the columns: the columns of a group have lists of the same lengths.
+/// Begins with all columns in one group. If a column does not fit its group, moves the column to
+/// the next group, and starts again with the first row.
 pub(super) fn collect_stats<P: Profile>(
     source: &InputSource,
     progress: &Progress,
@@ -124,9 +124,9 @@ fn count_batch<P: Profile>(
     Ok(None)
 }
 
-/// Returns the `columns` of a batch as a table. If the lists of a column differ in length from
-/// those of the columns before it, returns the index of this column as the inner error. `index` is
-/// the index of the group that consists of `columns`.
+/// Returns the group `columns` of a batch as a table. If the lists of a column differ in length
+/// from those of the columns before it, returns the index of this column in the batch as the inner
+/// error. `index` is 0 for the first group.
 pub(super) fn read_group(
     batch: &RecordBatch,
     columns: &[usize],
@@ -134,7 +134,7 @@ pub(super) fn read_group(
 ) -> Outcome<Result<RaggedTable, usize>> {
     let mut part = batch.project(columns)?;
     if index > 0 {
-        // The axis names in the metadata of the schema are those of the first group.
+        // The axis names in the metadata of the schema apply only to the first group.
         part = reset_axis_names(part)?;
     }
     match RaggedTable::try_from_batch(&part) {

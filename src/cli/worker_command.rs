@@ -18,8 +18,8 @@ use crate::sql::describe_error;
 const SILENCE: u64 = 60;
 
 /// Contents of the files with tokens, keys and certificates. These files must be outside the folder
-/// of `--root`, so that no statement can read them. After `--root` restricts the process, they
-/// could not be read any more, so they are read before.
+/// of `--root`, so that no statement can read them. They are read at the start, because once
+/// `--root` applies, the process cannot read files outside this folder.
 #[derive(Default)]
 struct WorkerSecrets {
     token: Option<String>,

@@ -30,10 +30,10 @@ use super::tasks::{count_tasks, divide_leaf};
 
 /// Maximum time that a session waits until a connection to a worker is open.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Maximum number of bytes that one connection may buffer: bytes that it has received, but the
-/// query has not read. One connection carries the streams of all tasks of a worker. If the buffer
-/// were smaller, streams that the query does not read yet could fill it, and block the stream that
-/// the query waits for. Each stream also has a smaller limit.
+/// Maximum number of received bytes that a connection buffers until the query reads them. One
+/// connection carries the streams of all tasks of a worker. In a small buffer, streams that the
+/// query does not read yet could block the stream that the query waits for. Each stream also has a
+/// smaller limit of its own.
 const WINDOW: u32 = 1 << 30;
 /// If the last check of the workers ended less than this time ago, its result still counts, and no
 /// further check is made.
@@ -48,8 +48,8 @@ pub(super) const FIXED: [(&str, &str); 9] = [
     ("datafusion.optimizer.enable_topk_dynamic_filter_pushdown", "false"),
     ("datafusion.optimizer.enable_join_dynamic_filter_pushdown", "false"),
     ("datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown", "false"),
-    // Makes the planner avoid sort pushdown and interleaved unions. When plans with them are
-    // encoded, properties are lost, such as the order of rows.
+    // Plans with sort pushdown or interleaved unions lose properties, such as the order of rows,
+    // when they are encoded for workers.
     ("datafusion.optimizer.enable_sort_pushdown", "false"),
     ("datafusion.optimizer.prefer_existing_union", "true"),
     // Makes datafusion-distributed keep the partitions of a union in order.
@@ -76,8 +76,9 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Reads a comma-separated list of workers such as `a:7100,b:7100`. Sets no token, no
-    /// encryption and a timeout of 60 s.
+    /// Reads a comma-separated list of workers such as `a:7100,b:7100`.
+    ///
+    /// Sets no token, no encryption and a timeout of 60 s.
     ///
     /// ```
     /// use serrate::cluster::ClientConfig;
@@ -95,7 +96,9 @@ impl ClientConfig {
     }
 }
 
-/// The workers of a session. Clones share the connections to the workers.
+/// The workers of a session.
+///
+/// Clones share the connections to the workers.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -159,7 +162,9 @@ fn show_address(url: &Url) -> String {
 }
 
 impl Cluster {
-    /// Prepares connections to workers. Each connection is opened when a query needs it.
+    /// Prepares connections to workers.
+    ///
+    /// Each connection is opened when a query needs it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -178,7 +183,8 @@ impl Cluster {
         let mut all: Vec<Url> = Vec::new();
         let scheme = if config.authority.is_some() { "https" } else { "http" };
         for worker in &config.workers {
-            // `Url::port` is `None` for the default port of the scheme.
+            // Takes the port from the text: `Url::port` is `None` for `http://a:80`, because 80 is
+            // the default port.
             let port = worker.trim_end_matches('/').rsplit_once(':');
             let has_port = port.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
             match Url::parse(&format!("{scheme}://{worker}")) {
@@ -249,16 +255,16 @@ impl Cluster {
         if let Some(config) = builder.config() {
             let options = config.options_mut();
             options.extensions.insert(ClusterOptions::default());
-            // datafusion-distributed switches this option off. Look-up functions need it to read
-            // their table.
+            // datafusion-distributed switches this option off. Switches it on again, because
+            // look-up functions need it to read their table.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
             for (name, value) in FIXED {
                 let _ = options.set(name, value);
             }
         }
         let planner = ClusterPlanner::new(inner, self.clone());
-        // Changes the state of the session itself: the provider of tables for file paths holds a
-        // reference to it, and would not see a new state.
+        // Replaces the state within the session, and makes no new session: the provider of tables
+        // for file paths holds a reference to the state of this session.
         let state = builder.with_query_planner(Arc::new(planner)).build();
         *context.state_ref().write() = state;
     }
@@ -296,8 +302,8 @@ impl Cluster {
         }
         let now = self.describe_health(&health);
         let before = std::mem::replace(&mut *lock_mutex(&self.shared.health), health);
-        // Before the first check, all workers count as usable. Therefore, the first check reports
-        // workers that cannot be used, but not that all can be used.
+        // Before the first check, all workers count as usable, so that a first check without faults
+        // reports nothing.
         let before = before.checked.and_then(|_| self.describe_health(&before));
         if let Some(report) = self.shared.report.get()
             && now != before
@@ -334,7 +340,8 @@ impl Cluster {
         let question = async {
             match self.ask_once(url).await {
                 Err(e) if !is_refused(&e) => {
-                    // A restarted worker requires a new connection.
+                    // The worker may have restarted, which breaks the old connection. Asks once
+                    // more over a new one.
                     self.shared.channels.forget_channel(url);
                     self.ask_once(url).await
                 }
@@ -470,8 +477,8 @@ fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
             "worker {name} cannot be reached, because it does not encrypt; start it with --tls-cert and --tls-key, or leave out --worker-ca"
         );
     }
-    // The hint is for a worker that has a certificate, although the session does not encrypt: the
-    // connection opens, but then the worker does not answer.
+    // A worker with a certificate accepts a connection without encryption, but does not answer on
+    // it. The hint is for this case, and not for a refused connection.
     let hint = match encrypts || cause.contains("refused") {
         true => "",
         false => "; pass --worker-ca if it has --tls-cert",

@@ -24,8 +24,8 @@ use crate::sql::{pass_through, replace_config};
 pub(super) type PlanAgain =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Arc<dyn ExecutionPlan>>> + Send + Sync>;
 
-/// Runs a divided plan. Sends the settings of the session to the workers. If a worker is lost, the
-/// error names it.
+/// Runs a divided plan, and sends the settings of the session to the workers. If a worker is lost,
+/// runs the statement once more (`again`), or returns an error that names the worker.
 pub(super) struct ClusterExec {
     input: Arc<dyn ExecutionPlan>,
     settings: String,
@@ -38,9 +38,9 @@ impl ClusterExec {
         Self { input, settings, cluster, again: None }
     }
 
-    /// Sets the plan that runs instead if a worker is lost before the first row: the plan that
-    /// `again` returns. Ignores `again` if the divided plan has several partitions, because each of
-    /// them would then return all rows of the statement.
+    /// If a worker is lost before the first row, the plan that `again` returns runs instead.
+    /// Ignores `again` if the divided plan has several partitions: each would run the whole
+    /// statement, and return all of its rows.
     pub(super) fn repeat_with(self, again: Option<PlanAgain>) -> Self {
         let partitions = self.input.output_partitioning().partition_count();
         Self { again: again.filter(|_| partitions == 1), ..self }

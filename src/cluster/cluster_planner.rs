@@ -267,12 +267,12 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
     Ok(())
 }
 
-/// Gives a plan one partition, because [`DistributedExec`] executes only its first one.
+/// Merges the partitions of a plan into one, because [`DistributedExec`] executes only the first.
 ///
-/// A plan that only scans files then returns its rows in the order of the files. Without workers, its
-/// rows have this order because a session reads the partitions one by one. The planner of
-/// datafusion-distributed merges the partitions of a plan, too, but not if the plan already has
-/// boundaries between stages, such as [`RowsInOrderExec`].
+/// A plan that only scans files then returns its rows in the order of the files, as without
+/// workers, where a session reads the partitions one by one. The planner of datafusion-distributed
+/// merges the partitions of a plan, too, but not if the plan already has boundaries between stages,
+/// such as [`RowsInOrderExec`].
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if plan.output_partitioning().partition_count() < 2 {
         return Arc::clone(plan);
@@ -310,8 +310,8 @@ fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(plan.data)
 }
 
-/// Whether a plan is a scan that can be divided, below nodes that keep the partitions and their
-/// order ([`IN_ORDER`]), or without nodes above it.
+/// Whether a plan is a scan that can be divided, alone or below nodes that keep its partitions and
+/// their order ([`IN_ORDER`]).
 fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     loop {

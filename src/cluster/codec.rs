@@ -236,8 +236,8 @@ impl PhysicalExtensionCodec for SerrateCodec {
             return write_frame(&json!({"node": "task_rows", "fetch": rows.fetch()}), &[], buf);
         }
         if let Some(merge) = node.downcast_ref::<TaskMergeExec>() {
-            // A sort order cannot be encoded by itself, only as part of a node. Therefore, a merge
-            // with this order and an empty input is encoded.
+            // A sort order can be encoded only as part of a node, so this encodes a merge of an
+            // empty input in this order.
             let empty = Arc::new(EmptyExec::new(node.schema()));
             let carrier = SortPreservingMergeExec::new(merge.sort_order().clone(), empty)
                 .with_fetch(merge.fetch());
@@ -444,8 +444,8 @@ mod tests {
                 let _ = SerrateCodec.try_decode(&bytes, &[], &context, &converter);
             }
         }
-        // The bytes cannot be decoded even if they are not damaged: the plan scans files that the
-        // folder does not have.
+        // Even the undamaged bytes cannot be decoded, because the files that the plan scans do not
+        // exist here.
         let error = SerrateCodec.try_decode(&good, &[], &context, &converter).unwrap_err();
         assert!(error.to_string().contains("every machine must see the same files"), "{error}");
     }

@@ -46,9 +46,9 @@ macro_rules! run_inner {
     };
 }
 
-/// Returns the partitions of a task as one partition, one after another, because a connection must
-/// carry only one. The receiver reads partitions one after another. If a connection carried two,
-/// the rows of the second could fill the buffer of the connection and block the first.
+/// Returns the rows of all partitions of a task as one partition, because a connection must carry
+/// only one. The receiver reads partitions one after another: of two on one connection, the second
+/// could fill the buffer of the connection and block the first.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -124,10 +124,10 @@ impl ExecutionPlan for TaskMergeExec {
     run_inner!("TaskMergeExec");
 }
 
-/// Returns the rows of all tasks, in the order of the tasks. The child of this node is a
-/// [`CoalescePartitionsExec`], because datafusion-distributed divides a plan there. That child
-/// would return rows in any order, so it does not run: this node reads the partitions of its input
-/// one after another.
+/// Returns the rows of all tasks, in the order of the tasks. Its child is a
+/// [`CoalescePartitionsExec`], only because datafusion-distributed divides a plan at such a node.
+/// The child never runs, because it would return rows in any order. Instead, this node reads the
+/// partitions below the child one after another.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
     input: Arc<dyn ExecutionPlan>,

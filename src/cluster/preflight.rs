@@ -90,8 +90,8 @@ fn find_unsendable(data_type: &DataType) -> Option<&'static str> {
     }
 }
 
-/// Returns the parts of a plan that run on workers and send their rows to the session. Parts below
-/// them, which send rows to other workers, are inside them.
+/// Returns the parts of a plan that run on workers and send their rows to the session. A part that
+/// sends its rows to other workers is inside one of them, and not listed.
 fn find_stages(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
     if plan.is_network_boundary() {
         return plan.children().into_iter().map(Arc::clone).collect();

@@ -23,8 +23,8 @@ fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Whether a node must run in a single task, because it needs all rows of an input with one
-/// partition. datafusion-distributed gives a leaf with one partition to every task, so each task
-/// would return the result of a LIMIT, window or aggregation over this leaf.
+/// partition. datafusion-distributed gives a leaf with one partition to every task: several tasks
+/// would return the same rows of a LIMIT, window or aggregation over this leaf.
 fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let collects = plan.is::<CoalescePartitionsExec>()
         || plan.is::<SortPreservingMergeExec>()
@@ -37,8 +37,8 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
         return true;
     }
     // datafusion-distributed sends the build side of some joins to every task: hash joins with one
-    // build partition, nested-loop joins and cross joins. These joins need a single task if their
-    // other input, the probe side, has only one partition.
+    // build partition, nested-loop joins and cross joins. If the probe side has one partition,
+    // every task gets it as well, and would return all rows of the join.
     let hash = plan.downcast_ref::<HashJoinExec>();
     if hash.is_some_and(|join| join.mode == PartitionMode::CollectLeft)
         || plan.is::<NestedLoopJoinExec>()
@@ -76,8 +76,8 @@ pub(super) fn count_tasks(
     Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))
 }
 
-/// Divides a scan among tasks: each task gets consecutive partitions. The rows of the first task,
-/// then those of the second task, and so on, have the order of the scan.
+/// Divides a scan among tasks. Each task gets consecutive partitions, so that the rows of all
+/// tasks, in the order of the tasks, have the order of the scan.
 pub(super) fn divide_leaf(
     event: ScaleUpLeafNodeEvent<'_>,
 ) -> Option<Result<ScaleUpLeafNodeEventResponse>> {

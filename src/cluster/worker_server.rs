@@ -63,7 +63,9 @@ impl Drop for WorkerThreads {
     }
 }
 
-/// Runs a worker until the future is dropped. Calls `ready` with the address once sessions can connect.
+/// Runs a worker until the future is dropped.
+///
+/// Calls `ready` with the address once sessions can connect.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -193,8 +195,8 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies all functions to another session. If the name of a function is also an alias of another
-/// function, the name stands for the function with this name.
+/// Copies all functions to another session. If a word is the name of one function and an alias of
+/// another, it stands for the first.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {
@@ -237,8 +239,8 @@ fn check_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
 }
 
 /// Inserts a [`GuardExec`] at the top of a plan, so that the plan runs on the runtime for queries.
-/// datafusion-distributed expects some nodes at the top: if there is a RepartitionExec or a
-/// BroadcastExec, inserts the GuardExec below it.
+/// A RepartitionExec or BroadcastExec stays above it, because datafusion-distributed expects these
+/// nodes at the top.
 fn guard_plan(plan: Arc<dyn ExecutionPlan>, queries: &Handle) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
         let inner = Arc::new(GuardExec::new(find_single_child(&plan)?, queries.clone()));

@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::duration::parse_duration;
 
-/// Built-in predicate that matches any event. The three built-in predicates need no definition.
+/// Built-in predicate that matches any event. Like the next two predicates, it needs no definition
+/// in the configuration.
 pub(super) const ANY_EVENT: &str = "_ANY_EVENT";
 pub(super) const RECORD_START: &str = "_RECORD_START";
 pub(super) const RECORD_END: &str = "_RECORD_END";
@@ -29,7 +30,8 @@ impl fmt::Display for WindowSide {
 pub(super) enum Reference {
     /// The other end of the same window.
     Own(WindowSide),
-    /// A single word other than `start` and `end`. Every word except `trigger` is an error.
+    /// A single word other than `start` and `end`: `trigger`, or a word that `build_tree` reports
+    /// as an error.
     Word(String),
     Window(String, WindowSide),
 }
@@ -110,7 +112,8 @@ impl Boundary {
         Ok(Self { reference: parse_reference(text.trim())?, way: None })
     }
 
-    /// Whether the boundary is defined from `other`, the other end of the same window.
+    /// Whether the boundary is defined from `other`, the other end of the same window. An example
+    /// is `end: start + 24h`.
     pub(super) fn is_of(&self, other: WindowSide) -> bool {
         self.reference == Reference::Own(other)
     }

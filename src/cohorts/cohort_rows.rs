@@ -20,8 +20,8 @@ pub(crate) enum CohortColumn {
     /// The label: how often the predicate that a window names as its `label` occurs in the window.
     Label,
     Trigger,
-    /// A struct about the edge with this index in `Criteria::edges`: its name, the ends of its
-    /// range of time, and the count of each predicate in this range.
+    /// A struct about the edge with this index in `Criteria::edges`: its name (such as
+    /// `input.end`), the ends of its range of time, and the count of each predicate in this range.
     Summary(usize),
 }
 

@@ -84,7 +84,7 @@ impl Cohort {
         let mut found = Vec::with_capacity(criteria.edges.len());
         for row in subjects {
             let selected = counts.count_statics(shard, criteria, row);
-            // The first criterion, that the subject is in the data, is satisfied by every subject.
+            // The 1 is for the criterion `data`, which all subjects satisfy.
             let mut furthest = 1 + selected;
             if selected == criteria.statics.len() {
                 counts.count_events(shard, criteria, row)?;
@@ -160,9 +160,10 @@ fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
     times.partition_point(|t| if exclusive { *t <= time } else { *t < time })
 }
 
-/// Returns the end time of an edge that begins at the time `root`; `None` if there is no event at
-/// which the edge can end. The edge can end at an event at `root` only if `edge.closed` includes
-/// that end of the range. Returns the edge as an error if it ends outside the range of timestamps.
+/// Returns the time to which an edge leads from the time `root`; `None` if there is no event at
+/// which the edge can end. An event at `root` itself counts only if `edge.closed` includes the end
+/// to which the edge leads. Returns the edge as an error if it ends outside the range of
+/// timestamps.
 fn find_node<'a>(
     edge: &'a Edge,
     counts: &SubjectCounts,

@@ -62,9 +62,9 @@ pub(super) enum EdgeEnd {
     /// The edge ends at the next event with a positive count in column `column` or, if `backward`
     /// is true, at the previous such event.
     Event { column: usize, backward: bool },
-    /// The edge ends at the first event of the subject, which is not after the start of the edge.
+    /// The edge ends at the first event of the subject, if that is not after the start of the edge.
     FirstEvent,
-    /// The edge ends at the last event of the subject, which is not before the start of the edge.
+    /// The edge ends at the last event of the subject, if that is not before the start of the edge.
     LastEvent,
 }
 
@@ -386,8 +386,9 @@ impl<'a> ConfigReader<'a> {
         };
         let (mut index_timestamp, mut label) = (None, None);
         for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
-            // Skips a window that has no edge to its leaf (the end that is defined from the other
-            // end). `read_window` accepts neither a label nor an index timestamp for such a window.
+            // A window without a length, such as `end: start`, has no edge to its leaf (the end
+            // that is defined from the other). `read_window` accepts neither a label nor an index
+            // timestamp for it.
             let Some(edge) = leaf_edge(window) else { continue };
             if let Some((side, line)) = own_index {
                 let key = format!("windows.{}.index_timestamp", window.name);

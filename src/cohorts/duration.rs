@@ -1,7 +1,7 @@
 //! Lengths of time as configurations write them: `24h`, `30 days`, `1 day, 14:20:16`.
 
 const MICROSECONDS_PER_SECOND: i128 = 1_000_000;
-/// Number of decimals of a second that are exact: lengths are summed in units of 10^-12 seconds.
+/// Maximum number of decimals of a number: lengths are summed in units of 10^-12 seconds.
 const DECIMALS: usize = 12;
 const UNITS_PER_SECOND: i128 = 1_000_000_000_000;
 

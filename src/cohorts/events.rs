@@ -81,11 +81,11 @@ impl ShardEvents {
 pub(super) struct SubjectCounts {
     /// Distinct times, ascending.
     pub(super) times: Vec<i64>,
-    /// Prefix sums of the counts, one column after the other: for each time, the sum of the counts
-    /// at all earlier times, and after the last time, the sum of all counts.
+    /// Prefix sums of the counts, one column after the other. A column with the counts `[1, 0, 2]`
+    /// at three times has the sums `[0, 1, 1, 3]`.
     sums: Vec<i64>,
-    /// For each column: the number of measurements without a time that match its predicate; for a
-    /// derived predicate, 1 if the measurements without a time satisfy it, else 0.
+    /// For each column, the number of measurements without a time that match its predicate. For a
+    /// derived predicate, 1 if it holds for these numbers, else 0.
     timeless: Vec<i64>,
 }
 
@@ -97,9 +97,9 @@ impl SubjectCounts {
         &self.sums[column * stride..(column + 1) * stride]
     }
 
-    /// Counts, for each predicate, the measurements of a subject that have no time. Returns how
-    /// many of the static predicates, in order, the subject satisfies before the first that it does
-    /// not satisfy.
+    /// Counts, for each predicate, the measurements of a subject that have no time. Returns the
+    /// number of static predicates that the subject satisfies, up to the first that it does not
+    /// satisfy.
     pub(super) fn count_statics(
         &mut self,
         shard: &ShardEvents,
@@ -109,8 +109,8 @@ impl SubjectCounts {
         let Some((lists, measurements)) = &shard.statics else { return 0 };
         self.timeless.clear();
         self.timeless.resize(criteria.columns.len(), 0);
-        // Counts in the order of `criteria.plain` first. The columns have another order, and take
-        // their counts from this vector.
+        // `found` has the order of `criteria.plain`; `timeless` has the order of
+        // `criteria.columns`.
         let mut found = vec![0i64; criteria.plain.len()];
         for at in lists.range(row) {
             measurements.visit_matches(&criteria.plain, at, |p| found[p] += 1);

@@ -104,7 +104,8 @@ pub(super) struct PlainPredicate {
     pub(super) codes: CodePattern,
     pub(super) min: Option<ValueBound>,
     pub(super) max: Option<ValueBound>,
-    /// Further columns of the data, and the values that they must have.
+    /// Columns of the data other than `code` and `numeric_value`, and the values that they must
+    /// have.
     pub(super) other_columns: Vec<(String, ConfigScalar)>,
 }
 
@@ -130,21 +131,22 @@ impl fmt::Display for PlainPredicate {
     }
 }
 
-/// The measurements of a shard, with or without a time.
+/// The measurements of a shard: either those with a time, or those without.
 pub(super) struct ShardMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code: the end of its range in `predicates`. The range has the indices of
-    /// the predicates that match the code, and starts at the end of the previous range.
+    /// For each distinct code, the end of its range in `predicates`. The range begins at the end of
+    /// the previous code, and has the indices of the predicates that match the code.
     ends: Vec<usize>,
     predicates: Vec<usize>,
-    /// For each predicate: the measurements whose further columns have the required values; `None`
-    /// if the predicate has no further columns.
+    /// For each predicate, one bit per measurement: whether its columns other than `code` and
+    /// `numeric_value` have the required values. `None` if the predicate compares no such columns.
     others: Vec<Option<BooleanBuffer>>,
 }
 
 impl ShardMeasurements {
-    /// Finds the codes that match each predicate. The names of the columns of `table` begin with `prefix`.
+    /// Finds the codes that match each predicate. All columns of `table` have names with the prefix
+    /// `prefix`, such as `static_`.
     pub(super) fn try_new(
         table: &RaggedTable,
         prefix: &str,

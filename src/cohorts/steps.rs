@@ -53,8 +53,8 @@ impl Attrition {
         Self { steps, trigger }
     }
 
-    /// Counts one trigger for the criterion with the index `self.trigger`, and for the `passed`
-    /// criteria after it.
+    /// Counts one trigger for the criterion `trigger`, and for the `passed` criteria after it,
+    /// which the trigger satisfies.
     pub(super) fn add_realization(&mut self, passed: usize) {
         for step in self.steps.iter_mut().skip(self.trigger).take(passed + 1) {
             step.realizations = step.realizations.map(|n| n + 1);

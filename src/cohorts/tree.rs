@@ -19,7 +19,8 @@ pub(super) struct CohortWindow {
 }
 
 impl CohortWindow {
-    /// Returns the root of the window: the end from which the other end is defined.
+    /// Returns the root of the window: the end from which the other end is defined. If the other is
+    /// `end: start + 24h`, the root is the start.
     pub(super) fn root_side(&self) -> WindowSide {
         match self.start.is_of(WindowSide::End) {
             true => WindowSide::End,

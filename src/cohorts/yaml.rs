@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Maximum depth of nested values. `MAX_NODES` limits the number of nodes, because an alias copies
-/// all nodes of its anchor.
+/// Maximum depth of nested values. `MAX_NODES` limits the number of nodes: an alias copies all
+/// nodes of its anchor, so that a small text could otherwise become a huge tree.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1 << 20;
 
@@ -72,7 +72,7 @@ fn fail_at<T>(line: usize, message: impl Into<String>) -> Result<T, YamlFault> {
 struct OpenCollection {
     node: YamlNode,
     anchor: usize,
-    /// Name and line of the next entry of a mapping, once its key is read.
+    /// In a mapping, the last key, with its line, if its value has not been parsed yet.
     key: Option<(String, usize)>,
     /// Entries that `<<` merges into this mapping, unless the mapping has its own entry of the same
     /// name.
@@ -183,8 +183,8 @@ impl YamlTree {
     fn add_node(&mut self, node: YamlNode) -> Result<(), YamlFault> {
         let line = node.line;
         self.nodes = self.nodes.saturating_add(node.num_nodes());
-        // `nodes` counts a node once for itself and once more for each list or mapping around it,
-        // so up to `MAX_DEPTH` + 1 times.
+        // `nodes` may exceed the number of nodes: it counts a node once more for each list or
+        // mapping around it.
         if self.nodes > MAX_NODES {
             return fail_at(line, format!("the file has more than {MAX_NODES} values"));
         }

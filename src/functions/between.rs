@@ -131,8 +131,8 @@ fn compute_between(call: &Call<'_>) -> Result<ArrayRef> {
     match picks {
         false => call.to_lists(&mask),
         true => {
-            // A NULL bound matches every time, also a NULL time. An element with a NULL time is
-            // never selected, so the mask also requires a time.
+            // A NULL bound matches every time, even a NULL time. The mask therefore also requires a
+            // time, because an element with a NULL time is never selected.
             let known = values.with_leaves(Arc::new(is_not_null(values.leaves())?))?;
             let mask = elementwise::binary(Op::And, Operand::Array(&mask), Operand::Array(&known))?;
             call.to_lists(&filter::filter(&call.read_ragged(0)?, &mask)?)

@@ -29,11 +29,11 @@ use super::declare;
 const LONG: usize = 64;
 
 /// Minimum number of operators on the result of a [`ChainFunction`] call that are appended to this
-/// call. They are appended together.
+/// call, all at once. Fewer operators stay outside of the call.
 const MORE: usize = 16;
 
-/// Maximum number of operands of one call that are computed (neither columns nor literals). The
-/// values of all these operands are in memory at once.
+/// Maximum number of computed operands (neither columns nor literals) of one call, because the
+/// values of all of them are in memory at once.
 const COMPUTED: usize = 64;
 
 /// The operators that a [`ChainFunction`] call can contain, each with its letter in the first argument of the call.
@@ -287,8 +287,8 @@ impl Operands {
 /// Minimum number of nested operators on lists that are replaced with one call of the function [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
-/// Returns the letter that represents the operator of `call` in argument 1 of a [`ListChain`];
-/// `None` if a [`ListChain`] cannot contain this operator.
+/// Returns the letter for the operator of `call` in the first argument of a [`ListChain`]; `None`
+/// if a [`ListChain`] cannot contain this operator.
 fn list_letter(call: &ScalarFunction) -> Option<char> {
     let def = super::find_definition(&call.func).filter(|def| def.facts.chains)?;
     let letter = def.infix?.chars().next()?;
@@ -360,8 +360,9 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator and its right operand to a [`ListChain`] call. If more than [`COMPUTED`] of
-/// its operands are neither columns nor literals, the call becomes the left operand of a new call.
+/// Appends an operator and its right operand to a [`ListChain`] call. If the call has more than
+/// [`COMPUTED`] computed operands (neither columns nor literals), it becomes the left operand of a
+/// new call.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {

@@ -18,6 +18,7 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::OperandType;
 use crate::kernels::select;
+use crate::kernels::zones::may_change;
 
 pub(super) static WHERE: Def = Def {
     name: "ragged_where",
@@ -93,6 +94,15 @@ pub(super) fn check_fits(
         DataType::Dictionary(_, values) => values.as_ref(),
         values => values,
     };
+    if let DataType::Timestamp(_, Some(zone)) = value
+        && matches!(values, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64)
+        && may_change(zone)
+    {
+        return Err(plan.refuse_call(format!(
+            "argument {} has the zone {zone}, but must fit the values of the other argument, which have the type {values} without a zone; cast it first, as in value::TIMESTAMP for its time in UTC, or give the values a zone, as in ragged_cast(x, 'Timestamp(Microsecond, Some(\"{zone}\"))')",
+            i + 1
+        )));
+    }
     // A cast of a column of floats to integers would drop fractions, so it is refused. A literal is
     // checked by its value.
     let cut = value.is_floating() && values.is_integer() && plan.find_known_literal(i).is_none();
@@ -258,8 +268,8 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Returns an error that shows the first value that `to` cannot represent and the row of this
-/// value. Returns `error` itself if there is no such value.
+/// Returns an error that shows the first value that `to` cannot represent, with its position and
+/// row. Returns `error` itself if `to` represents all values.
 fn remove_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {
@@ -282,8 +292,8 @@ fn remove_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     ))
 }
 
-/// Whether numbers are cast to TIMESTAMP. Their unit is not known: it is seconds in `5::TIMESTAMP`, and microseconds
-/// in Arrow's cast.
+/// Whether numbers are cast to TIMESTAMP, which is refused because the unit of the numbers is not
+/// known: `5::TIMESTAMP` reads seconds, but Arrow's cast reads microseconds.
 fn is_time_without_unit(values: &DataType, to: &str) -> bool {
     values.is_numeric() && to.trim().eq_ignore_ascii_case("TIMESTAMP")
 }
@@ -319,7 +329,7 @@ fn parse_type(text: &str) -> Option<DataType> {
     })
 }
 
-/// Returns the type of `DECIMAL(p, s)`, `DECIMAL(p)`, or the name of such a type in Arrow.
+/// Parses `DECIMAL(p, s)`, `DECIMAL(p)`, or Arrow's name of such a type.
 fn parse_decimal(text: &str) -> Option<DataType> {
     if let Ok(of_arrow) = DataType::from_str(text) {
         return Some(of_arrow);

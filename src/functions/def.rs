@@ -40,9 +40,9 @@ pub(crate) struct Facts {
     /// Whether results have fewer values than arguments. If so, the rule `below_joins` moves
     /// calls of the function below joins.
     pub(crate) shrinks: bool,
-    /// Whether a call with one argument depends on the values of a row, but not on how inner lists divide
-    /// them. `sql::pushdown::flat_filters` then replaces `ragged_filter` in the argument with
-    /// `ragged_compress`, which builds no inner lists.
+    /// Whether a call with one argument depends on the values of a row, but not on how inner lists
+    /// divide them. In `ragged_sum(ragged_filter(x, mask))`, `sql::pushdown::flat_filters` then
+    /// replaces `ragged_filter` with `ragged_compress`, which builds no inner lists.
     pub(crate) whole_row: bool,
     /// The data that the function reads of its first argument, such as list lengths only.
     /// `sql::pushdown::lengths` then loads nothing else.
@@ -160,7 +160,8 @@ impl Def {
     };
 
     /// Whether a call can fail for some values. `shapes[i]` is a column with the list lengths of
-    /// argument `i`, if known; `written` is whether all arguments but the first are literals.
+    /// argument `i`, if known, so arguments with the same column have equal lengths. `written` is
+    /// whether all arguments but the first are literals.
     pub(crate) fn can_fail(
         &self,
         types: &[DataType],
@@ -222,7 +223,8 @@ pub(crate) fn make_nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
 }
 
-/// Adds the name of the function to an error about values. Other errors are complete without it.
+/// Adds the name of the function to an error about arguments or values. Other errors, such as a
+/// file that cannot be read, stay unchanged.
 fn add_function(def: &Def, error: Error) -> Error {
     match error {
         Error::Arrow(_)

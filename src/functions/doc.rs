@@ -153,7 +153,7 @@ pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
     let mut capacity = width;
     while rest.chars().count() > capacity {
         let limit = rest.char_indices().nth(capacity).map_or(rest.len(), |(i, _)| i);
-        // The line is not broken within its own indentation.
+        // Looks for a space only after the indentation of the line.
         let start = rest.len() - rest.trim_start().len();
         let before = match rest[limit..].starts_with(' ') {
             true => Some(limit),

@@ -415,8 +415,8 @@ fn normalize_indices(
     Ok((out, nulls))
 }
 
-/// Casts keys to the key types of the dictionary, and returns which rows have no NULL key. A value that the
-/// type cannot represent becomes NULL, which is never a key.
+/// Casts keys to the key types of the dictionary. A value that the type cannot represent becomes
+/// NULL, which is never a key. Also returns which of the given keys are not NULL (`None`: all).
 fn as_stored(
     keys: &[ArrayRef],
     fields: &[FieldRef],

@@ -23,8 +23,8 @@ use crate::array::list_depth;
 /// then evaluate it for rows that the query skips.
 ///
 /// True for columns, literals, operators and casts that accept all values, and functions of Serrate
-/// and DataFusion that cannot fail. Subqueries may fail: a subquery runs once, so the rows for
-/// which the expression is evaluated make no difference.
+/// and DataFusion that cannot fail. Also true for subqueries, although they may fail: a subquery
+/// runs once, whatever rows the expression is evaluated for.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     KnownTypes { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }

@@ -76,7 +76,7 @@ fn check_mask(plan: &Plan<'_>) -> Result<NestedListType> {
     Ok(lists)
 }
 
-/// Returns the mask of a call. An untyped NULL keeps no elements.
+/// Returns the mask of a call. An untyped NULL as the mask keeps no elements.
 fn read_mask(call: &Call<'_>) -> Result<RaggedArray> {
     let mask = match call.read_array(1)? {
         null if null.data_type().is_null() => {

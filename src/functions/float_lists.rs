@@ -16,8 +16,7 @@ use serrate_core::internal::{holds_float, to_canonical_floats};
 use super::list_fields::unify_lists;
 use super::{are_scalars, delegate, to_columnar};
 
-/// The elements that a function returns if several elements of its lists are equal, such as -0.0
-/// and 0.0.
+/// Selects which of several equal elements, such as -0.0 and 0.0, a function returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ReturnedElements {
     First,
@@ -66,7 +65,7 @@ struct FloatList {
 }
 
 impl FloatList {
-    /// Returns how many of the first arguments the function compares with each other.
+    /// Returns how many of the first arguments contain values that the function compares.
     fn count_compared(&self) -> usize {
         match self.returned {
             ReturnedElements::First | ReturnedElements::Last | ReturnedElements::InPlace => 2,
@@ -74,7 +73,7 @@ impl FloatList {
         }
     }
 
-    /// Returns how many of the first arguments are lists whose elements the result contains.
+    /// Returns how many of the first arguments are lists from which the result takes elements.
     fn count_sources(&self) -> usize {
         match self.name() {
             "array_union" | "array_intersect" => 2,

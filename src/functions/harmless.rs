@@ -50,8 +50,8 @@ pub(super) fn read_literal(e: &Expr) -> Option<ScalarValue> {
     }
 }
 
-/// Returns the value of an integer literal. For a NULL literal, returns 1, for which no call fails,
-/// because a call with a NULL argument cannot fail.
+/// Returns the value of an integer literal. Returns 1 for a NULL literal, because neither 1 nor
+/// NULL makes a call fail.
 fn read_integer(literal: &ScalarValue) -> Option<i64> {
     match literal.data_type() {
         t if t.is_integer() || t.is_null() => match literal.cast_to(&DataType::Int64) {

@@ -74,7 +74,8 @@ pub(crate) fn build_masked_fields() -> Arc<ScalarUDF> {
     Arc::clone(&MASKED)
 }
 
-/// Replaces values with NULL in the rows where `parents` is NULL.
+/// Replaces values with NULL in the rows where the struct or map that contains them is NULL
+/// (`parents`).
 fn hide_values(values: &ArrayRef, parents: Option<&NullBuffer>) -> Result<ArrayRef> {
     let Some(parents) = parents.filter(|parents| parents.null_count() > 0) else {
         return Ok(Arc::clone(values));

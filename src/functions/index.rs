@@ -181,7 +181,8 @@ fn check_lists_of_index(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<
     }
 }
 
-/// Returns for each list level, the outermost first, whether the result of an index keeps the level.
+/// Returns for each list level, the outermost first, whether the result of an index keeps the
+/// level: the index `0, :` drops the first level and keeps the second.
 fn find_retained_levels(index: &[Index], depth: usize) -> Vec<bool> {
     let given = index.iter().filter(|i| i.takes_axis()).count();
     let mut keep = Vec::with_capacity(depth);

@@ -193,8 +193,8 @@ fn find_column_default(exprs: &[Arc<dyn PhysicalExpr>]) -> Option<&Arc<dyn Physi
     exprs.get(2).filter(|default| !default.is::<Literal>())
 }
 
-/// Evaluates a function whose offset is not a literal. The arrays of the evaluation are the values, the offsets, and the
-/// defaults if they are not a literal.
+/// Evaluates a function whose offset is not a literal. Its input arrays are the values, the
+/// offsets, and the defaults if they are not a literal.
 #[derive(Debug)]
 struct ColumnOffset {
     looks_back: bool,

@@ -31,7 +31,8 @@ impl ScalarUDFImpl for ListContains {
 
     fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let [list, value] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
-        // The rewritten expression evaluates the value twice, so a volatile value is not rewritten.
+        // The rewrite would evaluate the value twice, so a call with a volatile value is not
+        // rewritten.
         if value.is_volatile() {
             return Ok(ExprSimplifyResult::Original(args));
         }

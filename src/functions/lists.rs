@@ -120,7 +120,8 @@ impl NestedListType {
     /// Returns the type with a `List` added at index `at`: 0 is outermost, `depth()` innermost.
     pub(super) fn add_level(&self, at: usize) -> DataType {
         let mut all = self.levels.clone();
-        // The new level takes over the elements of the level above, and so their field.
+        // The new level holds the elements of the level above, so it takes over the element field
+        // of that level.
         let field = Arc::new(Field::new_list_field(DataType::Null, true));
         all.insert(at.min(all.len()), (ListKind::List, field));
         if let (Some(above), Some(new)) = (at.checked_sub(1), all.get(at).cloned())
@@ -132,8 +133,8 @@ impl NestedListType {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the type without the levels whose `keep` (outermost first) is false. A type without
-    /// levels is the leaf type.
+    /// Returns the type without the levels whose `keep` (outermost first) is false. If no level is
+    /// left, this is the leaf type.
     pub(crate) fn keep_levels(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
@@ -192,8 +193,9 @@ pub(super) fn find_ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UI
     UInt64Array::from(of)
 }
 
-/// Broadcasts arrays to the lists of the deepest array. Returns these lists and the leaves of each
-/// array. A list is null if it is null in any array. Valid lists of unequal length are an error.
+/// Repeats the leaves of each array over the lists of the deepest array. Returns these lists, and
+/// the repeated leaves of each array. A list is null if it is null in any array. Valid lists of
+/// unequal length are an error.
 pub(super) fn broadcast_together(
     arrays: &[RaggedArray],
 ) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {

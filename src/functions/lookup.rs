@@ -211,9 +211,10 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     LookupFile::get(path, read_column_names(|i| Ok(call.read_text(i)), from)?)
 }
 
-/// Returns the value of argument `i`, or an error if rows have different values. The argument is an
-/// array if a join has replaced the subquery; the join repeats the value of the subquery in every
-/// row. The planner adds this argument after the table and the names of two columns.
+/// Returns the value of argument `i`, a subquery that reads the look-up table. If a join has
+/// replaced the subquery, the argument is an array that repeats this value in every row; different
+/// values are an error. The planner adds this argument after the table and the names of two
+/// columns.
 fn read_common_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     let values = call.read_array(i)?;
     if values.is_empty() {

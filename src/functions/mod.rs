@@ -61,6 +61,7 @@ mod timestamps;
 mod unsigned;
 mod vocabulary_codes;
 mod window;
+mod zoned_dates;
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -120,6 +121,9 @@ pub(crate) use stock_facts::{StockFact, has_fact};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, find_unit_of_text};
 pub(crate) use unsigned::{build_signed_windows, is_for_signed, takes_unsigned};
 pub(crate) use vocabulary_codes::find_local_codes;
+pub(crate) use zoned_dates::{
+    cast_dates_to_zone, cast_element_dates, move_all_dates, replace_leaf,
+};
 
 macro_rules! example {
     ($name:literal) => {
@@ -296,7 +300,8 @@ pub(crate) fn find_list_function(name: &str) -> Option<&'static str> {
     of.or_else(|| DEFS.iter().find(named)).map(|def| def.name)
 }
 
-/// Returns the name of a function and its argument that names a look-up table. Returns `None` for other functions.
+/// For the function `name`, returns its name and the argument that names a look-up table. Returns
+/// `None` if the function has no such argument.
 pub(crate) fn find_table_argument(name: &str) -> Option<(&'static str, TableArgument)> {
     let def = DEFS.iter().find(|def| def.name == name)?;
     Some((def.name, def.facts.table?))
@@ -426,8 +431,9 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 }
 
 /// Returns the planners that make operators work on lists and turn lists of literals into literals
-/// (`densify` accepts its sizes only as a literal). These planners must come *before* DataFusion's
-/// planners, as [`register_operators`] does.
+/// (`densify` accepts its sizes only as a literal).
+///
+/// These planners must come *before* DataFusion's planners, as [`register_operators`] does.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -455,8 +461,10 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     ]
 }
 
-/// Makes `+ - * / %`, comparisons with a scalar, `~`, and `AND`/`OR` of masks work on lists, and turns
-/// `[256, 64]` into a literal. It inserts [`expr_planners`] before the planners of a session.
+/// Makes `+ - * / %`, comparisons with a scalar, `~`, and `AND`/`OR` of masks work on lists, and
+/// turns `[256, 64]` into a literal.
+///
+/// It inserts [`expr_planners`] before the planners of a session.
 ///
 /// Call it once per session, after [`register_functions`].
 ///

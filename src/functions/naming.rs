@@ -1,4 +1,4 @@
-//! Names of computed columns, which repeat the expression of the statement.
+//! Names of computed columns: the expression as in the statement, such as `val > 5`.
 
 use arrow::array::Array;
 use arrow::datatypes::{DataType, IntervalUnit};
@@ -104,9 +104,9 @@ fn name_expression(expr: &Expr) -> Result<String> {
     })
 }
 
-/// Like [`write_call`], for an operand of an operator of precedence `outer`. Adds parentheses if
-/// `outer` binds tighter than the loosest operator in the operand's name. The decision depends only
-/// on the operand's name, so the whole name stays the same if a column replaces the operand.
+/// Like [`write_call`], for an operand of an operator of precedence `outer`. Adds parentheses where
+/// they are needed: `(a + b) * c`, `a - (b - c)`. Looks only at the operand's name, so the whole
+/// name stays the same if a column replaces the operand.
 fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
     let start = name.len();
     let own = match expr {

@@ -65,8 +65,8 @@ pub(super) fn plan_span_operation(expr: &RawBinaryExpr, schema: &DFSchema) -> Op
     Some(folded.unwrap_or(call))
 }
 
-/// Whether the value of an expression is an interval or a duration. Computes no type for a long chain of operators on
-/// numbers, which would take quadratic time.
+/// Whether the value of an expression is an interval or a duration. Does not compute the type of a
+/// long chain `a + b + c + ..` of numbers, which would take quadratic time.
 fn is_span(e: &Expr, schema: &DFSchema) -> bool {
     let is_time = |t: &DataType| {
         matches!(t, DataType::Timestamp(..) | DataType::Interval(_) | DataType::Duration(_))

@@ -12,7 +12,7 @@ pub(crate) enum StockFact {
     BecomesArgument,
     /// The function casts its first argument to the type that its second argument names.
     CastsToNamedType,
-    /// The function returns any one of its arguments.
+    /// The function returns one of its arguments, as `coalesce` does.
     Chooses,
     /// The function casts a timestamp to a coarser unit.
     CoarsensTimes,

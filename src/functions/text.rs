@@ -170,9 +170,9 @@ fn make_nulls(x: &RaggedArray) -> ArrayRef {
     Arc::new(BooleanArray::new_null(x.leaves().len()))
 }
 
-/// Computes the new leaves of `x` with `answers`, from the leaves of `x` and the value of the second
-/// argument. Calls `answers` once if this argument is constant, otherwise once for each group of
-/// consecutive rows with the same value of this argument.
+/// Replaces the leaves of `x` with the results of `answers`, which receives rows of `x` and the
+/// value of the second argument for these rows. Calls `answers` once if the second argument is
+/// constant, otherwise once for each run of consecutive rows with equal values.
 fn compute_by_run(
     call: &Call<'_>,
     x: &RaggedArray,

@@ -90,9 +90,9 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
     })
 }
 
-/// Returns a constant timestamp in the coarser unit of `to`, rounded down. Arrow rounds times
-/// before 1970 up. An analyzer rule corrects other casts, but the arguments of table functions are
-/// computed before the analyzer rules run.
+/// Returns a constant timestamp in the coarser unit of `to`, rounded down, because Arrow rounds
+/// times before 1970 up. An analyzer rule corrects other casts, but it would be too late for the
+/// arguments of table functions, which are computed before it runs.
 fn round_down(value: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(unit, zone) = to else { return None };
     let Expr::Literal(time, _) = fold_constant(value.clone(), schema)? else { return None };

@@ -425,9 +425,10 @@ fn find_unsigned_literal(expr: &Expr) -> Option<Expr> {
     Some(Expr::Literal(value, metadata.clone()))
 }
 
-/// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a
-/// fraction, else `None`. An integer literal next to a UInt64 becomes a UInt64. The quotient of an
-/// unsigned and a signed integer may exceed both types, so it is a DECIMAL(20, 0), like their sum.
+/// Plans `/` or `%` of integers if DataFusion would divide them as decimals, whose quotient has a
+/// fraction, as for a UInt64 and an Int64. Returns `None` for other operands. An integer literal
+/// next to a UInt64 becomes a UInt64. A UInt64 divided by an Int64 may fit neither type (`/ -1`),
+/// so this quotient is a DECIMAL(20, 0), like their sum.
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,

@@ -221,8 +221,8 @@ enum WindowReduction {
 }
 
 impl WindowReduction {
-    /// Returns a [`Reduction`] with the same result type as this reduction of a window, from which
-    /// the planner takes the type.
+    /// Returns a [`Reduction`] whose result has the same type as that of this window reduction. The
+    /// planner derives the type from it.
     fn as_reduction(self) -> Reduction {
         match self {
             Self::Reduce(how) => how,
@@ -233,7 +233,8 @@ impl WindowReduction {
 
 const QUANTILE: &str = "quantile";
 
-/// Returns the reduction that the literals `how` and `q` describe, or `None` for NULL and unknown names.
+/// Returns the reduction called `name`, with the quantile `q` if `name` is `quantile`. Returns
+/// `None` for NULL and unknown names.
 fn parse_reduction(name: Option<&str>, q: Option<&ScalarValue>) -> Option<WindowReduction> {
     Some(WindowReduction::Reduce(match name? {
         "any" => Reduction::Any,

@@ -12,8 +12,8 @@ use super::metrics::Metrics;
 /// Maximum number of waiting queries.
 const QUEUE: usize = 1024;
 
-/// Lets at most `count` queries run at a time. Each query needs a [`QueryPermit`] to run. Further
-/// queries wait for one in the order of their arrival.
+/// Lets at most `count` queries run at a time, each with a [`QueryPermit`]. Further queries wait
+/// for a permit in the order of their arrival.
 #[derive(Debug)]
 pub(super) struct Admission {
     places: Arc<Semaphore>,
@@ -72,8 +72,8 @@ impl Admission {
         }
     }
 
-    /// Waits for the permit of a query that has already run, and gave its permit back to wait for
-    /// its client. There is no time limit.
+    /// Waits, without a time limit, for the permit of a query that has already run and gave its
+    /// permit back while it waited for its client.
     pub(super) async fn enter_again(&self) -> Result<QueryPermit, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),

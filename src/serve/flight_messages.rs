@@ -15,7 +15,8 @@ use tonic::Status;
 use super::status::to_invalid;
 use super::wire_types::to_wire_batch;
 
-/// Maximum size in bytes of a message with several rows. Clients accept messages of at least 4 MiB.
+/// Maximum size in bytes of a message with several rows. gRPC clients refuse messages above 4 MiB
+/// by default.
 const TARGET: usize = 3 << 20;
 
 pub(super) struct BatchEncoder {
@@ -92,9 +93,9 @@ impl BatchEncoder {
         }
     }
 
-    /// Encodes a single row whose message is larger than [`TARGET`]. Copies the row first: the row
-    /// may share buffers with other rows, which the message would contain, too. Returns an error if
-    /// the message still exceeds the limit.
+    /// Encodes a single row whose message is larger than [`TARGET`]. Copies the row first, because
+    /// its buffers may also hold other rows, which would be sent, too. Returns an error if the
+    /// message still exceeds the limit.
     fn encode_large_row(&mut self, row: &RecordBatch, size: usize) -> Result<FlightData, Status> {
         let failed = |e: ArrowError| {
             to_invalid(format!(

@@ -11,7 +11,7 @@ use arrow_flight::sql::{
 
 use crate::access;
 
-/// Maximum length of strings and binary values, in bytes.
+/// Maximum length of strings and binary values in bytes, as reported to clients.
 const LONGEST: i32 = i32::MAX;
 
 /// Returns the properties and capabilities of the server, by their codes in Flight SQL.
@@ -55,7 +55,7 @@ pub(super) fn describe_server() -> Result<SqlInfoData, FlightError> {
 }
 
 /// One row of the table of types: the name of a type, its ODBC code, the size of a column, the
-/// radix of this size, and the quote around a literal.
+/// radix if this size counts digits, and the quote around a literal.
 struct TypeRow(&'static str, XdbcDataType, i32, Option<i32>, Option<&'static str>);
 
 /// Returns the types that ODBC and JDBC know. Lists and structs are not among them, because ODBC

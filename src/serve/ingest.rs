@@ -26,7 +26,7 @@ use super::status::{to_invalid, to_status};
 /// Maximum size in bytes of the parameter values in one request.
 const BOUND: usize = 64 << 20;
 
-/// The messages of a request, including the first.
+/// All messages of a request, from the first on, which names the command.
 pub(super) type Messages = BoxStream<'static, Result<FlightData, Status>>;
 
 fn decode_messages(messages: Messages) -> FlightRecordBatchStream {

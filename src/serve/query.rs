@@ -257,8 +257,8 @@ impl Engine {
         let (start, started) = oneshot::channel::<()>();
         let task = self.queries.spawn(async move {
             let _open: OpenQuery = open;
-            // Begins only after `add_running` has registered the query. The end of a query removes
-            // its registration, so a query that ended before would stay registered.
+            // Waits until `add_running` has registered the query. A query that ended before would
+            // stay registered, because only its end removes the registration.
             let _ = started.await;
             let counted = QueryCounter::new(&engine.metrics);
             let sent = AssertUnwindSafe(send_result(&engine, ready, sender)).catch_unwind().await;
@@ -330,8 +330,8 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
     if effect {
         let mut stream = execute_stream(plan, task)?;
         let schema = to_wire_schema(&stream.schema());
-        // The statement is not a query, so it runs now. Its rows are kept in memory: they are only
-        // counts of changed rows.
+        // The statement is not a query, so it runs now. Its rows are kept in memory, because they
+        // are few: counts of changed rows.
         let mut rows = Vec::new();
         while let Some(batch) = stream.next().await {
             rows.push(batch?);
@@ -478,7 +478,7 @@ mod tests {
             std::future::pending::<Result<(), Status>>().await
         });
         assert!(tokio::time::timeout(Duration::from_millis(50), work).await.is_err());
-        // The task has dropped its sender.
+        // The task was stopped and has dropped its sender, so the receiver gets an error.
         assert!(receiver.await.is_err());
     }
 }

@@ -168,8 +168,8 @@ pub(crate) async fn serve_clients(
     let clients = accept_clients(listener, Arc::clone(&sessions));
     let mut server = server;
     let serving = server.add_service(service).serve_with_incoming_shutdown(clients, async {
-        // Waits until the sender sends or is dropped. `serve_clients` drops it at its end, so an
-        // error means the same as a message.
+        // Ends when `serve_clients` sends a message, or returns and drops the sender. In both
+        // cases, the server stops, so the result is ignored.
         let _ = closed.await;
     });
     let sweep = sweep_sessions(Arc::clone(&sessions), config.idle_timeout);

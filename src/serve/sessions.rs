@@ -256,7 +256,8 @@ struct SessionTable {
     /// For each connection, the session keys that its requests contained. These are several if
     /// clients share a proxy, and thereby a connection.
     named: HashMap<ConnectionId, HashSet<String>>,
-    /// Number of sessions that are being created.
+    /// Number of sessions that are being created. They count towards the maximum number of
+    /// sessions.
     creating: usize,
 }
 
@@ -328,7 +329,7 @@ impl Sessions {
                         session.mark_used();
                         return Ok(Arc::clone(session));
                     }
-                    // The client has ended the session with CloseSession.
+                    // The client has ended the session with CloseSession, so it gets a new one.
                     table.connections.remove(&connection);
                 }
                 Some(BoundSession::Expired) => {
@@ -356,8 +357,8 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Creates a session, and makes it the session of `connection`. If this is `None`, the requests
-    /// of the client contain the key of the session instead.
+    /// Creates a session, and makes it the session of `connection`. If `connection` is `None`, the
+    /// requests of the client contain the key of the session instead.
     pub(super) async fn create_session(
         &self,
         connection: Option<ConnectionId>,
@@ -381,7 +382,7 @@ impl Sessions {
         let mut table = lock_mutex(&self.table);
         if let Some(connection) = connection {
             // While this session was created, another request on the connection may have created
-            // one. Then that one is returned.
+            // one, which is returned instead.
             if let Some(BoundSession::Session(key)) = table.connections.get(&connection)
                 && let Some(other) = table.sessions.get(key)
             {
@@ -443,7 +444,7 @@ impl Sessions {
     }
 
     /// Ends the sessions that have not been used for `idle`. In all other sessions, drops the
-    /// results that have not been read for so long.
+    /// results that have not been read for `idle`.
     pub(super) fn end_idle(&self) {
         let (idle, busy): (Vec<_>, Vec<_>) = {
             let table = lock_mutex(&self.table);

@@ -193,7 +193,7 @@ pub(super) fn has_effect(plan: &LogicalPlan) -> bool {
 }
 
 /// Returns an error if a statement sets or resets a setting that belongs to the server, such as the
-/// memory limit, or if it sets a setting above the maximum for sessions, as in [`LIMITS`].
+/// memory limit, or if it sets a setting above its maximum, such as one of [`LIMITS`].
 pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result<()> {
     let LogicalPlan::Statement(statement) = plan else { return Ok(()) };
     let (name, value) = match statement {

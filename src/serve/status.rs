@@ -39,8 +39,8 @@ fn shorten_text(text: &str) -> String {
 }
 
 fn find_code(e: &DataFusionError, text: &str) -> Code {
-    // Planners and object stores wrap the error for a refused path in an error of their own. Only
-    // the text of this error shows that a path was refused.
+    // Planners and object stores wrap the error for a refused path in an error of their own, so
+    // only the text shows that a path was refused.
     if text.contains("--root restricts") || text.contains("--read-only refuses") {
         return Code::PermissionDenied;
     }

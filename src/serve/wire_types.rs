@@ -1,8 +1,8 @@
 //! Wire types: the types in which results are sent to clients.
 //!
-//! Dictionaries and views become plain arrays, because each message with a slice of a view array
-//! would contain all buffers of the array, and because not every client reads these types. List
-//! views become lists for the same reason.
+//! Dictionaries become plain arrays, because not every client reads them. View arrays do so for
+//! this reason, too, and because each message with a slice of a view array would contain all
+//! buffers of the array. List views become lists for the same reasons.
 
 use std::sync::Arc;
 

@@ -218,50 +218,51 @@ fn convert_files_to_portable(files: &FileScanConfig) -> std::result::Result<Port
         Some(guarded) => guarded.inner_source(),
         None => files.file_source(),
     };
-    let (stock, reader): (Arc<dyn FileSource>, PortableReader) =
-        if let Some(nrt) = source.downcast_ref::<NrtSource>() {
-            let mut carrier = ParquetSource::new(nrt.table_schema().clone());
-            if let Some(filter) = nrt.filter() {
-                carrier = carrier.with_predicate(filter);
-            }
-            let Some(projection) = nrt.projection() else {
-                return Err(
-                    "an .nrt scan does not list the columns to read, so the session runs the scan"
-                        .into(),
-                );
-            };
-            let carrier = carrier.try_pushdown_projection(projection);
-            let Ok(Some(carrier)) = carrier else {
-                return Err(
-                    "workers cannot get the columns of the .nrt scan, so the session runs the scan"
-                        .into(),
-                );
-            };
-            (carrier, PortableReader::Nrt)
-        } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
-            if lists.has_windows() {
-                return Err(
-                    "workers cannot skip rows in files for an OFFSET, so the session runs the scan"
-                        .into(),
-                );
-            }
-            (Arc::new(lists.stock().clone()), PortableReader::Lists { leaves: lists.leaves() })
-        } else if source.is::<ParquetSource>() {
-            (Arc::clone(source), PortableReader::Parquet)
-        } else {
-            return Err(if source.is::<ArrowScan>() {
-                find_reason("ArrowScan")
-            } else if source.is::<CsvScan>() {
-                find_reason("CsvScan")
-            } else if source.is::<JsonScan>() {
-                find_reason("JsonScan")
-            } else {
-                format!(
-                    "workers cannot read files of type {}, so the session reads these files",
-                    source.file_type()
-                )
-            });
+    let (stock, reader): (Arc<dyn FileSource>, PortableReader) = if let Some(nrt) =
+        source.downcast_ref::<NrtSource>()
+    {
+        let mut carrier = ParquetSource::new(nrt.table_schema().clone());
+        if let Some(filter) = nrt.filter() {
+            carrier = carrier.with_predicate(filter);
+        }
+        let Some(projection) = nrt.projection() else {
+            return Err(
+                "an .nrt scan does not list the columns to read, so the session runs the scan"
+                    .into(),
+            );
         };
+        let carrier = carrier.try_pushdown_projection(projection);
+        let Ok(Some(carrier)) = carrier else {
+            return Err(
+                    "the selected columns of the .nrt scan cannot be sent to workers, so the session runs the scan"
+                        .into(),
+                );
+        };
+        (carrier, PortableReader::Nrt)
+    } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
+        if lists.has_windows() {
+            return Err(
+                "workers cannot skip rows in files for an OFFSET, so the session runs the scan"
+                    .into(),
+            );
+        }
+        (Arc::new(lists.stock().clone()), PortableReader::Lists { leaves: lists.leaves() })
+    } else if source.is::<ParquetSource>() {
+        (Arc::clone(source), PortableReader::Parquet)
+    } else {
+        return Err(if source.is::<ArrowScan>() {
+            find_reason("ArrowScan")
+        } else if source.is::<CsvScan>() {
+            find_reason("CsvScan")
+        } else if source.is::<JsonScan>() {
+            find_reason("JsonScan")
+        } else {
+            format!(
+                "workers cannot read files of type {}, so the session reads these files",
+                source.file_type()
+            )
+        });
+    };
     if let Some(parquet) = stock.downcast_ref::<ParquetSource>()
         && is_reordered(parquet)
     {
@@ -312,7 +313,7 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Whether a scan reorders row groups, a property that only the display text of the source shows.
+/// Whether a scan reorders row groups. Only the display text of the source shows this.
 fn is_reordered(source: &ParquetSource) -> bool {
     struct SourceText<'a>(&'a ParquetSource);
     impl std::fmt::Display for SourceText<'_> {

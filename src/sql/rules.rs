@@ -168,7 +168,8 @@ mod tests {
         }
     }
 
-    /// A wrong name would go unnoticed: `add_physical_rules` then appends the new rule at the end.
+    /// Without this test, a wrong name would go unnoticed, because `add_physical_rules` then
+    /// appends the new rule at the end.
     #[test]
     fn rules_refer_to_rules_of_datafusion() {
         let names = |rules: Vec<String>| rules.into_iter().collect::<BTreeSet<String>>();

@@ -383,8 +383,9 @@ fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn F
 }
 
 /// Adds the file formats `.nrt`, `.safetensors`, DOK and BATCHES, and the table functions `meds`,
-/// `meds_asof` and `vocab`, to an existing session. CREATE EXTERNAL TABLE, COPY and, if enabled,
-/// paths in FROM then know the formats.
+/// `meds_asof` and `vocab`, to an existing session.
+///
+/// CREATE EXTERNAL TABLE, COPY and, if enabled, paths in FROM then know the formats.
 ///
 /// For Parquet, CSV, JSON and Arrow, only two things change: COPY to one local file becomes atomic, and a
 /// JSON file may be one list of records. The extensions `.ndjson` and `.jsonl` are read as JSON, too. To get

@@ -393,7 +393,7 @@ fn a_column_named_as_the_static_facts_of_another_is_refused() {
     let (_dir, root) = write_dataset(&[("data/0.parquet", &both)]);
     let data = MedsDataset::open(&root).unwrap();
     let e = data.schema(&MedsReadOptions::default()).unwrap_err().to_string();
-    assert!(e.contains("\"static_unit\"") && e.contains("rename the column"), "{e}");
+    assert!(e.contains("\"static_unit\"") && e.contains("rename it in the files"), "{e}");
     let shard = data.shards().next().unwrap();
     assert!(shard.read(&MedsReadOptions::default()).is_err());
     let one = MedsReadOptions { columns: Some(vec!["unit".into()]), ..Default::default() };

@@ -125,7 +125,7 @@ def main():
             check=True, cwd=folder, env={"PATH": f"{tool.parent}:/usr/bin:/bin", "HOME": folder},
         )  # fmt: skip
         shifted = compare_files(ours, theirs)
-        # Where rows are shifted, the other cohort's batches are of other patients than they say.
+        # If rows are shifted, batches of the other cohort name the wrong patients, so only ours is read.
         compare_batches(ours, ours if shifted else theirs, labels)
 
 

@@ -275,7 +275,7 @@ fn sql_type(data_type: &DataType) -> Option<String> {
         DataType::UInt32 => "INT UNSIGNED".into(),
         DataType::Float64 => "DOUBLE".into(),
         DataType::Utf8 => "VARCHAR".into(),
-        DataType::Timestamp(..) => "TIMESTAMP".into(),
+        DataType::Timestamp(_, None) => "TIMESTAMP".into(),
         DataType::List(item) | DataType::LargeList(item) => {
             format!("{}[]", sql_type(item.data_type())?)
         }
@@ -344,10 +344,10 @@ fn write_parquet(path: &Path, rows: &RecordBatch, foreign: &Foreign) {
             .set_statistics_enabled(EnabledStatistics::None)
             .set_offset_index_disabled(true),
     };
-    // Files with durations always have the Arrow schema, because readers without it return
-    // integers.
+    // Files with durations and time zones always have the Arrow schema, because readers without it
+    // return integers and instants in UTC.
     let arrow_schema =
-        foreign.arrow_schema || schema.fields().iter().any(|f| has_durations(f.data_type()));
+        foreign.arrow_schema || schema.fields().iter().any(|f| needs_schema(f.data_type()));
     let options = ArrowWriterOptions::new()
         .with_properties(properties.build())
         .with_skip_arrow_metadata(!arrow_schema);
@@ -371,13 +371,14 @@ fn path_of(field: &Field, element: &str) -> ColumnPath {
     ColumnPath::new(parts)
 }
 
-fn has_durations(data_type: &DataType) -> bool {
+/// Whether a type contains a type that Parquet does not have.
+fn needs_schema(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Duration(_) => true,
+        DataType::Duration(_) | DataType::Timestamp(_, Some(_)) => true,
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            has_durations(item.data_type())
+            needs_schema(item.data_type())
         }
-        DataType::Struct(fields) => fields.iter().any(|f| has_durations(f.data_type())),
+        DataType::Struct(fields) => fields.iter().any(|f| needs_schema(f.data_type())),
         _ => false,
     }
 }

@@ -1,13 +1,16 @@
 //! The grammar of values, from which expressions of [`crate::queries`] are built.
 //!
 //! Types are written `i`nteger, `u`nsigned 64-bit integer, `f`loat, `s`tring, `b`oolean, `d`ate,
-//! `t`imestamp, duration `g`, decimal `n`, and `l` before the type of elements. In a template,
-//! `{i}` is an argument of a type, and `{0}`, `{1}`, .. repeat arguments.
+//! `t`imestamp without a zone, timestamp with a zone `tz`, duration `g`, decimal `n`, and `l` before
+//! the type of elements. In a template, `{i}` is an argument of a type, and `{0}`, `{1}`, .. repeat
+//! arguments.
 
 use std::sync::LazyLock;
 
-pub const SINGLE: [&str; 9] = ["i", "u", "f", "s", "b", "d", "t", "g", "n"];
-pub const LISTS: [&str; 6] = ["li", "lf", "ls", "ll", "ld", "lg"];
+use crate::tables::ZONE;
+
+pub const SINGLE: [&str; 10] = ["i", "u", "f", "s", "b", "d", "t", "tz", "g", "n"];
+pub const LISTS: [&str; 7] = ["li", "lf", "ls", "ll", "ld", "ltz", "lg"];
 
 /// A template and other ways to write it, each with its law.
 #[derive(Clone, Debug)]
@@ -43,6 +46,14 @@ pub fn list_literals(ty: &str) -> &'static [&'static str] {
             "TIMESTAMP '1600-01-01 00:00:01'",
             "TIMESTAMP '2999-12-31 23:59:59'",
         ],
+        // All instants have the zone `ZONE`. Its clocks skip the second time and repeat the third.
+        "tz" => &[
+            "arrow_cast('2020-02-29T00:00:00', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')",
+            "arrow_cast(NULL, 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')",
+            "arrow_cast('2020-03-29T02:30:00', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')",
+            "arrow_cast('2020-10-25T02:30:00', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')",
+            "arrow_cast('2999-12-31T23:59:59', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')",
+        ],
         "g" => &[
             "arrow_cast(1000000, 'Duration(Microsecond)')",
             "arrow_cast(NULL, 'Duration(Microsecond)')",
@@ -53,6 +64,11 @@ pub fn list_literals(ty: &str) -> &'static [&'static str] {
         "ls" => &["['a']", "CAST(NULL AS VARCHAR[])", "['', 'it''s']"],
         "ll" => &["[[1], [2, 3]]", "CAST(NULL AS BIGINT[][])", "[[1, NULL]]"],
         "ld" => &["[DATE '2020-02-29']", "CAST(NULL AS DATE[])", "[DATE '1600-01-01', NULL]"],
+        "ltz" => &[
+            "[arrow_cast('2020-10-25T02:30:00', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')]",
+            "arrow_cast(NULL, 'List(Timestamp(Microsecond, Some(\"Europe/Berlin\")))')",
+            "[arrow_cast('2020-03-29T02:30:00', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))'), NULL]",
+        ],
         "lg" => &[
             "[arrow_cast(1000000, 'Duration(Microsecond)')]",
             "arrow_cast(NULL, 'List(Duration(Microsecond))')",
@@ -393,6 +409,154 @@ const OTHERS: &[(&str, &str, Replacements)] = &[
     ("ll", "[{li}, {li}]", &[]),
 ];
 
+/// Templates of instants next to local times and dates. `x@` is the instant of the local time `x` in
+/// the zone of all instants.
+const ZONED: &[(&str, &str, Replacements)] = &[
+    (
+        "b",
+        "{tz} < {t}",
+        &[("< of an instant is >", "{1} > {0}"), ("a local time is in the zone", "{0} < ({1}@)")],
+    ),
+    ("b", "{tz} = {t}", &[("a local time is in the zone", "{0} = ({1}@)")]),
+    (
+        "b",
+        "{tz} IS DISTINCT FROM {t}",
+        &[("a local time is in the zone", "NOT ({0} IS NOT DISTINCT FROM ({1}@))")],
+    ),
+    ("b", "{d} = {tz}", &[("a date is in the zone", "(CAST({0} AS TIMESTAMP)@) = {1}")]),
+    ("b", "{d} >= {tz}", &[("a date is in the zone", "{1} <= (CAST({0} AS TIMESTAMP)@)")]),
+    (
+        "b",
+        "({tz} IN ({t}, {d}))",
+        &[
+            ("IN over an instant is OR", "({0} = {1} OR {0} = {2})"),
+            ("IN over an instant is in the zone", "({0} IN ({1}@, CAST({2} AS TIMESTAMP)@))"),
+        ],
+    ),
+    (
+        "b",
+        "({t} NOT IN ({tz}, {d}))",
+        &[(
+            "IN over a local time is in the zone",
+            "(({0}@) NOT IN ({1}, CAST({2} AS TIMESTAMP)@))",
+        )],
+    ),
+    (
+        "b",
+        "({tz} BETWEEN {t} AND {d})",
+        &[
+            ("BETWEEN of an instant is two comparisons", "({0} >= {1} AND {0} <= {2})"),
+            (
+                "BETWEEN of an instant is in the zone",
+                "({0} BETWEEN ({1}@) AND (CAST({2} AS TIMESTAMP)@))",
+            ),
+        ],
+    ),
+    (
+        "b",
+        "({t} BETWEEN {tz} AND {d})",
+        &[(
+            "BETWEEN of a local time is in the zone",
+            "(({0}@) BETWEEN {1} AND (CAST({2} AS TIMESTAMP)@))",
+        )],
+    ),
+    (
+        "b",
+        "{tz} < CAST({t} AS TIMESTAMPTZ)",
+        &[("an instant in the zone of the session", "CAST({1} AS TIMESTAMPTZ) > {0}")],
+    ),
+    ("tz", "{t}@", &[("a zone is a cast", "arrow_cast({0}, 'TYPE')")]),
+    ("tz", "coalesce({tz}, {t})", &[("coalesce in the zone", "coalesce({0}, {1}@)")]),
+    ("tz", "greatest({tz}, {t})", &[("greatest in the zone", "greatest({0}, {1}@)")]),
+    (
+        "tz",
+        "CASE WHEN {b} THEN {d} ELSE {tz} END",
+        &[("CASE in the zone", "CASE WHEN {0} THEN CAST({1} AS TIMESTAMP)@ ELSE {2} END")],
+    ),
+    (
+        "i",
+        "CASE {tz} WHEN {t} THEN {i} WHEN {d} THEN {i} END",
+        &[(
+            "CASE x WHEN over instants",
+            "CASE WHEN {0} = {1} THEN {2} WHEN {0} = {3} THEN {4} END",
+        )],
+    ),
+    ("g", "{tz} - {tz}", &[]),
+    ("g", "{tz} - {t}", &[("a difference is in the zone", "{0} - ({1}@)")]),
+    ("g", "{t} - {tz}", &[("a difference is in the zone", "({0}@) - {1}")]),
+    ("g", "{d} - {tz}", &[("a difference is in the zone", "(CAST({0} AS TIMESTAMP)@) - {1}")]),
+    ("tz", "{tz} + {g}", &[]),
+    ("tz", "{tz} + INTERVAL '1 day'", &[]),
+    (
+        "tz",
+        "{tz} + INTERVAL '24 hours'",
+        &[("hours are a duration", "{0} + arrow_cast(86400000000, 'Duration(Microsecond)')")],
+    ),
+    ("d", "CAST({tz} AS DATE)", &[]),
+    (
+        "t",
+        "CAST({tz} AS TIMESTAMP)",
+        &[("a cast takes the time in UTC", "CAST({0} AT TIME ZONE 'UTC' AS TIMESTAMP)")],
+    ),
+    ("i", "CAST(date_part('hour', {tz}) AS BIGINT)", &[]),
+    (
+        "i",
+        "ragged_count(ragged_filter({ltz}, {0} < {t}))",
+        &[
+            ("< is ragged_lt", "ragged_count(ragged_filter({0}, ragged_lt({0}, {1})))"),
+            (
+                "a local time is in the zone of a list",
+                "ragged_count(ragged_filter({0}, {0} < ({1}@)))",
+            ),
+        ],
+    ),
+    (
+        "i",
+        "ragged_count(ragged_filter({ltz}, {0} >= {d}))",
+        &[(
+            "a date is in the zone of a list",
+            "ragged_count(ragged_filter({0}, {0} >= (CAST({1} AS TIMESTAMP)@)))",
+        )],
+    ),
+    (
+        "i",
+        "ragged_count(ragged_filter({ltz}, ragged_isin({0}, [{t}, {t}])))",
+        &[(
+            "ragged_isin is in the zone",
+            "ragged_count(ragged_filter({0}, ragged_isin({0}, [{1}@, {2}@])))",
+        )],
+    ),
+    (
+        "i",
+        "ragged_count(ragged_filter({ltz}, ragged_between({0}, {t}, {tz})))",
+        &[
+            (
+                "ragged_between is in the zone",
+                "ragged_count(ragged_filter({0}, ragged_between({0}, {1}@, {2})))",
+            ),
+            (
+                "ragged_between is two comparisons",
+                "ragged_count(ragged_filter({0}, ragged_and(ragged_ge({0}, {1}), ragged_le({0}, {2}))))",
+            ),
+        ],
+    ),
+    (
+        "b",
+        "array_has({ltz}, {d})",
+        &[("a date is in the zone of a list", "array_has({0}, CAST({1} AS TIMESTAMP)@)")],
+    ),
+    ("b", "{ltz} = {ld}", &[("= goes both ways", "{1} = {0}")]),
+    ("lg", "{ltz} - {t}", &[("differences are in the zone", "{0} - ({1}@)")]),
+    ("tz", "({ltz})[1]", &[("first element", "ragged_at({0}, 0)")]),
+    ("tz", "ragged_max({ltz})", &[("max is the last of sorted", "ragged_max(ragged_sort({0}))")]),
+    ("i", "ragged_nunique({ltz})", &[("values of a list", "ragged_nunique(ragged_sort({0}))")]),
+    ("ltz", "[{tz}, {t}]", &[("elements are in the zone", "[{0}, {1}@]")]),
+    ("ltz", "[{tz}, {tz}]", &[("a list in two steps", "array_append([{0}], {1})")]),
+    ("ltz", "ragged_sort({ltz})", &[("sorted once", "ragged_sort(ragged_reverse({0}))")]),
+    ("ltz", "array_concat({ltz}, {ltz})", &[]),
+    ("ltz", "({ltz})[2:]", &[]),
+];
+
 fn make_template(ty: &'static str, text: &str, ways: &[(&'static str, &str)]) -> Template {
     Template { ty, text: text.into(), ways: ways.iter().map(|(l, t)| (*l, (*t).into())).collect() }
 }
@@ -418,6 +582,14 @@ pub static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
         }
     }
     out.extend(OTHERS.iter().map(|(ty, text, ways)| make_template(ty, text, ways)));
+    let (at_zone, zoned) =
+        (format!(" AT TIME ZONE '{ZONE}'"), format!("Timestamp(Microsecond, Some(\"{ZONE}\"))"));
+    let in_zone = |text: &str| text.replace('@', &at_zone).replace("TYPE", &zoned);
+    out.extend(ZONED.iter().map(|(ty, text, ways)| Template {
+        ty,
+        text: in_zone(text),
+        ways: ways.iter().map(|(law, text)| (*law, in_zone(text))).collect(),
+    }));
     out
 });
 

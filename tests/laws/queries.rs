@@ -267,8 +267,8 @@ impl Queries {
         both.extend(right.columns.iter().cloned());
         let mut p = Parts::default();
         let (l, r) = (p.put(left.node), p.put(right.node));
-        let ty = ["i", "i", "i", "s", "f", "d", "n", "li", "li", "ls", "ll", "u", "t", "b"]
-            [self.below(14)];
+        let ty = ["i", "i", "i", "s", "f", "d", "n", "li", "li", "ls", "ll", "u", "t", "tz", "b"]
+            [self.below(15)];
         let on = |of: &[Col]| of.iter().filter(|c| c.ty == ty).cloned().collect::<Vec<_>>();
         let (a, b) = (on(&left.columns), on(&right.columns));
         let mut conditions = Vec::new();
@@ -394,7 +394,7 @@ impl Queries {
     /// Returns an aggregate over a scope, written in all its ways, and its type.
     fn aggregate(&mut self, scope: &[Col]) -> (Node, &'static str) {
         let mut p = Parts::default();
-        let single = ["i", "f", "s", "d", "t", "n", "u", "g"];
+        let single = ["i", "f", "s", "d", "t", "tz", "n", "u", "g"];
         let ty = match self.below(12) {
             0..=3 => "i",
             _ => single[self.below(single.len())],

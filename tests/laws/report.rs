@@ -45,6 +45,7 @@ impl Difference {
         for table in &used {
             out.push_str(&create(table, &both));
         }
+        let _ = writeln!(out, "SET datafusion.execution.time_zone = '{}';", world.zone);
         if let Some(reference) = reference {
             let _ = writeln!(out, "{reference};");
         }

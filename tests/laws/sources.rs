@@ -155,13 +155,14 @@ impl Sessions {
         Self { plain: create_plain_session(), own: session(), ours, checked, base }
     }
 
-    /// Registers the tables of a world in the references.
+    /// Registers the tables of a world in the references, and sets the time zone of ours.
     pub fn enter(&self, world: &World) {
         for table in &world.tables {
             for ctx in [&self.plain, &self.own] {
                 register_partitions(ctx, &table.name, vec![vec![table.rows.clone()]], &table.rows);
             }
         }
+        set_zone(&self.own, world.zone);
     }
 
     /// Returns the session of a cut over the tables of a world.
@@ -176,12 +177,19 @@ impl Sessions {
                 options.set(&name, &value).unwrap_or_else(|e| panic!("{name} = {value}: {e}"));
             }
         }
+        set_zone(ctx, tables.world.zone);
         for (name, provider) in tables.get(ctx, setup).await {
             ctx.deregister_table(name.as_str()).unwrap();
             ctx.register_table(name.as_str(), Arc::clone(provider)).unwrap();
         }
         ctx
     }
+}
+
+fn set_zone(ctx: &SessionContext, zone: &str) {
+    let state = ctx.state_ref();
+    let mut state = state.write();
+    state.config_mut().options_mut().execution.time_zone = Some(zone.to_string());
 }
 
 /// The settings that determine how tables are stored.

@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// Whether values of two types compare: a local time or a date next to an instant is in its zone.
+fn are_comparable(a: &str, b: &str) -> bool {
+    a == b || matches!((a, b), ("tz", "t" | "d") | ("t" | "d", "tz"))
+}
+
 impl Queries {
     /// Returns a condition with a subquery.
     pub(super) fn subquery(&mut self, scope: &[Col]) -> Node {
@@ -14,7 +19,8 @@ impl Queries {
         let Some(o) = (!outer.is_empty()).then(|| self.pick(&outer)) else {
             return self.value("b", scope, 1);
         };
-        let fitting: Vec<Col> = inside.iter().filter(|c| c.ty == o.ty).cloned().collect();
+        let fitting: Vec<Col> =
+            inside.iter().filter(|c| are_comparable(c.ty, o.ty)).cloned().collect();
         let (o, i) = match fitting.is_empty() {
             true => (list_literals("i")[0].to_string(), inside[0].text.clone()),
             false => (o.text, self.pick(&fitting).text),

@@ -11,6 +11,7 @@ use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, DurationMicrosecondType, Field, Fields, Float64Type, Int64Type, Schema,
+    TimestampMicrosecondType,
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use rand::{RngExt, SeedableRng};
@@ -26,6 +27,8 @@ pub struct World {
     pub tables: Vec<Table>,
     /// Whether the tables hold only what `.nrt` can hold: numbers without nulls.
     pub plain: bool,
+    /// The time zone of our sessions.
+    pub zone: &'static str,
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +65,7 @@ impl World {
         let n = random.random_range(1..=3);
         let tables =
             (0..n).map(|i| draw_table(&mut random, &format!("t{i}"), rows, plain)).collect();
-        Self { seed, tables, plain }
+        Self { seed, tables, plain, zone: "UTC" }
     }
 
     /// Creates one to three tables with extreme values of more types, for [`crate::queries`].
@@ -72,9 +75,13 @@ impl World {
         let n = random.random_range(1..=3);
         let tables =
             (0..n).map(|i| wide_table(&mut random, &format!("t{i}"), rows, plain)).collect();
-        Self { seed, tables, plain }
+        let zone = ["UTC", "UTC", ZONE, "America/New_York"][random.random_range(0..4)];
+        Self { seed, tables, plain, zone }
     }
 }
+
+/// The time zone of all columns of instants. Its clocks change.
+pub const ZONE: &str = "Europe/Berlin";
 
 const KEYS: [DataType; 6] = [
     DataType::Int8,
@@ -309,13 +316,16 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
     let even = random.random_range(0..6) == 0;
     let mut maker = Maker { random, nulls, plain, even };
     columns.push(("k", cast(&maker.wide("k", n), &DataType::Int32).unwrap()));
-    let single: &[&str] =
-        if plain { &["v", "f", "b"] } else { &["v", "z", "u", "f", "s", "b", "d", "t", "g", "n"] };
+    let single: &[&str] = if plain {
+        &["v", "f", "b"]
+    } else {
+        &["v", "z", "u", "f", "s", "b", "d", "t", "tz", "g", "n"]
+    };
     columns.extend(single.iter().map(|of| (*of, maker.wide(of, n))));
     let lists: &[(&str, &str)] = if plain {
         &[("li", "v"), ("lf", "f")]
     } else {
-        &[("li", "v"), ("lf", "f"), ("ls", "s"), ("ld", "d"), ("lg", "g")]
+        &[("li", "v"), ("lf", "f"), ("ls", "s"), ("ld", "d"), ("ltz", "tz"), ("lg", "g")]
     };
     let (lengths, valid) = maker.lists(n);
     let total: usize = lengths.iter().sum();
@@ -375,6 +385,9 @@ impl Maker<'_> {
         const DAY: i64 = 86_400_000_000;
         // 1600-01-01, the days around 1970 and 2020-02-29, 2999-12-31.
         const DAYS: [i32; 7] = [-135_140, -1, 0, 18_320, 18_321, 18_321, 376_199];
+        // 2020-03-29 and 2020-10-25, when the clocks of `ZONE` skip and repeat the hour after 02:00.
+        const CHANGES: [i64; 2] = [18_350 * DAY, 18_560 * DAY];
+        const HOUR: i64 = DAY / 24;
         match of {
             "k" => Arc::new(Int64Array::from(self.choose(&[0, 1, 1, 2, 3, 4], n))),
             "v" => Arc::new(Int64Array::from(self.choose(&[-9, -1, 0, 0, 1, 2, 3, 7, 10], n))),
@@ -406,8 +419,21 @@ impl Maker<'_> {
                 let of: Vec<i64> = DAYS
                     .iter()
                     .flat_map(|d| [i64::from(*d) * DAY, i64::from(*d) * DAY + DAY / 2 + 1])
+                    .chain(CHANGES.map(|day| day + 2 * HOUR + HOUR / 2))
                     .collect();
                 Arc::new(TimestampMicrosecondArray::from(self.choose(&of, n)))
+            }
+            "tz" => {
+                // Midnight of days in winter, the ends of all years, and the half hours around the
+                // changes of the clocks.
+                let mut of: Vec<i64> =
+                    DAYS[1..6].iter().map(|d| i64::from(*d) * DAY - HOUR).collect();
+                of.extend([DAYS[0], DAYS[6]].map(|d| i64::from(d) * DAY));
+                for day in CHANGES {
+                    of.extend([1, 2, 3].map(|halves| day + halves * HOUR / 2));
+                }
+                let instants = TimestampMicrosecondArray::from(self.choose(&of, n));
+                Arc::new(instants.with_timezone(ZONE))
             }
             "g" => {
                 let of = [0, 1, -1, DAY, DAY, 30 * DAY, -400 * DAY];
@@ -496,9 +522,13 @@ fn literal(array: &ArrayRef, row: usize) -> String {
             let format = ArrayFormatter::try_new(array, &FormatOptions::default()).unwrap();
             format!("'{}'", format.value(row))
         }
-        DataType::Timestamp(..) => {
+        DataType::Timestamp(_, None) => {
             let format = ArrayFormatter::try_new(array, &FormatOptions::default()).unwrap();
             format!("TIMESTAMP '{}'", format.value(row))
+        }
+        zoned @ DataType::Timestamp(_, Some(_)) => {
+            let value = array.as_primitive::<TimestampMicrosecondType>().value(row);
+            format!("arrow_cast({value}, '{zoned}')")
         }
         _ => {
             let format = ArrayFormatter::try_new(array, &FormatOptions::default()).unwrap();

@@ -58,6 +58,7 @@ impl Pair {
                 .iter()
                 .map(|(name, value)| format!("SET {name} = {value}"))
                 .collect();
+            statements.push(format!("SET datafusion.execution.time_zone = '{}'", world.zone));
             for table in &world.tables {
                 ctx.deregister_table(table.name.as_str()).unwrap();
                 statements.push(format!(

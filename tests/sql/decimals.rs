@@ -574,3 +574,16 @@ async fn stock_integers_are_still_rounded_to_float32() {
     let found = ctx.sql(sql).await.unwrap().collect().await.unwrap();
     assert!(found[0].column(0).as_boolean().value(0));
 }
+
+#[tokio::test]
+async fn decimals_in_lists_compare_with_strings() {
+    // DECIMAL(38, 9) is also the type of exact seconds.
+    for decimal in ["DECIMAL(10, 2)", "DECIMAL(38, 9)", "DECIMAL(76, 9)"] {
+        let list = format!("[1.5::{decimal}, 2.25::{decimal}]");
+        let equal = format!("SELECT {list} = '1.5', '2' < {list}");
+        let between = format!("SELECT ragged_between({list}, '1', '1.75')");
+        let cases =
+            [(equal.as_str(), "[true, false] [false, true]"), (between.as_str(), "[true, false]")];
+        expect_rows(&[], &cases).await;
+    }
+}

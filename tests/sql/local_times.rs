@@ -38,6 +38,22 @@ async fn skipped_and_repeated_local_times_become_instants() {
 }
 
 #[tokio::test]
+async fn casts_to_several_zones_stay_apart() {
+    let zone = "SET datafusion.execution.time_zone = 'America/New_York'";
+    let cases = [
+        (
+            "SELECT local::TIMESTAMPTZ, local AT TIME ZONE 'Europe/Berlin' FROM t WHERE id = 5",
+            "2024-07-01T12:00:00-04:00 2024-07-01T12:00:00+02:00",
+        ),
+        (
+            "SELECT coalesce(zoned, local), local AT TIME ZONE 'Europe/Berlin', local AT TIME ZONE 'Asia/Tokyo' FROM t WHERE id = 5",
+            "2024-07-01T12:00:00-04:00 2024-07-01T12:00:00+02:00 2024-07-01T12:00:00+09:00",
+        ),
+    ];
+    expect_rows(&[CLOCKS, zone], &cases).await;
+}
+
+#[tokio::test]
 async fn windows_over_days_meet_skipped_and_repeated_local_times() {
     let spring = "CREATE TABLE spring AS SELECT x, t::TIMESTAMP AT TIME ZONE 'America/New_York' AS t
         FROM (VALUES (1, '2024-03-10 03:15:00'), (2, '2024-03-10 03:45:00'), (4, '2024-03-11 02:30:00')) v(x, t)";
@@ -187,6 +203,212 @@ async fn whole_lists_of_dates_and_timestamps_compare_exactly() {
         ),
     ];
     expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
+async fn dates_in_lists_of_every_kind_become_instants_in_their_zone() {
+    for lists in ["List(", "LargeList(", "FixedSizeList(1, "] {
+        let setup = format!(
+            "CREATE TABLE t AS SELECT arrow_cast([d], '{lists}Date32)') AS ds, arrow_cast([l], '{lists}Timestamp(Microsecond, None))') AS ls, arrow_cast([z], '{lists}Timestamp(Microsecond, Some(\"Europe/Berlin\")))') AS zs, d, z
+            FROM (SELECT d, d::TIMESTAMP AS l, d::TIMESTAMP AT TIME ZONE 'Europe/Berlin' AS z FROM (VALUES (DATE '2024-07-01')) v(d))"
+        );
+        let cases = [
+            (
+                "SELECT ds FROM t UNION ALL SELECT zs FROM t",
+                "[2024-07-01T00:00:00+02:00]; [2024-07-01T00:00:00+02:00]",
+            ),
+            ("SELECT zs FROM t UNION SELECT ds FROM t", "[2024-07-01T00:00:00+02:00]"),
+            ("SELECT ls FROM t UNION SELECT zs FROM t", "[2024-07-01T00:00:00+02:00]"),
+            (
+                "SELECT ds FROM t UNION SELECT ls FROM t UNION SELECT zs FROM t",
+                "[2024-07-01T00:00:00+02:00]",
+            ),
+            (
+                "SELECT [ds] FROM t UNION ALL SELECT [zs] FROM t",
+                "[[2024-07-01T00:00:00+02:00]]; [[2024-07-01T00:00:00+02:00]]",
+            ),
+            ("SELECT zs FROM t INTERSECT SELECT ds FROM t", "[2024-07-01T00:00:00+02:00]"),
+            ("SELECT ds FROM t EXCEPT SELECT zs FROM t", ""),
+            (
+                "SELECT CASE WHEN d > DATE '2024-01-01' THEN ds ELSE zs END, CASE d WHEN DATE '2024-01-01' THEN ds ELSE zs END FROM t",
+                "[2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00]",
+            ),
+            (
+                "SELECT coalesce(ds, zs), coalesce(ls, ds, zs), ifnull(zs, ds), nvl2(ds, ds, zs) FROM t",
+                "[2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00]",
+            ),
+            (
+                "SELECT greatest(ds, zs), least(zs, ds), nullif(ds, zs) FROM t",
+                "[2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00] NULL",
+            ),
+            (
+                "SELECT ds BETWEEN zs AND zs, ls BETWEEN ds AND zs, ds IN (zs), zs NOT IN (ls, ds), CASE ds WHEN zs THEN 1 END, ds IS DISTINCT FROM zs FROM t",
+                "true true true false 1 false",
+            ),
+            ("SELECT count(*) FROM t WHERE ds IN (SELECT zs FROM t)", "1"),
+            ("SELECT count(*) FROM t AS a JOIN t AS b ON a.ds = b.zs", "1"),
+        ];
+        expect_rows(&[&setup], &cases).await;
+    }
+}
+
+#[tokio::test]
+async fn local_times_in_lists_that_clocks_skip_or_repeat_become_instants() {
+    let clocks = CLOCKS.replacen("TABLE t", "TABLE c", 1);
+    for lists in ["List(", "LargeList(", "FixedSizeList(5, "] {
+        let setup = format!(
+            "CREATE TABLE t AS SELECT arrow_cast(array_agg(zoned ORDER BY id), '{lists}Timestamp(Microsecond, Some(\"America/New_York\")))') AS zs, arrow_cast(array_agg(local ORDER BY id), '{lists}Timestamp(Microsecond, None))') AS ls FROM c"
+        );
+        let cases = [
+            ("SELECT count(*) FROM (SELECT ls FROM t UNION SELECT zs FROM t)", "1"),
+            ("SELECT ls = zs, coalesce(ls, zs) = zs, [ls] = [zs] FROM t", "true true true"),
+            (
+                "SELECT ragged_cast(ls, 'Timestamp(Microsecond, Some(\"America/New_York\"))') = zs FROM t",
+                "true",
+            ),
+        ];
+        expect_rows(&[&clocks, &setup], &cases).await;
+    }
+    let cases = [(
+        "SELECT coalesce([DATE '2011-12-30', NULL], [TIMESTAMP '2011-12-30 10:00:00' AT TIME ZONE 'Pacific/Apia'])",
+        "[2011-12-31T00:00:00+14:00, ]",
+    )];
+    expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
+async fn dates_in_structs_and_values_become_instants_in_their_zone() {
+    let setup = "CREATE TABLE t AS SELECT d, d::TIMESTAMP AT TIME ZONE 'Europe/Berlin' AS z FROM (VALUES (DATE '2024-07-01')) v(d)";
+    let cases = [
+        (
+            "SELECT (d, 1) IN ((z, 1)), (d, 2) IN ((z, 1)), (z, 1) NOT IN ((d, 2), (d, 1)) FROM t",
+            "true false false",
+        ),
+        ("SELECT count(*) FROM t WHERE (d, 1) IN (SELECT z, 1 FROM t)", "1"),
+        (
+            "SELECT {'a': d, 'b': [d]} FROM t UNION SELECT {'a': z, 'b': [z]} FROM t",
+            "{a: 2024-07-01T00:00:00+02:00, b: [2024-07-01T00:00:00+02:00]}",
+        ),
+        (
+            "SELECT coalesce({'a': d}, {'a': z}), [{'a': d}] = [{'a': z}] FROM t",
+            "{a: 2024-07-01T00:00:00+02:00} true",
+        ),
+        (
+            "SELECT x FROM (VALUES (DATE '2024-07-01'), (NULL), (TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin')) v(x)",
+            "2024-07-01T00:00:00+02:00; NULL; 2024-07-01T12:00:00+02:00",
+        ),
+        (
+            "SELECT x FROM (VALUES ([DATE '2024-07-01']), ([TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin']), (NULL)) v(x)",
+            "[2024-07-01T00:00:00+02:00]; [2024-07-01T12:00:00+02:00]; NULL",
+        ),
+        (
+            "SELECT x FROM (VALUES ([DATE '2024-07-01', TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin'])) v(x)",
+            "[2024-07-01T00:00:00+02:00, 2024-07-01T12:00:00+02:00]",
+        ),
+        (
+            "SELECT arrow_typeof(x) FROM (VALUES (DATE '2024-07-01'), ((TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin')::TIMESTAMP(9))) v(x) LIMIT 1",
+            "Timestamp(ns)",
+        ),
+    ];
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
+async fn dates_next_to_instants_in_nanoseconds_are_in_their_zone() {
+    let setup = "CREATE TABLE t AS SELECT d, arrow_cast(d::TIMESTAMP, 'Timestamp(Nanosecond, Some(\"Europe/Berlin\"))') AS z FROM (VALUES (DATE '2024-07-01')) v(d)";
+    let cases = [
+        ("SELECT d = z, z < d, d IN (z), z BETWEEN d AND d FROM t", "true false true true"),
+        ("SELECT coalesce(d, z) FROM t", "2024-07-01T00:00:00+02:00"),
+        (
+            "SELECT d FROM t UNION ALL SELECT z FROM t",
+            "2024-07-01T00:00:00+02:00; 2024-07-01T00:00:00+02:00",
+        ),
+        ("SELECT [d] = [z], [d, z] = [z, z] FROM t", "true true"),
+    ];
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
+async fn local_times_fill_lists_of_instants_in_their_zone() {
+    for lists in ["List(", "LargeList(", "FixedSizeList(2, "] {
+        let setup = format!(
+            "CREATE TABLE t AS SELECT arrow_cast([z, NULL], '{lists}Timestamp(Microsecond, Some(\"Europe/Berlin\")))') AS zs, arrow_cast([l, l], '{lists}Timestamp(Microsecond, None))') AS ls, arrow_cast([d, d], '{lists}Date32)') AS ds, l, d
+            FROM (SELECT TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin' AS z, TIMESTAMP '2024-07-01 06:00:00' AS l, DATE '2024-07-02' AS d)"
+        );
+        let cases = [
+            (
+                "SELECT ragged_fill_null(zs, l), ragged_fill_null(zs, d), ragged_fill_null(zs, ls), ragged_fill_null(zs, ds) FROM t",
+                "[2024-07-01T12:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-02T00:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-02T00:00:00+02:00]",
+            ),
+            (
+                "SELECT ragged_where([true, false], zs, l), ragged_where([false, true], d, zs) FROM t",
+                "[2024-07-01T12:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-02T00:00:00+02:00]",
+            ),
+            (
+                "SELECT ragged_where([true, false], zs, ls), ragged_where([false, true], ds, zs) FROM t",
+                "[2024-07-01T12:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-02T00:00:00+02:00]",
+            ),
+            (
+                "SELECT ragged_at_or(zs, l, 1), ragged_at_or(zs, d, 7), ragged_at_or(zs, l, 0) FROM t",
+                "2024-07-01T06:00:00+02:00 2024-07-02T00:00:00+02:00 2024-07-01T12:00:00+02:00",
+            ),
+            (
+                "SELECT ragged_scatter(zs, [1], l), ragged_scatter(zs, [0, 1], ls), ragged_scatter(zs, [1], d) FROM t",
+                "[2024-07-01T12:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T06:00:00+02:00, 2024-07-01T06:00:00+02:00] [2024-07-01T12:00:00+02:00, 2024-07-02T00:00:00+02:00]",
+            ),
+        ];
+        expect_rows(&[&setup], &cases).await;
+    }
+    let cases = [
+        (
+            "SELECT ragged_fill_null([z, NULL], TIMESTAMP '2024-03-10 02:30:00') FROM t",
+            "[2024-07-01T12:00:00-04:00, 2024-03-10T03:30:00-04:00]",
+        ),
+        (
+            "SELECT ragged_where([false], [arrow_cast(z, 'Timestamp(Second, Some(\"UTC\"))')], [TIMESTAMP '2024-07-01 12:00:00']) FROM t",
+            "[2024-07-01T12:00:00Z]",
+        ),
+    ];
+    let setup = "CREATE TABLE t AS SELECT TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'America/New_York' AS z";
+    expect_rows(&[setup], &cases).await;
+    let ctx = serrate::sql::session();
+    query_batches(&ctx, setup).await.unwrap();
+    for refused in [
+        "ragged_fill_null([TIMESTAMP '2024-07-01 12:00:00', NULL], z)",
+        "ragged_where([true], [DATE '2024-07-01'], z)",
+        "ragged_scatter([TIMESTAMP '2024-07-01 12:00:00'], [0], [z])",
+    ] {
+        let found = rows_or_error(&ctx, &format!("SELECT {refused} FROM t")).await;
+        assert!(found.contains("has the zone America/New_York"), "{refused}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn functions_search_lists_of_dates_for_instants() {
+    for lists in ["List(", "LargeList(", "FixedSizeList(1, "] {
+        let setup = format!(
+            "CREATE TABLE t AS SELECT arrow_cast([d], '{lists}Date32)') AS ds, d::TIMESTAMP AT TIME ZONE 'Europe/Berlin' AS z FROM (VALUES (DATE '2024-07-01')) v(d)"
+        );
+        let cases = [
+            (
+                "SELECT list_contains(ds, z), list_contains(ds, z + INTERVAL '2 hours'), array_position(ds, z), array_positions(ds, z), array_has_any(ds, [z]), array_has_all(ds, [z]) FROM t",
+                "true false 1 [1] true true",
+            ),
+            (
+                "SELECT ds || z, array_append(ds, z), array_prepend(z, ds) FROM t",
+                "[2024-07-01T00:00:00+02:00, 2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00, 2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00, 2024-07-01T00:00:00+02:00]",
+            ),
+            (
+                "SELECT array_remove(ds, z), array_remove_all(ds, z), array_replace(ds, z, z + INTERVAL '1 hour') FROM t",
+                "[] [] [2024-07-01T01:00:00+02:00]",
+            ),
+            (
+                "SELECT array_except(ds, [z]), array_intersect(ds, [z]), array_union(ds, [z]) FROM t",
+                "[] [2024-07-01T00:00:00+02:00] [2024-07-01T00:00:00+02:00]",
+            ),
+        ];
+        expect_rows(&[&setup], &cases).await;
+    }
 }
 
 #[tokio::test]

@@ -94,6 +94,7 @@ pub fn list_of(levels: usize, leaf: DataType) -> DataType {
 
 impl RaggedArray {
     /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis.
+    ///
     /// Shares offsets and leaves, even if `array` is a slice. If null lists have values, drops
     /// these values and copies all levels below. A FixedSizeList with nulls becomes a ragged axis.
     ///
@@ -195,8 +196,11 @@ impl RaggedArray {
         Ok(current)
     }
 
-    /// Converts to lists of exactly the type `target`, which has one list level per axis after the rows.
-    /// Leaves are not copied; offsets are copied if their width differs or they do not start at zero.
+    /// Converts to lists of exactly the type `target`, which has one list level per axis after the
+    /// rows.
+    ///
+    /// Leaves are not copied; offsets are copied if their width differs or they do not start at
+    /// zero.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -6,7 +6,9 @@ use super::Offsets;
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The lists of an axis. Each element of the parent axis is a list; its children are elements of this axis.
+/// The lists of an axis.
+///
+/// Each element of the parent axis is a list; its children are elements of this axis.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -272,8 +274,9 @@ pub(crate) fn make_lists_like(
     }))
 }
 
-/// Resolves the index of an axis in an array with `ndim` axes. A negative index counts from the
-/// innermost axis.
+/// Resolves the index of an axis in an array with `ndim` axes.
+///
+/// A negative index counts from the innermost axis.
 ///
 /// ```
 /// # use serrate_core as serrate;

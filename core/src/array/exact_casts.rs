@@ -13,7 +13,7 @@ use arrow::error::ArrowError;
 /// Reason why a cast fails. The caller adds the column and the row to the message.
 #[derive(Debug)]
 pub(crate) enum InexactCast {
-    /// The type of the array is not supported. The field names the supported types.
+    /// The type of the array is not supported. The string lists the supported types.
     Type(&'static str),
     /// The value at this index does not fit the target type. The string is the reason.
     Value(usize, String),

@@ -26,7 +26,7 @@ pub fn trim_extent(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Returns the same offsets over a buffer whose capacity is only the bytes of these offsets; see
+/// Returns the same offsets, with the capacity of their buffer limited to the bytes in use; see
 /// [`trim_extent`].
 pub fn trim_offsets(offsets: &Offsets) -> Offsets {
     fn trim_offset_buffer<T: ArrowNativeType>(offsets: &OffsetBuffer<T>) -> OffsetBuffer<T> {
@@ -80,7 +80,7 @@ fn trim_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
     strings.into_data()
 }
 
-/// Returns the same validity over a buffer whose capacity is only the bytes of this validity; see
+/// Returns the same nulls, with the capacity of their bitmap limited to the bytes in use; see
 /// [`trim_extent`].
 pub fn trim_nulls(nulls: &NullBuffer) -> NullBuffer {
     let bits = nulls.inner();

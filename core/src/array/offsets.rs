@@ -414,8 +414,9 @@ impl Offsets {
     }
 
     /// Returns the index of the first list whose length differs, or of the first list that only one
-    /// of the two offsets has; `None` for equal offsets. Offsets that share a buffer are not
-    /// compared, because they are equal.
+    /// of the two offsets has; `None` for equal offsets.
+    ///
+    /// Offsets that share a buffer are not compared, because they are equal.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -457,7 +458,7 @@ impl<O: OffsetSizeTrait> From<OffsetBuffer<O>> for Offsets {
         }
         match any.downcast_ref::<OffsetBuffer<i64>>() {
             Some(offsets) => Self::I64(offsets.clone()),
-            // Arrow's sealed trait has no third type.
+            // Never runs: Arrow implements the sealed `OffsetSizeTrait` only for i32 and i64.
             None => Self::I64(OffsetBuffer::from_lengths(offsets.lengths())),
         }
     }

@@ -84,7 +84,8 @@ pub(crate) fn gather_bytes<'a>(
         let (start, end) = (r.start * width, r.end * width);
         let part = &source[start..end];
         assert!(part.len() <= bytes - at, "the ranges hold more than {bytes} bytes");
-        // Prefetching past the end of a range helps only if the ranges are close to each other.
+        // `prefetch_ahead` reaches past the end of a range, which helps only if the next range is
+        // near.
         let near = start.wrapping_sub(previous_end) < PAGE;
         previous_end = end;
         // SAFETY: by the assertion, the part fits into the first `bytes` bytes of capacity. The

@@ -7,7 +7,9 @@ use arrow::datatypes::DataType;
 use super::{Layout, Offsets, resolve_axis};
 use crate::error::{Error, Result};
 
-/// One level of lists: layout and validity. Null lists and empty lists differ only in validity.
+/// One level of lists: layout and validity.
+///
+/// Null lists and empty lists differ only in validity.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -386,8 +388,9 @@ impl RaggedArray {
         lists.sum::<usize>() + self.leaves.to_data().get_slice_memory_size().unwrap_or(0)
     }
 
-    /// Returns the length of each list of `axis`, 0 for a null list. A negative `axis` counts from
-    /// the innermost axis.
+    /// Returns the length of each list of `axis`, 0 for a null list.
+    ///
+    /// A negative `axis` counts from the innermost axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -484,7 +487,9 @@ impl RaggedArray {
         (self.rows, self.axes, self.leaves)
     }
 
-    /// Drops all levels above axis `axis`, so that its elements become the rows. Copies nothing.
+    /// Drops all levels above axis `axis`, so that its elements become the rows.
+    ///
+    /// Copies nothing.
     ///
     /// ```
     /// # use serrate_core as serrate;

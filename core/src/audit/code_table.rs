@@ -40,7 +40,8 @@ impl CodeTable {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {
                 true => self.number_code(dictionary.value(i)),
-                // A NULL in the dictionary gets an index that no row uses.
+                // No row refers to this index, because `read_complete` drops rows whose code is
+                // NULL.
                 false => u32::MAX,
             })
             .collect()
@@ -139,8 +140,8 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
 }
 
 /// Reads `metadata/codes.parquet`; reports an error and returns `None` if the file is invalid. Also
-/// reports codes with several rows, unless `modified` is true: the rows of a code then differ in
-/// columns that `dataset.json` lists.
+/// reports codes with several rows, unless `modified` is true: `dataset.json` then lists columns in
+/// which the rows of a code may differ.
 pub(super) fn read_vocabulary(
     path: &Path,
     modified: bool,

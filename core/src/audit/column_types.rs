@@ -12,13 +12,13 @@ use crate::io::meds::plain_types::unify_types;
 struct Variant {
     stored: DataType,
     /// Arrow type of the column in the first of `files`. In the other files, the column has this
-    /// type or a type that can be read together with it.
+    /// type or one that [`unify_types`] accepts with it.
     read: DataType,
     files: Vec<PathBuf>,
 }
 
 /// Types of each column in the files added so far. Arrow types that Parquet stores alike (`string`,
-/// `large_string`) count as one type, unless they cannot be read together.
+/// `large_string`) count as one type, unless [`unify_types`] finds no common type.
 #[derive(Debug, Default)]
 pub(super) struct ColumnTypes {
     columns: BTreeMap<String, Vec<Variant>>,

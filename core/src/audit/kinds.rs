@@ -1,6 +1,8 @@
 use super::Severity;
 
-/// A kind of finding. Names are stable, so that programs can rely on them.
+/// A kind of finding.
+///
+/// Names are stable, so that programs can rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FindingKind {
     /// Name of the kind, which is the value of [`Finding::check`](super::Finding::check).

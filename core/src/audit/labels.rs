@@ -195,7 +195,7 @@ impl LabelTask {
 
 /// Checks one label, given by its subject and time, against the events and the split of this
 /// subject. `split` is the split that the path of the label file names. Adds the label to `late` if
-/// its time is long after the last event.
+/// its time is more than a year after the last event.
 fn check_subject(
     (subject, time): (i64, i64),
     split: Option<&str>,

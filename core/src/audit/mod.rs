@@ -36,7 +36,9 @@ pub enum Severity {
     Error,
 }
 
-/// A fault found in a file, or in one column of a file. `count` includes further occurrences.
+/// A fault found in a file, or in one column of a file.
+///
+/// `count` includes further occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Whether the finding is an error or only a warning.
@@ -137,8 +139,10 @@ pub struct CheckOptions {
     pub labels: Option<PathBuf>,
 }
 
-/// Checks a data set: a MEDS folder or a tensorized cohort. Shards are read one after the other, in batches.
-/// Memory holds one batch, one subject, the ids of all subjects, the codes, and the labels of one task.
+/// Checks a data set: a MEDS folder or a tensorized cohort.
+///
+/// Shards are read one after the other, in batches. Memory holds one batch, one subject, the ids of
+/// all subjects, the codes, and the labels of one task.
 ///
 /// # Errors
 /// If `root` is not a data set, a folder cannot be listed, or the labels of `options` do not exist.

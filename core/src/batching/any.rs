@@ -8,8 +8,9 @@ use crate::array::Layout;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Either a dense tensor, whose samples have equal sizes, or a ragged batch. Functions that accept
-/// both convert between them as needed. Clones share buffers.
+/// Either a dense tensor, whose samples have equal sizes, or a ragged batch.
+///
+/// Functions that accept both convert between them as needed. Clones share buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -23,7 +24,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
-    /// Samples of equal size. Axis 0 is the batch axis. If another argument of the function has
+    /// Samples of equal size. Axis 0 is the batch axis. If a function also gets a ragged batch with
     /// several batch axes, the first axes of the tensor must be the same batch axes.
     Dense(DenseTensor),
     /// Samples of different sizes.
@@ -99,8 +100,9 @@ impl AnyBatch {
         }
     }
 
-    /// Returns the tensor, or the padded tensor of a ragged batch. In the padded tensor, a sample
-    /// without entries has only padding.
+    /// Returns the tensor, or the padded tensor of a ragged batch.
+    ///
+    /// In the padded tensor, a sample without entries has only padding.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -72,10 +72,12 @@ impl ApplyOutput for (DenseTensor, DenseTensor, DenseTensor) {
 }
 
 impl RaggedBatch {
-    /// Applies a function to the padded [`tensor`](Self::tensor) and converts each returned tensor to a
-    /// batch. The function returns one or several tensors (a tuple or a `Vec`). Their type and data axes may
-    /// change; the batch axes, the non-uniform axis, its size and the positions of the entries must not. A
-    /// sample without entries is padding in the tensor, and stays without entries.
+    /// Applies a function to the padded [`tensor`](Self::tensor) and converts each returned tensor
+    /// to a batch.
+    ///
+    /// The function returns one or several tensors (a tuple or a `Vec`). Their type and data axes
+    /// may change; the batch axes, the non-uniform axis, its size and the positions of the entries
+    /// must not. A sample without entries is padding in the tensor, and stays without entries.
     ///
     /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids padding.
     ///
@@ -101,7 +103,9 @@ impl RaggedBatch {
     }
 
     /// Applies a function like [`apply`](Self::apply), but also passes the [`mask`](Self::mask) to
-    /// the function. All elements of the mask are false for a sample without entries.
+    /// the function.
+    ///
+    /// All elements of the mask are false for a sample without entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -124,7 +128,9 @@ impl RaggedBatch {
     }
 
     /// Applies a function like [`apply`](Self::apply), but also passes the mask and the sample
-    /// sizes to the function. The size of a sample without entries is 0.
+    /// sizes to the function.
+    ///
+    /// The size of a sample without entries is 0.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -154,10 +160,11 @@ impl RaggedBatch {
         result.batches(|t| self.create_with_sample_sizes_like_self(&t, None))
     }
 
-    /// Applies a function to the [`values`](Self::values), which have no padding. The function returns one or
-    /// several tensors of any type, with the same number and order of entries. If the shape of an entry
-    /// changes, the non-uniform axis is the first data axis of the result. The function is called even if there
-    /// are no entries.
+    /// Applies a function to the [`values`](Self::values), which have no padding.
+    ///
+    /// The function returns one or several tensors of any type, with the same number and order of
+    /// entries. If the shape of an entry changes, the non-uniform axis is the first data axis of
+    /// the result. The function is called even if there are no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -15,9 +15,10 @@ use crate::index::Index;
 use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
 
 impl RaggedBatch {
-    /// Returns the [`mask`](Self::mask) expanded to the shape of the padded tensor and converted to `dtype`:
-    /// 1 for entries and 0 for padding, for example as float32 weights of a loss. A sample without entries has
-    /// only zeros.
+    /// Returns the [`mask`](Self::mask) expanded to the shape of the padded tensor and converted to
+    /// `dtype`: 1 for entries and 0 for padding, for example as float32 weights of a loss.
+    ///
+    /// A sample without entries has only zeros.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -46,8 +47,10 @@ impl RaggedBatch {
             .padded(&DenseOptions::default())
     }
 
-    /// Sets the value of the padding in the padded tensor. For an integer batch, a float is truncated towards
-    /// zero; for a boolean batch, a nonzero value is true. Shares all data, because padding is not stored.
+    /// Sets the value of the padding in the padded tensor.
+    ///
+    /// For an integer batch, a float is truncated towards zero; for a boolean batch, a nonzero
+    /// value is true. Shares all data, because padding is not stored.
     ///
     /// Operations that repeat samples, write some entries, or change axes or the type keep the
     /// value of the padding. Most other operations that return a batch reset this value to zero.
@@ -95,8 +98,9 @@ impl RaggedBatch {
     }
 
     /// Converts all elements and the padding value like [`DenseTensor::cast`]: floats are truncated
-    /// towards zero for integer types, and nonzero numbers become true for bool. A batch without entries
-    /// changes its type, too.
+    /// towards zero for integer types, and nonzero numbers become true for bool.
+    ///
+    /// A batch without entries changes its type, too.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -121,9 +125,10 @@ impl RaggedBatch {
         Ok(made.with_filler(filler))
     }
 
-    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding. If the
-    /// sample has no entries, the non-uniform axis has size 0. Shares the buffer if the non-uniform
-    /// axis is the first data axis.
+    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding.
+    ///
+    /// If the sample has no entries, the non-uniform axis has size 0. Shares the buffer if the
+    /// non-uniform axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -169,9 +174,10 @@ impl RaggedBatch {
         DenseTensor::try_new_trusted(self.dtype(), shape, buffer)
     }
 
-    /// Returns all samples as tensors without padding, in lists nested like the batch axes. This is
-    /// the inverse of [`combine_data`](super::combine_data). The tensor of a sample without entries has size 0
-    /// along the non-uniform axis.
+    /// Returns all samples as tensors without padding, in lists nested like the batch axes.
+    ///
+    /// This is the inverse of [`combine_data`](super::combine_data). The tensor of a sample without
+    /// entries has size 0 along the non-uniform axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -201,7 +207,9 @@ impl RaggedBatch {
         Ok(Samples::List(level))
     }
 
-    /// Returns the elements of the padded tensor that a NumPy index selects; see [`DenseTensor::index`].
+    /// Returns the elements of the padded tensor that a NumPy index selects; see
+    /// [`DenseTensor::index`].
+    ///
     /// A sample without entries has only padding.
     ///
     /// ```
@@ -223,11 +231,12 @@ impl RaggedBatch {
         self.tensor()?.index(index)
     }
 
-    /// Writes `value` to the elements of the padded tensor that a NumPy index selects. The value is
-    /// converted to the type of the batch and broadcast to the selected elements; writes to padding
-    /// are dropped. If an element is selected more than once, the last value written to the element
-    /// wins. Copies the entries only if another batch shares them. A sample without entries does
-    /// not change.
+    /// Writes `value` to the elements of the padded tensor that a NumPy index selects.
+    ///
+    /// The value is converted to the type of the batch and broadcast to the selected elements;
+    /// writes to padding are dropped. If an element is selected more than once, the last value
+    /// written to the element wins. Copies the entries only if another batch shares them. A sample
+    /// without entries does not change.
     ///
     /// ```
     /// # use serrate_core as serrate;

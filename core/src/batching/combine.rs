@@ -110,8 +110,9 @@ impl Samples {
     }
 }
 
-/// Combines samples `[size, ..]`, which may differ only in their first axis, into one batch. Their
-/// first axis becomes the non-uniform axis, right after the batch axes.
+/// Combines samples `[size, ..]`, which may differ only in their first axis, into one batch.
+///
+/// Their first axis becomes the non-uniform axis, right after the batch axes.
 ///
 /// If `flatten_batch_dims` is set, samples are collected depth first from lists of any nesting, and
 /// the batch has one batch axis. Otherwise each nesting level is a batch axis, and all lists of a

@@ -101,12 +101,14 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
 }
 
 impl RaggedBatch {
-    /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each
-    /// sample: a mask `[batch axes.., max_sample_size]` (bool; entries are true and come first),
-    /// integers `[batch axes..]`, or both. The shape of the mask or of the integers defines the
-    /// batch axes. The non-uniform axis is the first data axis by default. Copies the entries, but
-    /// not the padding. A tensor without padding is shared if the non-uniform axis is the first
-    /// data axis. A sample of size 0 has no entries.
+    /// Creates a batch from a padded tensor and the size of each sample.
+    ///
+    /// The tensor has the axes `[batch axes.., data axes..]`. The sizes are a mask
+    /// `[batch axes.., max_sample_size]` (bool; entries are true and come first), integers
+    /// `[batch axes..]`, or both. The batch axes are all axes of the integers, or all axes of the
+    /// mask but its last. The non-uniform axis is the first data axis by default. Copies the
+    /// entries, but not the padding. A tensor without padding is shared if the non-uniform axis is
+    /// the first data axis. A sample of size 0 has no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -137,7 +139,9 @@ impl RaggedBatch {
         Self::from_sizes(tensor, given, dim, width)
     }
 
-    /// Creates a batch like [`try_new`](Self::try_new), but
+    /// Creates a batch like [`try_new`](Self::try_new), but shortens the non-uniform axis to the
+    /// size of the largest sample.
+    ///
     /// [`max_sample_size`](Self::max_sample_size) becomes the size of the largest sample, even if
     /// the non-uniform axis of the tensor (and the last axis of the mask) is longer. It is 0 if no
     /// sample has entries.
@@ -190,7 +194,9 @@ impl RaggedBatch {
     }
 
     /// Creates a batch from a tensor without padding: the number of entries of every sample is the
-    /// size of the non-uniform axis, which may be 0. Copies nothing if this axis is the first data axis.
+    /// size of the non-uniform axis, which may be 0.
+    ///
+    /// Copies nothing if this axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -222,8 +228,10 @@ impl RaggedBatch {
         Self::from_sizes(full_tensor, given, non_uniform_dim, width)
     }
 
-    /// Creates a float32 batch of `num_dims` axes without entries. Every axis has size 0, except for the axes
-    /// of `batch_shape`. There is one batch axis unless `num_batch_dims` or `batch_shape` is given.
+    /// Creates a float32 batch of `num_dims` axes without entries.
+    ///
+    /// Every axis has size 0, except for the axes of `batch_shape`. There is one batch axis unless
+    /// `num_batch_dims` or `batch_shape` is given.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -270,11 +278,12 @@ impl RaggedBatch {
         Self::from_parts(Arc::new(structure), values, non_uniform_dim)
     }
 
-    /// Returns a batch of other data with the same sample sizes. The padded tensor may have any
-    /// type and data axes. Its batch axes and its size along the non-uniform axis must be those of
-    /// this batch. `non_uniform_dim` is the non-uniform axis of `tensor`, by default the same axis
-    /// as in this batch; a negative axis counts from the end. The result shares sizes and mask with
-    /// this batch, so the same samples have no entries.
+    /// Returns a batch of other data with the same sample sizes.
+    ///
+    /// The padded tensor may have any type and data axes. Its batch axes and its size along the
+    /// non-uniform axis must be those of this batch. `non_uniform_dim` is the non-uniform axis of
+    /// `tensor`, by default the same axis as in this batch; a negative axis counts from the end.
+    /// The result shares sizes and mask with this batch, so the same samples have no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -318,8 +327,9 @@ impl RaggedBatch {
     }
 
     /// Replaces the data with a padded tensor, whose batch axes and size along the non-uniform axis
-    /// must be those of this batch. The type and all other axes may differ. Samples without entries
-    /// stay empty.
+    /// must be those of this batch.
+    ///
+    /// The type and all other axes may differ. Samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -36,9 +36,10 @@ pub struct Packed {
 
 impl RaggedBatch {
     /// Creates a batch with one batch axis from entries `[entries, ..]` and cumulative sizes:
-    /// integers `[samples + 1]` from 0 to the number of entries. If two adjacent cumulative sizes
-    /// are equal, the sample between them has no entries. Shares the entries, and also the sizes if
-    /// they are int32 or int64.
+    /// integers `[samples + 1]` from 0 to the number of entries.
+    ///
+    /// If two adjacent cumulative sizes are equal, the sample between them has no entries. Shares
+    /// the entries, and also the sizes if they are int32 or int64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -77,8 +78,9 @@ impl RaggedBatch {
         Self::from_parts(structure.into(), values, 1)
     }
 
-    /// Returns the entries, which are shared, and the cumulative sizes. For a sample without
-    /// entries, the cumulative sizes before and after the sample are equal.
+    /// Returns the entries, which are shared, and the cumulative sizes.
+    ///
+    /// For a sample without entries, the cumulative sizes before and after the sample are equal.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -107,10 +109,12 @@ impl RaggedBatch {
         })
     }
 
-    /// Creates a batch from a ragged array without nulls. The only axis whose lists differ in length becomes
-    /// the non-uniform axis. The axes before it (including the rows) become batch axes, and the axes after it
-    /// data axes. If the lists of no axis differ in length, the non-uniform axis is the first axis stored as
-    /// ragged, or else axis 1. Shares offsets and leaves.
+    /// Creates a batch from a ragged array without nulls.
+    ///
+    /// The only axis whose lists differ in length becomes the non-uniform axis. The axes before it
+    /// (including the rows) become batch axes, and the axes after it data axes. If the lists of no
+    /// axis differ in length, the non-uniform axis is the first axis stored as ragged, or else
+    /// axis 1. Shares offsets and leaves.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -177,10 +181,12 @@ impl RaggedBatch {
         Self::from_parts(structure.into(), values, dim)
     }
 
-    /// Returns a ragged array. Its rows are the first batch axis. Its list axes are the other batch axes, the
-    /// non-uniform axis and then all other data axes, including those before the non-uniform axis in the
-    /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32). A sample without
-    /// entries becomes an empty list; there are no nulls.
+    /// Returns a ragged array.
+    ///
+    /// Its rows are the first batch axis. Its list axes are the other batch axes, the non-uniform
+    /// axis and then all other data axes, including those before the non-uniform axis in the
+    /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32). A
+    /// sample without entries becomes an empty list; there are no nulls.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -238,11 +244,12 @@ impl RaggedBatch {
         Self::from_ragged(&table.array(name)?)
     }
 
-    /// Creates a table with one column per batch. All batches must have the same sample sizes; the
-    /// columns share their offsets and have the axes of [`to_ragged`](Self::to_ragged). The data
-    /// axes of each column must be the first data axes of the column with the most axes: entry
-    /// shapes `[]`, `[3]` and `[3, 2]` can be in one table. A sample without entries becomes an
-    /// empty list.
+    /// Creates a table with one column per batch.
+    ///
+    /// All batches must have the same sample sizes; the columns share their offsets and have the
+    /// axes of [`to_ragged`](Self::to_ragged). The data axes of each column must be the first data
+    /// axes of the column with the most axes: entry shapes `[]`, `[3]` and `[3, 2]` can be in one
+    /// table. A sample without entries becomes an empty list.
     ///
     /// ```
     /// # use serrate_core as serrate;

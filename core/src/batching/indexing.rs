@@ -162,8 +162,10 @@ pub fn batched_inverse_indexing_access(
 }
 
 /// Writes `to_write` at the indices of each sample in a copy of `to_write_into`:
-/// `out[b, indices[b, j]] = to_write[b, j]`. The result is a tensor if `to_write_into` is a tensor, else a
-/// batch with the sample sizes of `to_write_into`.
+/// `out[b, indices[b, j]] = to_write[b, j]`.
+///
+/// The result is a tensor if `to_write_into` is a tensor, else a batch with the sample sizes of
+/// `to_write_into`.
 ///
 /// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. `to_write` and
 /// `to_write_into` have the same type, and the same shape except along the indexed axis. Each sample of
@@ -248,9 +250,11 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
     Ok(())
 }
 
-/// Returns a copy of `target_data` in which the entries of `source_data` at `source_indices` replace the
-/// entries at `target_indices`: `out[b, to[b, j]] = source[b, from[b, j]]`. The result is a tensor if
-/// `target_data` is a tensor, else a batch with the sample sizes of `target_data`.
+/// Returns a copy of `target_data` in which the entries of `source_data` at `source_indices`
+/// replace the entries at `target_indices`: `out[b, to[b, j]] = source[b, from[b, j]]`.
+///
+/// The result is a tensor if `target_data` is a tensor, else a batch with the sample sizes of
+/// `target_data`.
 ///
 /// The entries are along the non-uniform axis of a ragged batch, or the axis after the batch axes
 /// of a tensor. Source and target have the same type, and the same shape except along this axis.

@@ -176,9 +176,10 @@ pub fn batched_bool_indexing(
 }
 
 /// Returns a copy of `to_write_into` in which the entries of `to_write` replace, sample by sample
-/// and in order, the entries at which the mask is true. This is the inverse of
-/// [`batched_bool_indexing`]. The result is a tensor if `to_write_into` is a tensor, else a batch
-/// with the sample sizes of `to_write_into`.
+/// and in order, the entries at which the mask is true.
+///
+/// This is the inverse of [`batched_bool_indexing`]. The result is a tensor if `to_write_into` is a
+/// tensor, else a batch with the sample sizes of `to_write_into`.
 ///
 /// The mask must have a shape that [`batched_bool_indexing`] accepts for the data `to_write_into`.
 /// `to_write` and `to_write_into` have the same type, and the same shape except along the
@@ -235,8 +236,10 @@ pub fn batched_bool_indexing_write(
     }
 }
 
-/// Replaces the data with `value_to_set` where the mask is false. The axes of the bool mask are the
-/// first axes of the data; axes of size 1 broadcast. A mask without elements changes nothing.
+/// Replaces the data with `value_to_set` where the mask is false.
+///
+/// The axes of the bool mask are the first axes of the data; axes of size 1 broadcast. A mask
+/// without elements changes nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -426,9 +429,11 @@ impl<T: CompactFields> CompactFields for (String, T) {
 }
 
 /// Converts each tensor `[samples, entries, ..]` to a batch of the entries whose mask is true, like
-/// [`batched_bool_indexing`]. All batches share sample sizes. The mask has the shape `[samples, entries]` and
-/// is bool, or numeric with nonzero as true. In a list of [`Field`]s, elements that are not tensors are kept.
-/// A sample whose mask is nowhere true has no entries.
+/// [`batched_bool_indexing`].
+///
+/// All batches share sample sizes. The mask has the shape `[samples, entries]` and is bool, or
+/// numeric with nonzero as true. In a list of [`Field`]s, elements that are not tensors are kept. A
+/// sample whose mask is nowhere true has no entries.
 ///
 /// ```
 /// # use serrate_core as serrate;

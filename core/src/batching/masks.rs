@@ -123,8 +123,10 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
 }
 
 /// Returns a `Bool` tensor `[batch axes.., mask_num_targets]`: an element of a sample is true if
-/// its position is an index of the sample. Order and repeats are ignored; negative indices count
-/// from the end. A sample without indices has only false.
+/// its position is an index of the sample.
+///
+/// Order and repeats are ignored; negative indices count from the end. A sample without indices has
+/// only false.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 
 impl RaggedBatch {
     /// Computes the padded tensor with the `limit`, `fill`, `pool` and `parallel` of `options`.
+    ///
     /// Caches nothing. A sample without entries has only padding.
     ///
     /// ```

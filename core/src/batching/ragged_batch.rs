@@ -124,7 +124,9 @@ impl RaggedBatch {
     }
 
     /// Returns the offsets of the samples in [`values`](Self::values), with the samples in
-    /// row-major order. The first offset is 0.
+    /// row-major order.
+    ///
+    /// The first offset is 0.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -141,8 +143,9 @@ impl RaggedBatch {
     }
 
     /// Returns the padded tensor `[batch axes.., data axes..]`, whose non-uniform axis has the size
-    /// [`max_sample_size`](Self::max_sample_size). Computed in one pass on first use and cached. A
-    /// sample without entries has only padding.
+    /// [`max_sample_size`](Self::max_sample_size).
+    ///
+    /// Computed in one pass on first use and cached. A sample without entries has only padding.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -162,8 +165,10 @@ impl RaggedBatch {
     }
 
     /// Returns a `Bool` tensor of shape `[batch axes.., max_sample_size]`: true for entries, false
-    /// for padding. All elements of a sample without entries are false. Computed on first use and
-    /// shared by derived batches with the same sample sizes.
+    /// for padding.
+    ///
+    /// All elements of a sample without entries are false. Computed on first use and shared by
+    /// derived batches with the same sample sizes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -182,9 +187,10 @@ impl RaggedBatch {
         self.structure.mask()
     }
 
-    /// Returns the number of entries of each sample: a tensor of shape `[batch axes..]`. Its type
-    /// is the integer type of the sizes that the batch was created with, or int64. A sample without
-    /// entries has the size 0.
+    /// Returns the number of entries of each sample: a tensor of shape `[batch axes..]`.
+    ///
+    /// Its type is the integer type of the sizes from which the batch was created, or int64 if it
+    /// was created without sizes. A sample without entries has the size 0.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -389,8 +395,9 @@ impl RaggedBatch {
         self.values.nbytes()
     }
 
-    /// Returns a batch with a copy of the values. The copy shares sample sizes and mask with this
-    /// batch, so the same samples have no entries.
+    /// Returns a batch with a copy of the values.
+    ///
+    /// The copy shares sample sizes and mask with this batch, so the same samples have no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

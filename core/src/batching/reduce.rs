@@ -190,9 +190,11 @@ macro_rules! with_type {
     };
 }
 
-/// Returns the sum of the entries of each sample, of shape `[batch axes.., data axes except the
-/// non-uniform one..]` and of the type of the data. A sample without entries gives 0. The sum of
-/// booleans is true if any of them is true. Floats are summed in 64 bits.
+/// Returns the sum of the entries of each sample, of shape
+/// `[batch axes.., data axes except the non-uniform one..]` and of the type of the data.
+///
+/// A sample without entries gives 0. The sum of booleans is true if any of them is true. Floats are
+/// summed in 64 bits.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -215,8 +217,10 @@ pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
     with_type!(data.dtype(), T => reduce_samples::<T, T>(data, |total, _| T::from_total(total)))
 }
 
-/// Returns the mean of the entries of each sample, of shape `[batch axes.., data axes except the non-uniform
-/// one..]`. The type is the type of the data if it is a float, else float32. A sample without entries gives
+/// Returns the mean of the entries of each sample, of shape
+/// `[batch axes.., data axes except the non-uniform one..]`.
+///
+/// The type is the type of the data if it is a float, else float32. A sample without entries gives
 /// NaN; `nans_to_zero` replaces NaN and infinities with 0. Entries are added in 64 or more bits.
 ///
 /// ```

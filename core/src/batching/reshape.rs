@@ -63,7 +63,9 @@ impl RaggedBatch {
     }
 
     /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last batch axis if
-    /// `dim` is the number of batch axes. Shares all data; samples without entries stay empty.
+    /// `dim` is the number of batch axes.
+    ///
+    /// Shares all data; samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -90,7 +92,9 @@ impl RaggedBatch {
         self.replace_batch_shape(shape)
     }
 
-    /// Removes batch axis `batch_dim`, which has size 1. Shares all data; samples without entries stay empty.
+    /// Removes batch axis `batch_dim`, which has size 1.
+    ///
+    /// Shares all data; samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -123,8 +127,10 @@ impl RaggedBatch {
         self.replace_batch_shape(shape)
     }
 
-    /// Reshapes the batch axes and keeps the row-major order of the samples. One size may be -1: it
-    /// is computed from the number of samples. Shares all data; samples without entries stay empty.
+    /// Reshapes the batch axes and keeps the row-major order of the samples.
+    ///
+    /// One size may be -1: it is computed from the number of samples. Shares all data; samples
+    /// without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -171,7 +177,9 @@ impl RaggedBatch {
         self.replace_batch_shape(shape)
     }
 
-    /// Flattens the batch axes to one. Shares all data; samples without entries stay empty.
+    /// Flattens the batch axes to one.
+    ///
+    /// Shares all data; samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -190,8 +198,10 @@ impl RaggedBatch {
     }
 
     /// Repeats the samples along batch axis `batch_dim` (by default the first) or along every batch
-    /// axis. Like NumPy's `tile`, the result has all samples, then all samples again. 0 repeats
-    /// give no samples.
+    /// axis.
+    ///
+    /// Like NumPy's `tile`, the result has all samples, then all samples again. 0 repeats give no
+    /// samples.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -283,6 +293,7 @@ impl RaggedBatch {
     }
 
     /// Repeats samples to fill `new_batch_shape`, whose sizes are multiples of the current sizes.
+    ///
     /// Samples without entries are repeated, too.
     ///
     /// ```
@@ -317,8 +328,9 @@ impl RaggedBatch {
     }
 
     /// Repeats samples until all batches have the same batch axes: the size of each batch axis
-    /// becomes its largest size in `data`. See
-    /// [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape). Samples without
+    /// becomes its largest size in `data`.
+    ///
+    /// See [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape). Samples without
     /// entries are repeated, too.
     ///
     /// ```
@@ -355,8 +367,10 @@ impl RaggedBatch {
     }
 
     /// Inserts a data axis of size 1 at index `dim` of the new shape, which must be after the batch
-    /// axes. A negative `dim` counts from the end of the new shape. Shares all data;
-    /// samples without entries stay empty.
+    /// axes.
+    ///
+    /// A negative `dim` counts from the end of the new shape. Shares all data; samples without
+    /// entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -390,8 +404,9 @@ impl RaggedBatch {
         self.replace_values(self.values().reshape(shape)?, non_uniform)
     }
 
-    /// Swaps the non-uniform axis with axis `dim`. Copies the entries unless the axes are adjacent.
-    /// Samples without entries stay empty.
+    /// Swaps the non-uniform axis with axis `dim`.
+    ///
+    /// Copies the entries unless the axes are adjacent. Samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -446,7 +461,9 @@ impl RaggedBatch {
 }
 
 /// Removes the axes of size 1, but keeps the batch axes and the non-uniform axis of a batch, and
-/// axes 0 and 1 of a tensor. Copies nothing; samples without entries stay empty.
+/// axes 0 and 1 of a tensor.
+///
+/// Copies nothing; samples without entries stay empty.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -480,8 +497,10 @@ pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyB
 
 impl RaggedBatch {
     /// Returns a batch with the sample sizes of this batch and other values `[entries, ..]` of any
-    /// type and entry shape. All data axes follow the non-uniform axis. The result shares sizes and
-    /// mask with this batch, so the same samples have no entries.
+    /// type and entry shape.
+    ///
+    /// All data axes follow the non-uniform axis. The result shares sizes and mask with this batch,
+    /// so the same samples have no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -264,9 +264,10 @@ impl BufferPool {
     }
 
     /// Creates a pool like [`new`](Self::new) for tensors whose memory other code may write to,
-    /// such as a numpy array over the same memory. The next tensor in this memory therefore writes
-    /// all of its bytes, and the pool saves only page faults. Tensors of less than 1 MiB do not use
-    /// the pool.
+    /// such as a numpy array over the same memory.
+    ///
+    /// The next tensor in this memory therefore writes all of its bytes, and the pool saves only
+    /// page faults. Tensors of less than 1 MiB do not use the pool.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -304,8 +305,9 @@ impl BufferPool {
         free.map_or(0, |free| free.iter().map(|(b, _)| b.as_slice().len()).sum())
     }
 
-    /// Frees the memory that the pool keeps, unless another thread uses the pool at this moment. A forked
-    /// process frees its copy of the memory with this function.
+    /// Frees the memory that the pool keeps, unless another thread uses the pool at this moment.
+    ///
+    /// A forked process frees its copy of the memory with this function.
     ///
     /// ```
     /// # use serrate_core as serrate;

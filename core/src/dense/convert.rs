@@ -98,8 +98,10 @@ impl DenseTensor {
         Self::try_new_trusted(dtype, vec![array.len()], buffer)
     }
 
-    /// Returns a flat Arrow array. Numbers share the memory of the tensor; bool is packed to bits,
-    /// and bfloat16 becomes Float32.
+    /// Returns a flat Arrow array.
+    ///
+    /// Numbers share the memory of the tensor; bool is packed to bits, and bfloat16 becomes
+    /// Float32.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -138,7 +140,9 @@ impl DenseTensor {
     }
 
     /// Returns an Arrow array with one value per row: a `FixedSizeList<T not null>` of all elements
-    /// of the row, or a flat array if the tensor has one axis. Numbers are not copied.
+    /// of the row, or a flat array if the tensor has one axis.
+    ///
+    /// Numbers are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -198,8 +202,10 @@ impl DenseTensor {
         Ok(array)
     }
 
-    /// Returns the Arrow field for the array of [`to_arrow`](Self::to_arrow). If the tensor has several axes,
-    /// the field has the canonical extension type `arrow.fixed_shape_tensor`, with the shape of one row.
+    /// Returns the Arrow field for the array of [`to_arrow`](Self::to_arrow).
+    ///
+    /// If the tensor has several axes, the field has the canonical extension type
+    /// `arrow.fixed_shape_tensor`, with the shape of one row.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -216,7 +222,9 @@ impl DenseTensor {
         tensor_field(name, self.dtype(), rest)
     }
 
-    /// Creates a tensor from nested `FixedSizeList`s of numbers, without a copy. Each level becomes an axis.
+    /// Creates a tensor from nested `FixedSizeList`s of numbers, without a copy.
+    ///
+    /// Each level becomes an axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -267,8 +275,9 @@ impl DenseTensor {
         flat.reshape(shape)
     }
 
-    /// Converts the elements to `dtype`. Integer types truncate floats towards zero. In `Bool`,
-    /// nonzero elements are true.
+    /// Converts the elements to `dtype`.
+    ///
+    /// Integer types truncate floats towards zero. In `Bool`, nonzero elements are true.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -320,9 +329,11 @@ fn count_row_elements(shape: &[usize]) -> Result<i32> {
     })
 }
 
-/// Returns the Arrow field of a tensor column whose rows have the shape `shape`. For an empty
-/// shape, this is a field of the Arrow type of `dtype`. For other shapes, it is a `FixedSizeList<T
-/// not null>` of all elements of a row, with the extension type `arrow.fixed_shape_tensor`.
+/// Returns the Arrow field of a tensor column whose rows have the shape `shape`.
+///
+/// For an empty shape, this is a field of the Arrow type of `dtype`. For other shapes, it is a
+/// `FixedSizeList<T not null>` of all elements of a row, with the extension type
+/// `arrow.fixed_shape_tensor`.
 ///
 /// The metadata of the extension type is JSON such as `{"shape":[256,64]}`, without the optional
 /// keys.

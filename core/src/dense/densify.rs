@@ -1,4 +1,6 @@
-//! Converts ragged arrays to dense tensors. Pads and truncates in one pass.
+//! Converts ragged arrays to dense tensors.
+//!
+//! Pads and truncates in one pass.
 
 use std::ops::Range;
 
@@ -76,7 +78,9 @@ pub(crate) fn densify_named(
     })
 }
 
-/// Converts a ragged array like [`densify`], but writes to `out`. Returns the shape.
+/// Converts a ragged array like [`densify`], but writes to `out`.
+///
+/// Returns the shape.
 ///
 /// `out` must have exactly the length of the result (see [`dense_bytes`]). Every byte is overwritten, in
 /// native byte order; `out` need not be aligned. To reuse the memory of the previous batch, a

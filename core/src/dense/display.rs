@@ -6,7 +6,9 @@ use super::tensor::SHORT;
 const SHOWN: usize = 4;
 
 /// Displays the result of [`to_dense`](crate::table::RaggedTable::to_dense): type and shape of
-/// every tensor, then its first rows, one per line. Long rows are abbreviated.
+/// every tensor, then its first rows, one per line.
+///
+/// Long rows are abbreviated.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -203,8 +203,10 @@ impl DType {
         })
     }
 
-    /// Returns the element type of tensors converted from an Arrow type. Booleans and numbers keep
-    /// their type; dates, times, timestamps and durations become the integers that store them.
+    /// Returns the element type of tensors converted from an Arrow type.
+    ///
+    /// Booleans and numbers keep their type; dates, times, timestamps and durations become the
+    /// integers that store them.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -312,8 +314,10 @@ mod sealed {
     pub trait Sealed: bytemuck::Pod {}
 }
 
-/// A Rust type that can hold the elements of a tensor. Implemented for the integers, `f32`, `f64` and the
-/// types of [`half`]; `u8` also reads `Bool`, as 0 and 1.
+/// A Rust type that can hold the elements of a tensor.
+///
+/// Implemented for the integers, `f32`, `f64` and the types of [`half`]; `u8` also reads `Bool`, as
+/// 0 and 1.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -95,8 +95,10 @@ pub(crate) fn mask_axes_into(
     Ok(())
 }
 
-/// Returns a `Bool` tensor of the shape of [`densify`](super::densify::densify): true for leaves (of any
-/// type) that are not null, else false. If no leaf is null, this is the [`mask`] of the innermost axis.
+/// Returns a `Bool` tensor of the shape of [`densify`](super::densify::densify): true for leaves
+/// (of any type) that are not null, else false.
+///
+/// If no leaf is null, this is the [`mask`] of the innermost axis.
 ///
 /// ```
 /// # use serrate_core as serrate;

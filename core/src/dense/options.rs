@@ -3,8 +3,9 @@ use crate::error::{Error, Result};
 use crate::kernels::side::Side;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};
 
-/// The value of padding. The element type of the tensor must be able to represent this value: 0.5
-/// needs a float type.
+/// The value of padding.
+///
+/// The element type of the tensor must be able to represent this value: 0.5 needs a float type.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -238,11 +238,12 @@ impl RaggedTable {
         Ok(TablePlan::new(self, options)?.specs.into_iter().map(|p| p.spec).collect())
     }
 
-    /// Converts the table like [`to_dense_with`](Self::to_dense_with), but writes to `out`: one
-    /// slice per tensor of [`dense_specs`](Self::dense_specs), in that order, of exactly
-    /// [`nbytes`](DenseSpec::nbytes) bytes, which are all overwritten and need not be aligned.
-    /// Returns the specs. If every axis has [`Size::Exactly`] and no column has nulls, the same
-    /// memory fits every table with the same number of rows.
+    /// Converts the table like [`to_dense_with`](Self::to_dense_with), but writes to `out`.
+    ///
+    /// `out` has one slice per tensor of [`dense_specs`](Self::dense_specs), in that order, of
+    /// exactly [`nbytes`](DenseSpec::nbytes) bytes, which are all overwritten and need not be
+    /// aligned. Returns the specs. If every axis has [`Size::Exactly`] and no column has nulls, the
+    /// same memory fits every table with the same number of rows.
     ///
     /// ```
     /// # use serrate_core as serrate;

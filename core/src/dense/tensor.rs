@@ -38,7 +38,9 @@ pub(crate) fn count_shape_elements(shape: &[usize]) -> Option<usize> {
 }
 
 impl DenseTensor {
-    /// Creates a tensor from an element type, a shape and a buffer. Copies a buffer that is not aligned.
+    /// Creates a tensor from an element type, a shape and a buffer.
+    ///
+    /// Copies a buffer that is not aligned.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -233,7 +235,9 @@ impl DenseTensor {
         self.buffer.as_slice()
     }
 
-    /// Returns the elements in row-major order. `u8` also reads `Bool` tensors, as 0 and 1.
+    /// Returns the elements in row-major order.
+    ///
+    /// `u8` also reads `Bool` tensors, as 0 and 1.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 /// Distributions from which synthetic patients are drawn: the number of events of a patient, the number of
 /// measurements of an event, and how often measurements of a code have a value.
 ///
-/// The default, [`PatientDistributions::mimic`], has the frequencies of an extract of MIMIC: 897
-/// distinct numbers of events per patient (mean 228) and 511 distinct numbers of measurements per event
-/// (mean 36.7).
+/// The default, [`PatientDistributions::mimic`], has the frequencies of an extract of MIMIC: the
+/// number of events per patient takes 897 distinct values (mean 228), the number of measurements
+/// per event 511 (mean 36.7).
 #[derive(Clone, Debug, Deserialize)]
 pub struct PatientDistributions {
     /// Number of distinct codes; their tokens are `1..=vocab_size`.

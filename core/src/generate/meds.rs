@@ -43,9 +43,11 @@ impl Default for MedsWriteOptions {
 const STATIC: [&str; 3] = ["BIRTH_YEAR", "SEX//F", "SEX//M"];
 
 impl Patients {
-    /// Writes the remaining patients as a MEDS data set: `data/{train,tuning,held_out}/*.parquet` with 80, 10
-    /// and 10 % of the patients, `metadata/codes.parquet`, `subject_splits.parquet` and `dataset.json`.
-    /// `progress` is called from any thread with the number of patients written so far.
+    /// Writes the remaining patients as a MEDS data set.
+    ///
+    /// The files are `data/{train,tuning,held_out}/*.parquet` with 80, 10 and 10 % of the patients,
+    /// `metadata/codes.parquet`, `subject_splits.parquet` and `dataset.json`. `progress` is called
+    /// from any thread with the number of patients written so far.
     ///
     /// A code is named like `LAB//17` (with numeric values), `DIAGNOSIS//18`, `MEDICATION//19` or
     /// `PROCEDURE//20`; the number is its `code/vocab_index`, and its token in
@@ -214,7 +216,8 @@ impl TokenNames {
         Ok(Self { names, first_static, vocabulary, schema: Arc::new(schema) })
     }
 
-    /// Converts a chunk to one row per measurement. Each patient begins with two static facts.
+    /// Converts a chunk to one row per measurement. Each patient begins with two static facts: year
+    /// of birth and sex.
     #[expect(clippy::cast_precision_loss, reason = "a year")]
     fn to_long(&self, chunk: &PatientChunk) -> Result<RecordBatch> {
         let rows = chunk.code.len() + 2 * chunk.subject_id.len();
@@ -238,7 +241,8 @@ impl TokenNames {
         }
         let valid = BooleanBuffer::collect_bool(values.len(), |i| !values[i].is_nan());
         let values = Float32Array::try_new(values.into(), Some(NullBuffer::new(valid)))?;
-        // MEDS prescribes plain strings for codes; the Parquet writer encodes them as a dictionary anyway.
+        // MEDS prescribes plain strings for codes. The file stays small, because the Parquet writer
+        // encodes them as a dictionary anyway.
         let code = take(&self.names, &UInt32Array::from(keys), None)?;
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from(ids)),

@@ -140,7 +140,8 @@ impl Patients {
         &self.source
     }
 
-    /// Returns the source, remaining patients and chunk size, or an error if `ready` holds chunks.
+    /// Returns the source, remaining patients and chunk size, or an error if `ready` holds chunks,
+    /// whose patients would be lost.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {

@@ -10,8 +10,10 @@ impl Patients {
         self.source().draw_patients(0..0).into_table()
     }
 
-    /// Writes the patients that this iterator has not yielded yet as one `.nrt` file, with at most a few
-    /// chunks in memory. Calls `progress` after each chunk with the number of patients written so far.
+    /// Writes the patients that this iterator has not yielded yet as one `.nrt` file, with at most
+    /// a few chunks in memory.
+    ///
+    /// Calls `progress` after each chunk with the number of patients written so far.
     ///
     /// The format has neither timestamps nor NULL: `time` is omitted, and missing values are NaN.
     ///
@@ -44,8 +46,9 @@ impl Patients {
     }
 
     /// Writes the patients that this iterator has not yielded yet as one Parquet file, with at most
-    /// a few chunks and one encoded row group in memory. Calls `progress` after each chunk with the
-    /// number of patients written so far.
+    /// a few chunks and one encoded row group in memory.
+    ///
+    /// Calls `progress` after each chunk with the number of patients written so far.
     ///
     /// ```
     /// # use serrate_core as serrate;

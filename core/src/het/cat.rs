@@ -83,7 +83,9 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
 }
 
 impl HetTensor {
-    /// Inserts a dim of size 1 as dim `dim` of the result (-1 is the last). Copies nothing.
+    /// Inserts a dim of size 1 as dim `dim` of the result (-1 is the last).
+    ///
+    /// Copies nothing.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -112,9 +112,10 @@ impl HetTensor {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim, or `None` if its lists differ in length or are null. Dim 0 is
-    /// a single list, so its size is always known; [`shape`](Self::shape) returns `None` for dim 0
-    /// if its slices differ in shape.
+    /// Returns the size of every dim, or `None` if its lists differ in length or are null.
+    ///
+    /// Dim 0 is a single list, so its size is always known; [`shape`](Self::shape) returns `None`
+    /// for dim 0 if its slices differ in shape.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -138,8 +139,8 @@ impl HetTensor {
     }
 }
 
-/// Tells which elements of an axis have values at the same coordinates within the element. The
-/// lists `[5, NULL, 6]` and `[7, NULL, 8]` do, `[5, 6]` and `[7]` do not.
+/// Tells which elements of an axis have the same structure: values at the same coordinates within
+/// the element. `[5, NULL, 6]` and `[7, NULL, 8]` have the same structure, `[5, 6]` and `[7]` not.
 enum SliceStructure {
     /// All elements have values at the same coordinates, and each has at least one value.
     Same,
@@ -148,7 +149,7 @@ enum SliceStructure {
 }
 
 impl SliceStructure {
-    /// Classifies `axis`: returns the type of its dim, and the structure of its lists. `self` is
+    /// Returns the type of the dim of `axis`, and the structure of the lists of `axis`. `self` is
     /// the structure of the elements of these lists.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();

@@ -11,9 +11,11 @@ use crate::kernels::gather::{replace_axis, take_rows};
 use crate::kernels::index::{new_axis, slice};
 
 impl HetTensor {
-    /// Selects elements of the tensor. The items of `index` apply one after another: the first to dim 0 of
-    /// this tensor, the second to dim 1, and so on. An integer drops its dim; a slice (with steps and
-    /// negatives as in Python), a list of indices or a mask keeps it. `...` and new axes work as in NumPy.
+    /// Selects elements of the tensor.
+    ///
+    /// The items of `index` apply one after another: the first to dim 0 of this tensor, the second
+    /// to dim 1, and so on. An integer drops its dim; a slice (with steps and negatives as in
+    /// Python), a list of indices or a mask keeps it. `...` and new axes work as in NumPy.
     ///
     /// If lists differ in length:
     /// * A slice is resolved for each list separately.
@@ -77,8 +79,10 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true. The mask has all dims of this tensor or only the
-    /// outer ones, and on each of its dims the same list lengths as this tensor.
+    /// Keeps the values where `mask` is true.
+    ///
+    /// The mask has all dims of this tensor or only the outer ones, and on each of its dims the
+    /// same list lengths as this tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;

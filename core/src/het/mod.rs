@@ -41,7 +41,9 @@ pub use dims::DimType;
 pub use nested::Nested;
 pub use ops::{HetOperand, Number};
 
-/// A tensor with axes (dims) whose size varies. An element without a value is a hole; see the [module](self).
+/// A tensor with axes (dims) whose size varies.
+///
+/// An element without a value is a hole; see the [module](self).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -90,7 +92,9 @@ pub enum HetValue {
 
 impl HetTensor {
     /// Creates a tensor from a ragged array: its rows become dim 0, and each level of lists becomes
-    /// a further dim. Null leaves and null lists become holes. Copies nothing.
+    /// a further dim.
+    ///
+    /// Null leaves and null lists become holes. Copies nothing.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -140,8 +144,8 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from an array of one row. An axis whose lists all have the same length
-    /// becomes [`Layout::Uniform`].
+    /// Creates a tensor from an array whose only row is the whole tensor. An axis whose lists all
+    /// have the same length becomes [`Layout::Uniform`].
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(
@@ -165,7 +169,9 @@ impl HetTensor {
         Ok(Self { array: RaggedArray::try_new(rows, axes, leaves)? })
     }
 
-    /// Returns the array whose rows are dim 0 and whose nulls are the holes. Copies nothing.
+    /// Returns the array whose rows are dim 0 and whose nulls are the holes.
+    ///
+    /// Copies nothing.
     ///
     /// ```
     /// # use serrate_core as serrate;

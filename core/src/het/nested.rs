@@ -72,8 +72,10 @@ impl fmt::Display for Nested {
 }
 
 impl HetTensor {
-    /// Creates a tensor from a nested list of tensors. Every level of lists and every axis of the
-    /// tensors becomes a dim, so their total number must be the same for all tensors.
+    /// Creates a tensor from a nested list of tensors.
+    ///
+    /// Every level of lists and every axis of the tensors becomes a dim, so their total number must
+    /// be the same for all tensors.
     ///
     /// Empty lists are kept, even after the last value (the library HetTensor drops these). Types
     /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 becomes float32.
@@ -93,7 +95,8 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// If `nested` has no tensor, or its tensors differ in dims; the message names the position.
+    /// If `nested` has no tensor, or its tensors differ in the number of dims; the message names
+    /// the position.
     pub fn from_nested(nested: &Nested) -> Result<Self> {
         let mut found = NestedSummary::default();
         found.visit_nested(nested, 0, &mut Vec::new())?;
@@ -126,7 +129,9 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, leaves)?)
     }
 
-    /// Returns the nested list of tensors without a copy. A sublist of uniform shape is one tensor.
+    /// Returns the nested list of tensors without a copy.
+    ///
+    /// A sublist of uniform shape is one tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -216,8 +221,9 @@ impl ListBuilder {
                 let mut lists = 1usize;
                 for (axis, size) in tensor.shape().iter().enumerate() {
                     let lengths = &mut self.lengths[level + axis];
-                    // A tensor without elements may have huge axes, such as the shape `[1 << 40,
-                    // 0]`. Check the number of lists before memory is allocated for their lengths.
+                    // A tensor without elements may have huge axes, as in the shape
+                    // `[1 << 40, 0]`. Check the number of lists before memory is allocated for
+                    // their lengths.
                     let total = lengths.len().saturating_add(lists);
                     check_size(&format!("axis {} of a nested list", level + axis), total, 64)?;
                     lengths.resize(lengths.len() + lists, *size);
@@ -241,8 +247,8 @@ struct Unbinder<'a> {
 
 impl Unbinder<'_> {
     /// Returns element `at` of level `level` (0 is the outermost lists). A list without holes in
-    /// which no axis varies in size becomes one tensor, any other list a list. Below the last level
-    /// of lists, an element is a scalar. A null becomes a hole.
+    /// which no axis varies in size becomes one tensor; any other list becomes a [`Nested::List`].
+    /// Below the last level of lists, an element is a scalar. A null becomes a hole.
     fn build_nested(&self, level: usize, at: usize) -> Result<Nested> {
         let array = &self.het.array;
         let Some(axis) = array.axes().get(level) else {

@@ -15,8 +15,10 @@ use crate::kernels::elementwise::{Op, Operand, Pair, binary, pair_dims};
 use crate::kernels::normalize;
 use crate::kernels::unary::{Unary, unary};
 
-/// A number as an operand. The result has the type of the tensor, unless the number is of a higher category
-/// (boolean, integer and float, in ascending order): a float with an integer tensor gives float32.
+/// A number as an operand.
+///
+/// The result has the type of the tensor, unless the number is of a higher category (boolean,
+/// integer and float, in ascending order): a float with an integer tensor gives float32.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -176,7 +178,9 @@ impl HetTensor {
         compute_binary(op, &other, self, dtype)
     }
 
-    /// Applies a function to every value. Roots, exponentials and logarithms of integers give float32.
+    /// Applies a function to every value.
+    ///
+    /// Roots, exponentials and logarithms of integers give float32.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -208,8 +212,9 @@ impl HetTensor {
         Self::from_boxed(unary(function, &array)?)?.into_value()
     }
 
-    /// Computes the softmax along a dim (negative dims count from the end). Holes (elements without a value)
-    /// stay holes. Integers and booleans become float32.
+    /// Computes the softmax along a dim (negative dims count from the end).
+    ///
+    /// Holes (elements without a value) stay holes. Integers and booleans become float32.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -229,8 +234,9 @@ impl HetTensor {
         Self::from_boxed(normalize::softmax(&array, axis)?)?.into_value()
     }
 
-    /// Converts the values to `dtype`. Floats that become integers are truncated towards zero;
-    /// nonzero numbers become true.
+    /// Converts the values to `dtype`.
+    ///
+    /// Floats that become integers are truncated towards zero; nonzero numbers become true.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -253,8 +259,9 @@ impl HetTensor {
         Self::from_boxed(cast_leaves(&self.array, dtype)?)
     }
 
-    /// Applies `f` to the flat array of all values, in which holes are nulls. The result of `f`
-    /// must have the same length.
+    /// Applies `f` to the flat array of all values, in which holes are nulls.
+    ///
+    /// The result of `f` must have the same length.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -324,7 +331,8 @@ fn compute_binary(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> 
     HetTensor::from_boxed(out)?.into_value()
 }
 
-/// Corrects comparisons with NaN in `out`: by IEEE 754, `!=` is true and all others are false.
+/// Corrects comparisons with NaN in `out`: by IEEE 754, `!=` is true and all others are false. The
+/// kernel treats NaN as equal to itself and greater than any number.
 fn correct_nan(op: Op, a: &RaggedArray, b: &RaggedArray, out: RaggedArray) -> Result<RaggedArray> {
     let (x, y) = (unary(Unary::IsNan, a)?, unary(Unary::IsNan, b)?);
     let (x, y) =

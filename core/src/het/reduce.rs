@@ -16,8 +16,9 @@ impl HetTensor {
     /// one.
     ///
     /// Holes (elements without a value) are skipped: a mean divides by the number of values. Along
-    /// an outer dim, elements at the same position in all slices are combined. The result has an
-    /// element where any slice has one (a hole if no slice has a value there).
+    /// an outer dim, elements at the same position in all slices are combined: along dim 0, the sum
+    /// of `[[1, 2], [3]]` is `[4, 2]`. If all elements at a position are holes, the result has a
+    /// hole there.
     ///
     /// Types are as in [`kernels::reduce`](crate::kernels::reduce): sums and products of integers
     /// have 64 bits and report overflow; the mean of integers is float64 (the Python library
@@ -88,7 +89,8 @@ impl HetTensor {
         DenseTensor::from_flat(out.leaves(), how.name())?.reshape([])
     }
 
-    /// Casts sums, products and means back to float16 if the tensor is float16.
+    /// Casts sums, products and means of a float16 tensor back to float16: the kernel returns
+    /// float32.
     fn restore_half(&self, how: Reduction, out: RaggedArray) -> Result<RaggedArray> {
         let float = matches!(how, Reduction::Sum | Reduction::Prod | Reduction::Mean);
         if float && self.dtype() == DType::F16 {

@@ -1,9 +1,11 @@
 use super::Index;
 use crate::error::{Error, Result};
 
-/// Parses an index expression in NumPy's notation without the brackets. Items are separated by
-/// commas; each is an integer, a slice `start:stop:step` with any part omitted, a list of integers
-/// `[0, 2, -1]` or of booleans `[True, False]`, `None` (or `newaxis`), or `...` (at most once).
+/// Parses an index expression in NumPy's notation without the brackets.
+///
+/// Items are separated by commas; each is an integer, a slice `start:stop:step` with any part
+/// omitted, a list of integers `[0, 2, -1]` or of booleans `[True, False]`, `None` (or `newaxis`),
+/// or `...` (at most once).
 ///
 /// ```
 /// # use serrate_core as serrate;

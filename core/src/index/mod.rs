@@ -39,7 +39,7 @@ pub enum Index {
     },
     /// Selects the elements at these indices (repeats allowed). If an index expression has an
     /// array, the arrays and integers ([`At`](Self::At)) of the expression are broadcast to one
-    /// shape and paired, as in NumPy.
+    /// shape and paired, as in NumPy: `[0, 2], [1, 3]` selects the elements (0, 1) and (2, 3).
     Array(IndexArray<i64>),
     /// A boolean mask, which selects the elements where it is true. A mask of `k` axes (usually
     /// one) uses the next `k` axes of the array and must have their sizes.
@@ -54,8 +54,9 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Returns whether the item always uses at least one axis of the array. `None` never uses an
-    /// axis; `...` uses no axis if the other items use all axes.
+    /// Returns whether the item always uses at least one axis of the array.
+    ///
+    /// `None` never uses an axis; `...` uses no axis if the other items use all axes.
     ///
     /// ```
     /// # use serrate_core as serrate;

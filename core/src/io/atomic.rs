@@ -265,7 +265,9 @@ impl AtomicFiles {
         Ok(Self { target, staging, overwrite, within, lease })
     }
 
-    /// Returns the temporary folder. Sub-folders of this folder become sub-folders of the target folder.
+    /// Returns the temporary folder.
+    ///
+    /// Sub-folders of this folder become sub-folders of the target folder.
     pub fn path(&self) -> &Path {
         &self.staging
     }

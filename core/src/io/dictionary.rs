@@ -52,7 +52,9 @@ fn format_tensor_name(name: &str, i: usize, count: usize) -> String {
     format!("{}/{name}", if i.saturating_add(1) == count { "values" } else { "keys" })
 }
 
-/// Writes a dictionary; the file appears only when it is complete. Entries are in insertion order.
+/// Writes a dictionary; the file appears only when it is complete.
+///
+/// Entries are in insertion order.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -30,8 +30,10 @@ const INDICES: &str = "indices";
 const VALUES: &str = "values";
 const SHAPE: &str = "shape";
 
-/// Writes a tensor; the file appears only when it is complete. Entries are in row-major order, so
-/// equal tensors give equal files regardless of how they were built.
+/// Writes a tensor; the file appears only when it is complete.
+///
+/// Entries are in row-major order, so equal tensors give equal files regardless of how they were
+/// built.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -152,7 +154,9 @@ pub struct DokFile {
 }
 
 impl DokFile {
-    /// Opens a file and checks its header. `mmap` maps the file instead of reading it.
+    /// Opens a file and checks its header.
+    ///
+    /// `mmap` maps the file instead of reading it.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -271,7 +275,9 @@ impl DokFile {
         &self.file
     }
 
-    /// Returns the coordinates (int64, `[ndim, nnz]`), all within the shape, and the values, in file order.
+    /// Returns the coordinates (int64, `[ndim, nnz]`), all within the shape, and the values, in
+    /// file order.
+    ///
     /// Aligned tensors of a mapped file are not copied.
     ///
     /// ```

@@ -222,8 +222,8 @@ impl Drop for Lease {
     }
 }
 
-/// Removes the temporary files of all writers of this process. For a process that exits while its
-/// writers still run. A commit that is under way is left to the next writer.
+/// Removes the temporary files of all writers of this process. A process calls this function if it
+/// exits while its writers still run. A commit that is under way is left to the next writer.
 pub fn remove_temporaries() {
     // Hold the mutex `HELD` until the function returns, so that no writer begins or commits
     // meanwhile.
@@ -368,7 +368,8 @@ fn sweep_folder(folder: &Path) {
 /// old and new files. Does nothing for a folder that cannot be listed.
 ///
 /// # Errors
-/// If this process must not write to the folder, or a file cannot be moved.
+/// If the folder has an unfinished commit and this process is not allowed to write to the folder,
+/// or a file cannot be moved.
 #[cfg(any(test, feature = "parquet"))]
 pub(crate) fn complete_commits(folder: &Path) -> io::Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };

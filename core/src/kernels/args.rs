@@ -6,12 +6,14 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
 use super::elementwise::{Pair, pair_arrays};
 use super::times::find_parsed_type;
+use super::zones::local_to_instants;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
 /// Converts values to another type. Returns an error if the type cannot represent a value (0.5 as
 /// an integer, a timestamp with a time of day as a date, 300 as a byte), except that a float type
-/// rounds floats and decimals (0.1 as float32). Nulls stay null. `what` names the values in the error.
+/// rounds floats and decimals (0.1 as float32). Dates and timestamps without a zone become timestamps with
+/// a zone as local times in this zone. Nulls stay null. `what` names the values in the error.
 pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let from = values.data_type();
     if from == to {
@@ -26,6 +28,12 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
     let cast = |from: &ArrayRef, to| {
         cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
     };
+    if let DataType::Timestamp(unit, Some(_)) = to
+        && matches!(from, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64)
+    {
+        let local = cast_exactly(what, values, &DataType::Timestamp(*unit, None))?;
+        return local_to_instants(&local, to, false).map_err(|e| refuse(format!(": {e}")));
+    }
     let parsed = find_parsed_type(to);
     if from.is_string() && parsed != *to {
         return cast_exactly(what, &cast(values, &parsed)?, to);
@@ -62,7 +70,7 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
 /// If the integers are on an outer axis, each integer applies to all elements below it.
 #[derive(Clone, Copy, Debug)]
 pub enum Count<'a> {
-    /// One integer for every element.
+    /// The same integer for all elements.
     All(usize),
     /// One integer per element of the axis, or per element of an outer axis.
     Each(&'a RaggedArray),

@@ -10,9 +10,10 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::index::resolve_position;
 
-/// Returns, for every row, the leaf at `coords`: one coordinate per axis, from axis 1 on. Each
-/// coordinate is one number for all rows, or one number per row. Negative coordinates count from
-/// the end of the list.
+/// Returns, for every row, the leaf at `coords`: one coordinate per axis, from axis 1 on.
+///
+/// Each coordinate is one number for all rows, or one number per row. Negative coordinates count
+/// from the end of the list.
 ///
 /// If a coordinate is null or out of range, or the leaf is null or below a null list, the result is
 /// `default`, or null without a default. `default` has one value for all rows or one per row. It is

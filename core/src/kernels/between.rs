@@ -1,5 +1,6 @@
-//! Selects elements whose times are in a range. The times are in sorted lists that are parallel to
-//! the lists of elements.
+//! Selects elements whose times are in a range.
+//!
+//! The times are in sorted lists that are parallel to the lists of elements.
 
 use std::str::FromStr;
 
@@ -52,8 +53,9 @@ impl FromStr for Closure {
 }
 
 /// Returns, for every row, the range of elements of `times` (sorted ascending) that are between
-/// `low` and `high`. The range is a start and an end index, the arguments of [`slice`](fn@slice)
-/// along axis 1.
+/// `low` and `high`.
+///
+/// The range is a start and an end index, the arguments of [`slice`](fn@slice) along axis 1.
 ///
 /// `low` and `high` are one value for all rows or one per row; a missing or null bound does not
 /// limit the range. The bounds are compared with the elements by the rules of [`searchsorted`].
@@ -97,7 +99,9 @@ pub fn range(
 }
 
 /// Returns the elements of axis 1 of `array` whose times are between `low` and `high` (see
-/// [`range`]). `times` has one time per element, sorted ascending within each row.
+/// [`range`]).
+///
+/// `times` has one time per element, sorted ascending within each row.
 ///
 /// The result shares all buffers if every element is between the bounds. A row that is null in `array`
 /// stays null; a row that is null only in `times` becomes empty.

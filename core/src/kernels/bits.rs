@@ -99,7 +99,8 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
 /// Maximum number of bytes that 64 adjacent bits touch, because the first bit may be inside a byte.
 const SPAN: usize = size_of::<u64>() + 1;
 
-/// Size in bytes of [`Rank::last`]. Reads that include the last byte of the bitmap use this array.
+/// Size in bytes of [`Rank::last`]: up to `SPAN` bytes of the bitmap, then zeros, so that a read of
+/// `SPAN` bytes can begin at any of these bytes.
 const LAST: usize = 2 * SPAN;
 
 /// A bitmap from which 64 bits can be read at any bit offset.

@@ -37,10 +37,12 @@ impl FromStr for Spread {
 }
 
 /// Repeats each value of `outer` for the elements of its list in `inner`, such as the time of an
-/// event for its measurements: `[7, 8]` and `[[1, 2], [3]]` give `[[7, 7], [8]]`. `how` can give
-/// the value to the first element only, `[[7, NULL], [8]]`. `inner` has the lists of `outer` and
-/// more levels below; the result shares the lists of `inner`. A value with an empty list in `inner`
-/// is dropped. A list that is null in either array is null in the result.
+/// event for its measurements.
+///
+/// `[7, 8]` and `[[1, 2], [3]]` give `[[7, 7], [8]]`. `how` can give the value to the first element
+/// only, `[[7, NULL], [8]]`. `inner` has the lists of `outer` and more levels below; the result
+/// shares the lists of `inner`. A value with an empty list in `inner` is dropped. A list that is
+/// null in either array is null in the result.
 ///
 /// ```
 /// # use serrate_core as serrate;

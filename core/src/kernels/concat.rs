@@ -8,8 +8,10 @@ use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 use crate::table::join_layouts;
 
-/// Concatenates the rows of arrays. An axis that is uniform with the same size in all arrays stays uniform.
-/// Null lists and leaves stay null, and an array without rows adds nothing.
+/// Concatenates the rows of arrays.
+///
+/// An axis that is uniform with the same size in all arrays stays uniform. Null lists and leaves
+/// stay null, and an array without rows adds nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -9,8 +9,10 @@ use super::levels::find_leaf_lists;
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::Result;
 
-/// Returns the index of every leaf along axis `axis` (axis 0 gives its row, negative axes count from the
-/// innermost), as `Int64`. The result shares the lists of the array. Null leaves have coordinates, too.
+/// Returns the index of every leaf along axis `axis` (axis 0 gives its row, negative axes count
+/// from the innermost), as `Int64`.
+///
+/// The result shares the lists of the array. Null leaves have coordinates, too.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -48,8 +50,9 @@ pub fn coord(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     }
 }
 
-/// Returns the [`coord`] of every leaf along every axis, from the rows to the innermost axis. Null leaves
-/// have coordinates, too.
+/// Returns the [`coord`] of every leaf along every axis, from the rows to the innermost axis.
+///
+/// Null leaves have coordinates, too.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -43,9 +43,11 @@ pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
     filter_elements(array, find_true_bits(mask.leaves().as_boolean()), axis)
 }
 
-/// Returns, in one list per row, the leaves for which `mask` is true, like NumPy's `compress`. Equals
-/// [`filter`] followed by [`flatten_all`], without building the lists in between. A null row stays null;
-/// nulls inside a row are treated as in [`filter`]. The leaves are shared if no mask value is false.
+/// Returns, in one list per row, the leaves for which `mask` is true, like NumPy's `compress`.
+///
+/// Equals [`filter`] followed by [`flatten_all`], without building the lists in between. A null row
+/// stays null; nulls inside a row are treated as in [`filter`]. The leaves are shared if no mask
+/// value is false.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,6 +1,7 @@
-//! Gathers rows with all levels of lists below them. To gather elements of axis `k`, a caller
-//! gathers rows of [`RaggedArray::inner`]`(k)`, whose rows are these elements, and builds the
-//! result with `replace_axis`.
+//! Gathers rows with all levels of lists below them.
+//!
+//! To gather elements of axis `k`, a caller gathers rows of [`RaggedArray::inner`]`(k)`, whose rows
+//! are these elements, and builds the result with `replace_axis`.
 
 use std::ops::Range;
 
@@ -15,9 +16,10 @@ use crate::array::ranges::{count_values, gather_bits, gather_layout, gather_valu
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 
-/// Returns the rows of `ranges`, one range after the other; rows may repeat. Adjacent ranges are
-/// merged. If only one range remains, the result shares all buffers of the array. Null rows stay null, and
-/// an empty range gives no rows.
+/// Returns the rows of `ranges`, one range after the other; rows may repeat.
+///
+/// Adjacent ranges are merged. If only one range remains, the result shares all buffers of the
+/// array. Null rows stay null, and an empty range gives no rows.
 ///
 /// ```
 /// # use serrate_core as serrate;

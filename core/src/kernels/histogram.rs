@@ -16,8 +16,10 @@ use crate::error::{Error, Result};
 /// A `UInt32` array with all values below this limit is counted in a table indexed by value.
 const TABLE_LIMIT: u32 = 1 << 20;
 
-/// Counts of values, accumulated over any number of arrays. Nulls are not counted. For a dictionary the keys
-/// are counted first, so each of its values is processed once. All NaN are one value, and so are both zeros.
+/// Counts of values, accumulated over any number of arrays.
+///
+/// Nulls are not counted. For a dictionary the keys are counted first, so each of its values is
+/// processed once. All NaN are one value, and so are both zeros.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -91,8 +93,9 @@ impl Histogram {
         &self.values
     }
 
-    /// Counts the values of an array, such as the leaves of a [`RaggedArray`]. Nulls are not counted, and an
-    /// empty array adds nothing.
+    /// Counts the values of an array, such as the leaves of a [`RaggedArray`].
+    ///
+    /// Nulls are not counted, and an empty array adds nothing.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -187,8 +190,9 @@ impl Histogram {
         Ok(())
     }
 
-    /// Adds values with given counts, one count per value. A null value, and a value with the count 0, adds
-    /// nothing; the counts must not be null.
+    /// Adds values with given counts, one count per value.
+    ///
+    /// A null value, and a value with the count 0, adds nothing; the counts must not be null.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -220,8 +224,9 @@ impl Histogram {
         self.push_part(values.clone(), counts.clone())
     }
 
-    /// Returns all distinct values in ascending order, and their counts. Both arrays have no nulls, and are
-    /// empty if nothing was counted.
+    /// Returns all distinct values in ascending order, and their counts.
+    ///
+    /// Both arrays have no nulls, and are empty if nothing was counted.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -250,7 +255,9 @@ impl Histogram {
         merge_counts(&self.values, &parts)
     }
 
-    /// Returns the `n` most frequent values, in descending order of their counts; ties are ordered by value.
+    /// Returns the `n` most frequent values, in descending order of their counts; ties are ordered
+    /// by value.
+    ///
     /// If there are fewer values, returns all of them.
     ///
     /// ```
@@ -329,8 +336,10 @@ impl Histogram {
     }
 }
 
-/// Returns the distinct values of an array in ascending order, and their counts; nulls are not counted. Both
-/// results of an empty array are empty. See [`Histogram`].
+/// Returns the distinct values of an array in ascending order, and their counts; nulls are not
+/// counted.
+///
+/// Both results of an empty array are empty. See [`Histogram`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -15,8 +15,9 @@ use crate::error::{Error, Result};
 use crate::index::{AxisSpan, Index, list_true_positions, resolve_position};
 use crate::with_offsets;
 
-/// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative
-/// axes count from the innermost), with Python's rules: negative bounds count from the end,
+/// Returns the elements `start..stop` by `step` of every list of axis `axis`, with Python's rules.
+///
+/// `axis` is 1 or more; negative axes count from the innermost. Negative bounds count from the end,
 /// out-of-range bounds are clamped, a negative step runs backwards, and a missing bound does not
 /// limit the slice.
 ///
@@ -197,7 +198,9 @@ fn slice_by_bounds(
     replace_axis(array, array.len(), axis, level, below)
 }
 
-/// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the last `-n`.
+/// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the
+/// last `-n`.
+///
 /// A null `n` keeps whole lists. Null and empty lists stay as they are.
 ///
 /// ```
@@ -220,7 +223,9 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, n, &RowArg::NONE)
 }
 
-/// Returns the last `n` elements of every list of axis `axis`; for a negative `n`, all but the first `-n`.
+/// Returns the last `n` elements of every list of axis `axis`; for a negative `n`, all but the
+/// first `-n`.
+///
 /// A null `n` keeps whole lists. Null and empty lists stay as they are.
 ///
 /// ```
@@ -249,7 +254,9 @@ pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     slice(array, axis, &start, &RowArg::NONE, &RowArg::NONE)
 }
 
-/// Returns the element at `index` of every list of axis `axis` and drops the axis. A null list gives null.
+/// Returns the element at `index` of every list of axis `axis` and drops the axis.
+///
+/// A null list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -293,8 +300,10 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Takes the elements at the indices `positions` of every list of axis `axis`, in that order. Indices may
-/// repeat, and negative indices count from the end. All lists get the same length. A null list stays null.
+/// Takes the elements at the indices `positions` of every list of axis `axis`, in that order.
+///
+/// Indices may repeat, and negative indices count from the end. All lists get the same length. A
+/// null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -316,8 +325,9 @@ pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedA
     take_positions(array, axis, positions, None)
 }
 
-/// Returns, from every list of axis `axis`, the elements at the indices where `keep` is true. A null list
-/// stays null. See [`filter`](super::filter::filter) for a separate mask per list.
+/// Returns, from every list of axis `axis`, the elements at the indices where `keep` is true.
+///
+/// A null list stays null. See [`filter`](super::filter::filter) for a separate mask per list.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -382,7 +392,9 @@ fn take_positions(
 }
 
 /// Wraps every element of axis `axis - 1` in a list: a new axis `axis` (1 up to the number of axes)
-/// of size 1. A null element becomes the single element of its list. Copies nothing.
+/// of size 1.
+///
+/// A null element becomes the single element of its list. Copies nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -412,8 +424,10 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 }
 
 /// Indexes axis 1 with the first [`Index`], axis 2 with the second, and so on, like `x[:, ...]` in
-/// NumPy. All elements of an axis without an [`Index`] are kept. An integer gives null for a null
-/// list, and is an error for an empty list; the other kinds of index keep null lists.
+/// NumPy.
+///
+/// All elements of an axis without an [`Index`] are kept. An integer gives null for a null list,
+/// and is an error for an empty list; the other kinds of index keep null lists.
 ///
 /// ```
 /// # use serrate_core as serrate;

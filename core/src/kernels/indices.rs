@@ -18,6 +18,7 @@ use crate::index::resolve_position;
 use crate::limit::check_size;
 
 /// Returns, per innermost list of a mask, the indices of its true values, ascending, as `Int64`.
+///
 /// Null counts as false; a null list stays null. Shares the outer lists of the mask.
 ///
 /// ```

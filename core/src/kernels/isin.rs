@@ -29,7 +29,9 @@ macro_rules! among_primitives {
 /// Unsigned leaves are looked up in a bitmap only if all values to search for are below this limit.
 const BITMAP_LIMIT: u32 = 1 << 20;
 
-/// Returns whether each leaf is one of `values`, a flat array (`IN` of SQL). Shares the lists of the array.
+/// Returns whether each leaf is one of `values`, a flat array (`IN` of SQL).
+///
+/// Shares the lists of the array.
 ///
 /// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in SQL. The
 /// values are converted to the type of the leaves; strings are parsed. A number or time that this type cannot

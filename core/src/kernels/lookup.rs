@@ -99,7 +99,9 @@ fn value_type(t: &DataType) -> &DataType {
 }
 
 impl Lookup {
-    /// Indexes the keys of a table. Null keys are skipped; without keys, every lookup gives null.
+    /// Indexes the keys of a table.
+    ///
+    /// Null keys are skipped; without keys, every lookup gives null.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -271,9 +273,9 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
 }
 
 /// If only the keys have a time zone, converts the values from local times in this zone to
-/// instants. If only the values have a zone, converts them to local times. A local time that clocks
-/// repeat stands for the later of two instants, so the earlier one becomes null. Other values stay
-/// unchanged.
+/// instants. If only the values have a zone, converts them to local times. If two instants have the
+/// same local time, because clocks are set back, the local time stands for the later instant, and
+/// the earlier instant becomes null. Other values stay unchanged.
 fn align_clocks(values: &ArrayRef, keys: &DataType) -> Result<ArrayRef> {
     use DataType::{Date32, Date64, Timestamp};
     match (values.data_type(), keys) {

@@ -9,7 +9,9 @@ use crate::array::nulls::replace_validity;
 use crate::error::Result;
 use crate::table::{Column, RaggedTable};
 
-/// Replaces NaN with null. Arrays without NaN and arrays of other types are returned unchanged.
+/// Replaces NaN with null.
+///
+/// Arrays without NaN and arrays of other types are returned unchanged.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -44,8 +46,10 @@ pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
 }
 
 impl RaggedTable {
-    /// Replaces NaN with null in all columns, without copying values. The `.nrt` format (nested
-    /// ragged tensors) stores nulls as NaN; by default, SQL replaces NaN when it reads such a file.
+    /// Replaces NaN with null in all columns, without copying values.
+    ///
+    /// The `.nrt` format (nested ragged tensors) stores nulls as NaN; by default, SQL replaces NaN
+    /// when it reads such a file.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -75,8 +75,9 @@ pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     })
 }
 
-/// Returns the logarithm of the [`softmax`], accurate even if the softmax underflows. Nulls are as
-/// in the softmax.
+/// Returns the logarithm of the [`softmax`], accurate even if the softmax underflows.
+///
+/// Nulls are as in the softmax.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -106,9 +107,11 @@ pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     })
 }
 
-/// Divides values by the `p`-norm of their group along axis `axis`, like `torch.nn.functional.normalize`: the
-/// divisor is `max(norm, eps)`, which avoids division by zero. `p` may be infinite (the largest absolute
-/// value) or 0 (the number of nonzero values). Nulls are as in [`softmax`].
+/// Divides values by the `p`-norm of their group along axis `axis`, like
+/// `torch.nn.functional.normalize`: the divisor is `max(norm, eps)`, which avoids division by zero.
+///
+/// `p` may be infinite (the largest absolute value) or 0 (the number of nonzero values). Nulls are
+/// as in [`softmax`].
 ///
 /// ```
 /// # use serrate_core as serrate;

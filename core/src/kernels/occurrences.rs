@@ -14,8 +14,9 @@ use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::Result;
 
 /// Counts the leaves that equal one of `values`, in every list of axis `axis`, or in every row if
-/// `axis` is `None`. Returns `Int64`. Equality is as in [`isin`]; null leaves equal no value. A
-/// null list gives null.
+/// `axis` is `None`.
+///
+/// Returns `Int64`. Equality is as in [`isin`]; null leaves equal no value. A null list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -43,8 +44,10 @@ pub fn count_values(
 }
 
 /// Returns whether any leaf is one of `values`, for every list of axis `axis`, or for every row if
-/// `axis` is `None`. Nulls are as in [`count_values`]. A search for one integer, or for one string
-/// among the leaves of a dictionary array, builds no mask.
+/// `axis` is `None`.
+///
+/// Nulls are as in [`count_values`]. A search for one integer, or for one string among the leaves
+/// of a dictionary array, builds no mask.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -124,7 +127,8 @@ impl Needle {
         if !t.is_integer() {
             return Ok(None);
         }
-        // The conversion gives null if the type of the leaves cannot represent the value.
+        // If the type of the leaves cannot represent the value, the conversion gives null, and
+        // there is no needle.
         let options = arrow::compute::CastOptions { safe: true, ..Default::default() };
         if !values.data_type().is_integer() {
             return Ok(None);

@@ -12,8 +12,10 @@ use crate::error::Result;
 use crate::limit::check_size;
 
 /// Repeats every element of axis `axis` (1 or more, negative axes count from the innermost) with
-/// everything below it, like NumPy's `repeat`. `counts` is one integer for all elements, or has one
-/// integer per element of this or of an outer axis. A null count means 0. Null lists stay null.
+/// everything below it, like NumPy's `repeat`.
+///
+/// `counts` is one integer for all elements, or has one integer per element of this or of an outer
+/// axis. A null count means 0. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -7,9 +7,11 @@ use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above: each list of
-/// lists becomes one list, the concatenation of its inner lists. Null lists of `axis` disappear, like empty
-/// lists; null lists of `axis - 1` stay null. Shares leaves and other levels; allocates one offset buffer.
+/// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above:
+/// each list of lists becomes one list, the concatenation of its inner lists.
+///
+/// Null lists of `axis` disappear, like empty lists; null lists of `axis - 1` stay null. Shares
+/// leaves and other levels; allocates one offset buffer.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -41,8 +43,10 @@ pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Merges all levels: every row becomes one list of its leaves. Arrays of at most one level stay unchanged.
-/// Null rows stay null; null lists within a row disappear, like empty lists.
+/// Merges all levels: every row becomes one list of its leaves.
+///
+/// Arrays of at most one level stay unchanged. Null rows stay null; null lists within a row
+/// disappear, like empty lists.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -68,8 +72,10 @@ pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
     }
 }
 
-/// Drops axis `axis` (1 or more, negative axes count from the innermost). Each of its lists must have one
-/// element, which replaces the list. A null list becomes a null element. If no list is null, copies nothing.
+/// Drops axis `axis` (1 or more, negative axes count from the innermost).
+///
+/// Each of its lists must have one element, which replaces the list. A null list becomes a null
+/// element. If no list is null, copies nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -103,7 +109,9 @@ pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 }
 
 /// Adds an axis of size 1 that becomes axis `axis` of the result: 1 wraps the content of each row
-/// in a list, -1 wraps each leaf. A null becomes the only element of its list. Copies nothing.
+/// in a list, -1 wraps each leaf.
+///
+/// A null becomes the only element of its list. Copies nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -125,9 +133,10 @@ pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 }
 
 /// Reshapes every list of axis `axis` (1 or more, negative axes count from the innermost): one new
-/// axis per size replaces the axis. Deeper levels are unchanged. One size may be -1: it is inferred
-/// from the number of elements, list by list. Elements keep their order (row-major). Copies no
-/// leaf. Null lists stay null.
+/// axis per size replaces the axis.
+///
+/// Deeper levels are unchanged. One size may be -1: it is inferred from the number of elements,
+/// list by list. Elements keep their order (row-major). Copies no leaf. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -198,8 +207,8 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     };
     let mut axes = array.axes()[..at - 1].to_vec();
     let mut parents = lists;
-    // The lists of a new level all have the same size, except that the size -1 stands for one size
-    // per list of the input.
+    // All lists of a new level have the given size. For the size -1, the size depends on the input
+    // list that they come from.
     for (i, size) in sizes.iter().enumerate() {
         let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
         let first = i == 0 && level.nulls().is_some();

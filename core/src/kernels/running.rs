@@ -61,8 +61,10 @@ impl Running {
         }
     }
 
-    /// Returns the type of the result. Sums and products have the type that [`reduce`](super::reduce::reduce)
-    /// gives; minimum and maximum have the type of the leaves, which must be numbers, booleans or times.
+    /// Returns the type of the result.
+    ///
+    /// Sums and products have the type that [`reduce`](super::reduce::reduce) gives; minimum and
+    /// maximum have the type of the leaves, which must be numbers, booleans or times.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -97,7 +99,8 @@ impl Running {
     }
 }
 
-/// Returns the primitive type in which values of type `leaf` compare; `None` for other types.
+/// Returns the primitive type in which running minimum and maximum compare leaves of type `leaf`,
+/// such as `Int64` for timestamps; `None` if there is none.
 fn find_native_type(leaf: &DataType) -> Option<DataType> {
     Some(match leaf {
         DataType::Dictionary(_, values) => return find_native_type(values),
@@ -108,9 +111,11 @@ fn find_native_type(leaf: &DataType) -> Option<DataType> {
     })
 }
 
-/// Returns the [`Running`] sum, product, minimum or maximum of every leaf and the leaves before it along axis
-/// `axis` (negative axes count from the innermost). A null leaf stays null and is skipped. NaN propagates to
-/// all later leaves. Integers give 64-bit results; `Float32` stays `Float32`, computed in 64 bits.
+/// Returns the [`Running`] sum, product, minimum or maximum of every leaf and the leaves before it
+/// along axis `axis` (negative axes count from the innermost).
+///
+/// A null leaf stays null and is skipped. NaN propagates to all later leaves. Integers give 64-bit
+/// results; `Float32` stays `Float32`, computed in 64 bits.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -166,7 +171,9 @@ pub fn cumsum(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     running(array, Running::Sum, axis)
 }
 
-/// Returns the [`running`] products. A null leaf stays null and is skipped.
+/// Returns the [`running`] products.
+///
+/// A null leaf stays null and is skipped.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -339,9 +346,11 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
 }
 
 /// Replaces each leaf with the leaf `n` elements before it along axis `axis` (after it for negative
-/// `n`). If there is no such leaf, takes the value of `fill` (a flat array of one value), or null
-/// without `fill`. Along an outer axis, takes the leaf at the same index of the element that lies
-/// `n` elements before.
+/// `n`).
+///
+/// If there is no such leaf, takes the value of `fill` (a flat array of one value), or null without
+/// `fill`. Along an outer axis, takes the leaf at the same index of the element that lies `n`
+/// elements before.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -469,8 +478,10 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
 }
 
 /// Returns every leaf minus the leaf `n` elements before it along axis `axis` (after it for a
-/// negative `n`); null if there is no such leaf or one of the two is null. Integers and booleans
-/// give `Int64`, with an error on overflow; floats keep their type; times give durations.
+/// negative `n`); null if there is no such leaf or one of the two is null.
+///
+/// Integers and booleans give `Int64`, with an error on overflow; floats keep their type; times
+/// give durations.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -602,8 +613,10 @@ fn compute_unsigned_diff(array: &RaggedArray, n: i64, axis: i64) -> Result<Ragge
     array.with_leaves(Arc::new(found))
 }
 
-/// Replaces each null leaf with the last valid leaf before it along axis `axis`; nulls before the first valid
-/// leaf stay null. NaN is a valid value. Shares all buffers if no leaf is null.
+/// Replaces each null leaf with the last valid leaf before it along axis `axis`; nulls before the
+/// first valid leaf stay null.
+///
+/// NaN is a valid value. Shares all buffers if no leaf is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -702,8 +715,8 @@ fn fill_lists(
     by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
-/// Calls `each` for all adjacent nulls of a list that the leaf before them (after them if `back` is
-/// set) replaces: with the range of the nulls, and with the index of this leaf.
+/// Calls `each(range, source)` for every run of nulls within a list: `range` holds the nulls, and
+/// `source` is the leaf before them (after them if `back` is set). Skips runs without such a leaf.
 fn for_each_gap(
     nulls: &NullBuffer,
     lists: &Layout,

@@ -196,8 +196,9 @@ impl ScatterWrite<'_> {
     }
 }
 
-/// Creates lists of `sizes` elements, and writes values into them like [`scatter`]. Elements that
-/// no index selects have the value of `fill` or, without `fill`, are null.
+/// Creates lists of `sizes` elements, and writes values into them like [`scatter`].
+///
+/// Elements that no index selects have the value of `fill` or, without `fill`, are null.
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). A list that is null in the indices or has a null size is null.

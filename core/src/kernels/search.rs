@@ -31,8 +31,10 @@ pub enum SearchSide {
     Right,
 }
 
-/// Returns, for every row, the index in its ascending list at which the needle would be inserted (0 to the
-/// length of the list), like NumPy's `searchsorted`. See [`searchsorted_lists`] for several needles per list.
+/// Returns, for every row, the index in its ascending list at which the needle would be inserted (0
+/// to the length of the list), like NumPy's `searchsorted`.
+///
+/// See [`searchsorted_lists`] for several needles per list.
 ///
 /// `needles` is one value for all rows or one per row. Numbers of different types compare by value (an
 /// integer with a float as floats), and times of different units compare exactly. A string needle is parsed
@@ -82,7 +84,9 @@ pub fn searchsorted(
 }
 
 /// Returns, for every needle, the index in its ascending list at which it would be inserted: 0 to
-/// the length of the list. The result has the lists of the needles.
+/// the length of the list.
+///
+/// The result has the lists of the needles.
 ///
 /// The needles have the outer levels of the array, and a list of needles for each innermost list or (with one
 /// level fewer) one needle. Types, NaN and nulls are as in [`searchsorted`]; a null list gives null.

@@ -40,8 +40,8 @@ impl Seeded {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // An odd factor gives different inputs different products. The set top bit makes the factor so
-        // large that every input above 1 gives a product of more than 64 bits.
+        // An odd factor gives different inputs different products. The set top bit makes the factor
+        // so large that the product of every input above 1 has more than 64 bits.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 }
@@ -114,7 +114,8 @@ mod tests {
     fn keys_made_to_meet_do_not() {
         const N: u64 = 1 << 14;
         let c = 0x9e37_79b9_7f4a_7c15u64;
-        // An attacker who knows the factor `c` of `old` can construct keys that all go to bucket 0.
+        // The hash `old` has a factor `c` that is not secret, so an attacker can compute keys
+        // (`crafted`) that all fall into bucket 0.
         let h = |i: u64| i << 25;
         let crafted: Vec<u64> =
             (1..=N).map(|i| inverse(c).wrapping_mul(h(i) ^ (h(i) >> 32))).collect();

@@ -6,13 +6,16 @@ use arrow::compute::{CastOptions, cast_with_options, is_not_null};
 use arrow::datatypes::DataType;
 
 use super::elementwise::{Op, Operand, OperandType, Pair, Types, pair_arrays};
+use super::times::cast_time;
+use super::zones::{local_to_instants, may_change};
 use crate::array::RaggedArray;
 use crate::array::nulls::find_true_bits;
 use crate::error::{Error, Result};
 
-/// Returns the common type of the two operands of [`where_`] and [`fill_null`]. A literal takes the
-/// type of the other operand if its value fits; otherwise both operands are widened, as in
-/// [`binary`](super::elementwise::binary).
+/// Returns the common type of the two operands of [`where_`] and [`fill_null`].
+///
+/// A literal takes the type of the other operand if its value fits; otherwise both operands are
+/// widened, as in [`binary`](super::elementwise::binary).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -27,7 +30,8 @@ use crate::error::{Error, Result};
 /// # Errors
 /// When the types are incompatible.
 pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
-    // Like `minimum`, these functions return one of two operands, so they accept the same types.
+    // `where_` and `fill_null` return one of two operands, as `minimum` does, so they accept the
+    // same types as `minimum`.
     Types::new(Op::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| match e {
         Error::Type { expected, found, .. } => {
             Error::Type { what: "a choice of two values".into(), expected, found }
@@ -37,10 +41,11 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
 }
 
 /// Returns the leaf of `yes` if the mask is true, otherwise (also if it is null) the leaf of `no`,
-/// like CASE in SQL. Mask and operands are broadcast like the operands of
-/// [`binary`](super::elementwise::binary): each has the same lists, only their outer levels, or
-/// lists of one element; an operand may also be a scalar. A list that is null in the mask or in an
-/// operand is null in the result.
+/// like CASE in SQL.
+///
+/// Mask and operands are broadcast like the operands of [`binary`](super::elementwise::binary):
+/// each has the same lists, only their outer levels, or lists of one element; an operand may also
+/// be a scalar. A list that is null in the mask or in an operand is null in the result.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -106,11 +111,16 @@ fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if values.data_type() == to {
         return Ok(values.clone());
     }
+    if let Some(cast) = cast_time(values, to) {
+        return cast;
+    }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     Ok(cast_with_options(values, to, &options)?)
 }
 
-/// Replaces null leaves with `value`. Null lists stay null. Shares all buffers if nothing changes.
+/// Replaces null leaves with `value`.
+///
+/// Null lists stay null. Shares all buffers if nothing changes.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -140,7 +150,10 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
     where_(&valid, Operand::Array(array), value)
 }
 
-/// Casts the leaves and shares the lists. Floats are truncated to integers, as in Arrow.
+/// Casts the leaves and shares the lists.
+///
+/// Floats are truncated to integers, as in Arrow. Dates and timestamps without a zone become
+/// timestamps with a zone as local times in this zone.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -164,6 +177,20 @@ pub fn cast(array: &RaggedArray, to: &DataType, or_null: bool) -> Result<RaggedA
     if array.leaf_type() == to {
         return Ok(array.clone());
     }
+    // Arrow rejects the local times that clocks skip or repeat, so do not use its cast.
+    if let (DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64, Some(zone)) =
+        (array.leaf_type(), find_zone(to))
+        && may_change(zone)
+    {
+        return array.with_leaves(local_to_instants(array.leaves(), to, or_null)?);
+    }
     let options = CastOptions { safe: or_null, ..CastOptions::default() };
     array.with_leaves(cast_with_options(array.leaves(), to, &options)?)
+}
+
+fn find_zone(t: &DataType) -> Option<&str> {
+    match t {
+        DataType::Timestamp(_, zone) => zone.as_deref(),
+        _ => None,
+    }
 }

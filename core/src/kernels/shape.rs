@@ -17,9 +17,12 @@ fn to_i64(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Returns the length of every list of axis `axis` (1 or more, negative axes count from the innermost): one
-/// `Int64` per row for axis 1, lists of lengths with `axis - 1` levels for deeper axes. Null elements count;
-/// the length of a null list is null. The outer levels are shared with the input.
+/// Returns the length of every list of axis `axis` (1 or more, negative axes count from the
+/// innermost): one `Int64` per row for axis 1, lists of lengths with `axis - 1` levels for deeper
+/// axes.
+///
+/// Null elements count; the length of a null list is null. The outer levels are shared with the
+/// input.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -50,8 +53,10 @@ pub fn lengths(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), array.axes()[..axis - 1].to_vec(), Arc::new(leaves))
 }
 
-/// Returns the number of valid leaves of every row; null for a null row. Unlike [`lengths`], which counts
-/// elements of one level including nulls, this counts values of all levels together, like SQL's `count`.
+/// Returns the number of valid leaves of every row; null for a null row.
+///
+/// Unlike [`lengths`], which counts elements of one level including nulls, this counts values of
+/// all levels together, like SQL's `count`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -88,7 +93,9 @@ pub fn count(array: &RaggedArray) -> Result<Int64Array> {
 }
 
 /// Returns the shape of every row as a list of `ndim - 1` numbers: its length, then the size of
-/// each deeper axis if it is uniform (a FixedSizeList) and -1 if it is ragged. Null for a null row.
+/// each deeper axis if it is uniform (a FixedSizeList) and -1 if it is ragged.
+///
+/// A null row gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -123,7 +130,9 @@ pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
 }
 
 /// Returns the padded shape of every row as a list of `ndim - 1` numbers: its length, then the
-/// length of its longest list on each deeper axis (0 if it has none). Null for a null row.
+/// length of its longest list on each deeper axis (0 if it has none).
+///
+/// A null row gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,7 +1,9 @@
 use crate::error::{Error, Result};
 
-/// Side on which lists are padded, at every level. Lists that are too long are truncated on the same side:
-/// `Right` keeps the first elements, `Left` the last.
+/// Side on which lists are padded, at every level.
+///
+/// Lists that are too long are truncated on the same side: `Right` keeps the first elements, `Left`
+/// the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Values first, then padding: `[1, 2, 0]`.

@@ -159,7 +159,7 @@ pub(crate) fn has_avx512() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_vbmi2() -> bool {
-    // The macro only reads a value that the standard library has cached.
+    // This is cheap: the standard library detects the features once and caches them.
     has_avx512() && is_x86_feature_detected!("avx512vbmi2")
 }
 

@@ -21,7 +21,9 @@ use super::native::{dispatch_native, reinterpret_values};
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 
-/// Sort order. The default is ascending with nulls last, as in DuckDB.
+/// Sort order.
+///
+/// The default is ascending with nulls last, as in DuckDB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Order {
     /// Sorts in descending order.
@@ -37,7 +39,9 @@ impl Order {
     pub const DESCENDING: Self = Self { descending: true, nulls_first: false };
 }
 
-/// Sorts the leaves of every innermost list. The result shares the lists of the array.
+/// Sorts the leaves of every innermost list.
+///
+/// The result shares the lists of the array.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -69,7 +73,8 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 }
 
 /// Returns, per innermost list, the indices that sort its leaves, as `Int64`; shares the lists.
-/// Indices of nulls are first or last, as in [`sort`]; none is null.
+///
+/// The indices of null leaves are first or last, as in [`sort`]. No index is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -99,6 +104,7 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 }
 
 /// Returns the index of every leaf among the [`sort`]ed valid leaves of its list; nulls stay null.
+///
 /// Equal leaves get different ranks: `[20, 10, 20]` gives `[1, 0, 2]`.
 ///
 /// ```
@@ -132,9 +138,11 @@ pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(Arc::new(Int64Array::try_new(found.into(), nulls)?))
 }
 
-/// Sorts the elements of every list by the values of `by`. `by` has the lists of the array, or only
-/// its outer levels. In the second case, whole elements of an outer axis are sorted, for example
-/// visits by their times. Null lists stay null; a list that is null only in `by` becomes empty.
+/// Sorts the elements of every list by the values of `by`.
+///
+/// `by` has the lists of the array, or only its outer levels. In the second case, whole elements of
+/// an outer axis are sorted, for example visits by their times. Null lists stay null; a list that
+/// is null only in `by` becomes empty.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -171,8 +179,9 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
     replace_axis(&array, array.len(), axis, level.clone(), below)
 }
 
-/// Returns the distinct values of every innermost list in ascending order, without nulls. All NaN
-/// count as one value. A null list stays null.
+/// Returns the distinct values of every innermost list in ascending order, without nulls.
+///
+/// All NaN count as one value. A null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -237,7 +246,8 @@ fn to_position(position: u64) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-/// A type with unsigned keys that compare like its values; NaN is largest, and zeros are equal.
+/// A type whose values have unsigned integers as keys, which sort like the values. NaN has the
+/// largest key, and 0.0 and -0.0 have the same key.
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
 
@@ -362,7 +372,7 @@ pub(super) fn for_each_list_of_keys(
         each: &mut dyn FnMut(Range<usize>, &[u64]),
     ) {
         let flat: &[T::Native] = values.as_primitive::<T>().values();
-        // One buffer for all lists stays in the cache.
+        // Reuse one buffer for all lists, so that it stays in the CPU cache.
         let mut keys: Vec<u64> = Vec::new();
         for_each_list(lists, |list| {
             keys.clear();
@@ -546,8 +556,10 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
     }))
 }
 
-/// Returns, for every innermost list, whether its leaves are sorted by `order`, which also determines whether
-/// nulls must come first or last; null for a null list. [`search`](super::search) requires sorted lists.
+/// Returns, for every innermost list, whether its leaves are sorted by `order`, which also
+/// determines whether nulls must come first or last; null for a null list.
+///
+/// [`search`](super::search) requires sorted lists.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -122,9 +122,9 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
 }
 
-/// Returns the axis that the indices select from, both arrays with outer lists of equal lengths
-/// ([`align_arrays`]), and the leaves of the indices as integers. Returns an error if the indices have
-/// no level of lists, or more levels than the array.
+/// Checks the arguments of `take` and `scatter`. Returns the axis that the indices select from, the
+/// two arrays with the same outer lists (see [`align_arrays`]), and the leaves of `indices` as integers.
+/// Returns an error if the indices have no level of lists, or more levels than the array.
 pub(super) fn align_indices(
     what: &'static str,
     array: &RaggedArray,

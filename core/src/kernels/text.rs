@@ -81,7 +81,8 @@ fn match_pattern(values: &ArrayRef, pattern: &str, flags: Option<&str>) -> Resul
     })
 }
 
-/// Returns the explanation between two lines of `~` in `error`; all of `error` if there are none.
+/// Returns the part of an error of the `regex` crate that explains the fault: the text between two
+/// lines of `~`. Returns all of `error` if it has no such lines.
 fn extract_explanation(error: &str) -> String {
     let is_rule = |line: &str| line.len() > 8 && line.chars().all(|c| c == '~');
     let mut lines = error.lines().skip_while(|line| !is_rule(line)).skip(1).peekable();
@@ -110,8 +111,10 @@ pub fn is_text(leaf: &DataType) -> bool {
     }
 }
 
-/// Evaluates a predicate on every leaf; null for a null leaf. The result shares the lists of the
-/// array. For a dictionary, each of its values is tested once; see [`over_values`].
+/// Evaluates a predicate on every leaf; null for a null leaf.
+///
+/// The result shares the lists of the array. For a dictionary, each of its values is tested once;
+/// see [`over_values`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -13,7 +13,9 @@ use crate::error::{Error, Result};
 
 const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Formats timestamps. A timestamp with a time zone is formatted as local time in this zone. Nulls stay null.
+/// Formats timestamps.
+///
+/// A timestamp with a time zone is formatted as local time in this zone. Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -40,7 +42,9 @@ pub fn format_times(times: &ArrayRef, format: &str) -> Result<StringArray> {
     LocalClock::try_new(times)?.format_all(&parse_format(format)?)
 }
 
-/// Formats each timestamp with the format of its row; a null format gives null. See [`format_times`].
+/// Formats each timestamp with the format of its row; a null format gives null.
+///
+/// See [`format_times`].
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -217,7 +221,7 @@ impl LocalClock {
             return Ok(None);
         }
         let tick = self.times.value(row);
-        // Divide 64-bit units instead of 128-bit nanoseconds, which takes a fraction of the time.
+        // Divide the 64-bit `tick`: dividing 128-bit nanoseconds would take several times as long.
         let per_second = NANOSECONDS_PER_SECOND / self.unit;
         let fraction = u32::try_from(tick.rem_euclid(per_second) * self.unit).ok();
         let utc = fraction.and_then(|f| DateTime::from_timestamp(tick.div_euclid(per_second), f));

@@ -22,9 +22,9 @@ pub enum TimePart {
     Day,
     /// The day of the year, from 1.
     DayOfYear,
-    /// The day of the week, from 0 for Sunday to 6.
+    /// The day of the week, from 0 for Sunday to 6 for Saturday.
     Weekday,
-    /// The day of the week, from 1 for Monday to 7.
+    /// The day of the week, from 1 for Monday to 7 for Sunday.
     IsoWeekday,
     /// From 0 to 23.
     Hour,
@@ -96,7 +96,8 @@ fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
     if least.div_euclid(DAY) < -MAX_DAYS || greatest.div_euclid(DAY) > MAX_DAYS {
         return None;
     }
-    // Unsigned division by a constant takes fewer instructions than `div_euclid`.
+    // Adding `shift` days makes every tick positive. Unsigned division then gives the result of
+    // `div_euclid` with fewer instructions.
     let shift = MAX_DAYS.min(i64::MAX / DAY) + 1;
     let from_shift =
         move |t: i64| t.cast_unsigned().wrapping_add(shift.cast_unsigned() * DAY.cast_unsigned());
@@ -151,7 +152,8 @@ fn compute_date(day: i32) -> CivilDate {
     let century = quarters / 146_097;
     let day_of_century = quarters % 146_097 / 4;
     let scaled = 2_939_745 * u64::from(4 * day_of_century + 3);
-    // The upper half is the year of the century, the lower half the fraction of the year.
+    // The upper half of `scaled` is the year of the century, the lower half the fraction of the
+    // year that has passed.
     let (year_of_century, fraction) = ((scaled >> 32) as u32, (scaled & 0xffff_ffff) as u32);
     let day_from_march = fraction / 2_939_745 / 4;
     let scaled = 2141 * day_from_march + 197_913;

@@ -87,8 +87,8 @@ fn complete_strings<O: OffsetSizeTrait>(texts: &ArrayRef) -> ArrayRef {
     Arc::new(GenericStringArray::<O>::from_iter(complete))
 }
 
-/// Rewrites the strings in `values` with [`complete_times`] if the caller converts them to the type
-/// `to` and `to` is a date, a timestamp or [`EXACT_SECONDS`]. Otherwise returns the values
+/// Prepares `values` for a cast to the type `to`: if `to` is a date, a timestamp or
+/// [`EXACT_SECONDS`], rewrites strings with [`complete_times`]. Otherwise returns the values
 /// unchanged.
 pub(super) fn complete_texts(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     use DataType::{Date32, Date64, Timestamp};

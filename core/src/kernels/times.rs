@@ -16,11 +16,12 @@ pub use super::time_units::count_nanoseconds;
 use super::zones::{local_to_instants, may_change};
 use crate::error::{Error, Result};
 
-/// Type in which dates, timestamps, durations and intervals without months compare: seconds with nine
-/// fractional digits. A day of an interval has 24 hours.
+/// Type to which dates, timestamps, durations and intervals without months are converted for
+/// comparisons: seconds with nine fractional digits. A day of an interval has 24 hours.
 pub const EXACT_SECONDS: DataType = DataType::Decimal128(38, 9);
 
-/// Type in which intervals compare: nanoseconds, with months of 30 days of 24 hours, as in DuckDB.
+/// Type to which intervals are converted for comparisons: nanoseconds. As in DuckDB, a month has
+/// 30 days, and a day 24 hours.
 pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 
 pub(super) const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
@@ -81,8 +82,8 @@ pub fn to_exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 pub fn parse_exact_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRef> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let texts = cast(texts, &DataType::Utf8)?;
-    // 64-bit nanoseconds do not cover all years, so parse microseconds and add the digits below
-    // them.
+    // 64-bit nanoseconds do not cover all years, so parse the time as microseconds, and add its
+    // seventh to ninth fractional digits afterwards.
     let wide = DataType::Timestamp(TimeUnit::Microsecond, zone);
     let instants = match cast_time(&texts, &wide) {
         Some(instants) => instants?,
@@ -195,8 +196,9 @@ pub fn convert_all_exactly(values: &dyn Array, to: &DataType) -> Result<Option<A
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
-/// Returns the type to which strings are parsed for a comparison with `times`: microseconds or a
-/// finer unit, because Arrow would drop digits of a string that are finer than the unit.
+/// Returns the type to which strings are parsed before they are compared with values of the type
+/// `times`. It has a finer unit than `times` if necessary: parsed to a timestamp in seconds,
+/// `10:00:00.5` would lose its fraction and equal `10:00:00`.
 pub(super) fn find_parsed_type(times: &DataType) -> DataType {
     match times {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {

@@ -1,5 +1,6 @@
-//! Functions of one value, applied to every leaf. Results share the lists of the array. A null leaf
-//! stays null, except in [`Unary::IsNull`].
+//! Functions of one value, applied to every leaf.
+//!
+//! Results share the lists of the array. A null leaf stays null, except in [`Unary::IsNull`].
 
 use std::sync::Arc;
 
@@ -130,8 +131,10 @@ impl Unary {
     }
 }
 
-/// Applies a function to every leaf. A null leaf stays null, except in [`Unary::IsNull`]; the lists stay as
-/// they are, null lists as well.
+/// Applies a function to every leaf.
+///
+/// A null leaf stays null, except in [`Unary::IsNull`]; the lists stay as they are, null lists as
+/// well.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -32,10 +32,12 @@ pub fn may_change(zone: &str) -> bool {
     !zone.starts_with(['+', '-']) && !matches!(zone, "UTC" | "Z" | "GMT" | "Etc/UTC")
 }
 
-/// Converts local times (timestamps without a zone, dates, or strings) to instants of the type `to`, a
-/// timestamp with a zone. A string may name another zone or an offset. If `safe` is set, a time outside the
-/// range of `to` and a string that is not a time become null.
-/// For local times that clocks skip or repeat, see the [module](self).
+/// Converts local times (timestamps without a zone, dates, or strings) to instants of the type
+/// `to`, a timestamp with a zone.
+///
+/// A string may name another zone or an offset. If `safe` is set, a time outside the range of `to`
+/// and a string that is not a time become null. For local times that clocks skip or repeat, see the
+/// [module](self).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -67,8 +69,9 @@ pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<
     })
 }
 
-/// Returns the local times of instants as timestamps without a zone; shares arrays of other types.
-/// Nulls stay null.
+/// Converts timestamps with a zone to local times in this zone: timestamps without a zone.
+///
+/// Nulls stay null. Arrays of other types are returned unchanged.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -119,8 +122,10 @@ fn convert_strings_to_instants(
 }
 
 /// Adds intervals to timestamps with a zone, or subtracts them: months and days in local time, the
-/// rest as elapsed time. A null gives null. If one array has only one value, this value is combined
-/// with every value of the other array.
+/// rest as elapsed time.
+///
+/// A null gives null. If one array has only one value, this value is combined with every value of
+/// the other array.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -250,7 +255,7 @@ fn count_of(instant: &NaiveDateTime, unit: TimeUnit) -> Option<i64> {
 pub(super) fn find_instant(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime> {
     let offset = match zone.offset_from_local_datetime(&local) {
         MappedLocalTime::Single(offset) => offset.fix(),
-        // The smaller offset from UTC gives the later instant.
+        // Take the later of the two instants, which has the smaller offset from UTC.
         MappedLocalTime::Ambiguous(one, other) => {
             let (one, other) = (one.fix(), other.fix());
             if one.local_minus_utc() < other.local_minus_utc() { one } else { other }

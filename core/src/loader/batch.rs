@@ -7,8 +7,10 @@ use super::options::Form;
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// One batch: tensors by name, and the [items](Item) that they were built from. The memory of a
-/// batch returns to the loader when the batch and all clones of its tensors are dropped.
+/// One batch: tensors by name, and the [items](Item) that they were built from.
+///
+/// The memory of a batch returns to the loader when the batch and all clones of its tensors are
+/// dropped.
 ///
 /// A **padded** batch of `B` items has one tensor per column, with the name of the column and the
 /// shape `[B, d1, ..]`: `[B]` for a column on axis 0, `[B, d1]` on axis 1, and so on; `dim{d}/mask`
@@ -123,7 +125,9 @@ impl Batch {
         self.items.len()
     }
 
-    /// Returns whether the batch has no items. A batch of an epoch always has items.
+    /// Returns whether the batch has no items.
+    ///
+    /// A batch of an epoch always has items.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -236,7 +240,9 @@ impl Batch {
     }
 
     /// Returns the number of elements of all items on an axis, before truncation by
-    /// [`sizes`](super::LoaderOptions::sizes). The elements of axis 0 are the items.
+    /// [`sizes`](super::LoaderOptions::sizes).
+    ///
+    /// The elements of axis 0 are the items.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -260,7 +266,9 @@ impl Batch {
         Ok(self.axis(axis)?.total)
     }
 
-    /// Returns the largest number of elements of one item on an axis, for use with `dim{d}/cu_seqlens`.
+    /// Returns the largest number of elements of one item on an axis.
+    ///
+    /// Attention functions that take `dim{d}/cu_seqlens` also need this number.
     ///
     /// ```
     /// # use serrate_core as serrate;

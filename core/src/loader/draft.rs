@@ -38,8 +38,8 @@ pub(super) fn find_largest_shape(source: &LoaderSource, options: &LoaderOptions)
 
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
-    /// For each item, the index of its row or label. `bases`, `windows` and `spans` are each empty
-    /// if no tensor needs them.
+    /// For each item, the index of its label or, without labels, of its row (counted over all
+    /// shards). Like `windows` and `spans`, empty if no tensor needs it.
     pub(super) bases: Vec<usize>,
     /// For each item (a window of a row or label), the number of all windows of the same row or label.
     pub(super) windows: Vec<usize>,

@@ -130,9 +130,11 @@ impl Epoch {
         self.next
     }
 
-    /// Continues with batch `batch`. Skipping forward keeps prefetched batches, and does not build
-    /// the batches before `batch`; skipping back builds batches again. If `batch` is past the end
-    /// of the epoch, the iterator is empty.
+    /// Continues with batch `batch`.
+    ///
+    /// Skipping forward keeps prefetched batches, and does not build the batches before `batch`;
+    /// skipping back builds batches again. If `batch` is past the end of the epoch, the iterator is
+    /// empty.
     ///
     /// ```
     /// # use serrate_core as serrate;

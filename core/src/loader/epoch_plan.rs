@@ -135,8 +135,9 @@ impl EpochPlan {
     }
 
     /// Returns the number of batches that this process builds: its
-    /// [part](super::LoaderOptions::part) of the epoch. All methods of the plan count and list only
-    /// these batches.
+    /// [part](super::LoaderOptions::part) of the epoch.
+    ///
+    /// All methods of the plan count and list only these batches.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -178,8 +179,9 @@ impl EpochPlan {
         (0..self.num_batches()).map(|batch| self.locate_batch(batch).len()).sum()
     }
 
-    /// Iterates over the items of a batch, in order. The iterator is empty if the epoch has no such
-    /// batch.
+    /// Iterates over the items of a batch, in order.
+    ///
+    /// The iterator is empty if the epoch has no such batch.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -110,9 +110,10 @@ impl Fingerprint {
 }
 
 impl EpochPlan {
-    /// Returns a hash to store with the epoch and batch of a training checkpoint. If the hash is
-    /// the same when training resumes, the batches have the same items. If it differs, the batches
-    /// may have other items.
+    /// Returns a hash to store with the epoch and batch of a training checkpoint.
+    ///
+    /// If the hash is the same when training resumes, the batches have the same items. If it
+    /// differs, the batches may have other items.
     ///
     /// The hash covers the epoch, the options that affect batches (all except threads, prefetch and
     /// limit), the names, types and axes of the tensors, the lengths of the rows of every shard,

@@ -23,7 +23,7 @@ pub(super) struct Frame {
     pub(super) rows: Vec<Vec<u32>>,
     /// `offsets[d - 1]` has the offsets of the lists of axis `d` of the batch.
     pub(super) offsets: Vec<Vec<u32>>,
-    /// For each item, the numbers of elements that are prepended to it for static facts; empty if
+    /// For each item, the number of elements with static facts that are prepended to it. Empty if
     /// the source has no facts.
     before: Vec<Prefix>,
 }

@@ -22,8 +22,8 @@ impl TensorOutput {
         }
     }
 
-    /// Returns the values of an item as bytes in the type of the tensor or, for
-    /// [`TensorContent::Number`], as bytes of float32 values.
+    /// Returns the values of an item as bytes in the type of the tensor. For
+    /// [`TensorContent::Number`], returns the float32 values that the caller tests for NaN.
     pub(super) fn values<'a>(
         &self,
         inner: &'a LoaderState,

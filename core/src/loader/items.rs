@@ -112,8 +112,8 @@ impl EpochItems {
         }
     }
 
-    /// Returns the row of a base, and the number of its first events that the base includes: all
-    /// events for a row, and the events up to the time of the label for a label.
+    /// Returns the row of a base, and how many of its first events the base includes: all of them
+    /// if the base is a row, or those up to the time of a label.
     pub(super) fn make_row_prefix(&self, source: &LoaderSource, base: usize) -> RowPrefix {
         match &self.bases {
             Bases::Rows(_) => RowPrefix { row: base, events: source.len(base) },

@@ -34,9 +34,9 @@ pub(super) struct SourceColumn {
     pub(super) name: Arc<str>,
     pub(super) axis: usize,
     pub(super) dtype: DType,
-    /// One element of padding, in the first `dtype.size()` bytes.
+    /// The value of padding. Only the first `dtype.size()` bytes are used.
     pub(super) fill: [u8; 8],
-    /// The element that replaces nulls, in the first `dtype.size()` bytes.
+    /// The value that replaces nulls. Only the first `dtype.size()` bytes are used.
     pub(super) null: [u8; 8],
     pub(super) nulls: bool,
     /// Whether float32 values are made finite: NaN becomes 0, and infinities the largest finite numbers.
@@ -146,8 +146,8 @@ impl LoaderSource {
         self.shards[shard].layouts.first().map_or(0, |l| l.length(row))
     }
 
-    /// Returns the number of elements with facts that are prepended on axis 1 to each window of a
-    /// row.
+    /// Returns the number of elements of axis 1 that hold static facts and are prepended to each
+    /// window of a row.
     pub(super) fn count_events_before(&self, row: usize) -> usize {
         if self.facts.is_none() {
             return 0;
@@ -187,7 +187,8 @@ fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     columns.max(options.least_depth()).min(all)
 }
 
-/// Selects the columns that the options request. Returns an error if a shard has scalars or has no axes.
+/// Selects the columns that the options request. Returns an error if a shard has no axes, or has
+/// scalars (see [`RaggedTable::scalars`]).
 fn select_shards<'a>(
     tables: &'a [RaggedTable],
     options: &LoaderOptions,

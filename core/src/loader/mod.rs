@@ -105,8 +105,10 @@ use crate::error::{Error, Result};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
 
-/// Builds epochs of batches from shards; see the [module](self). Clones share shards, threads and memory. A
-/// loader has at most 2^32 - 1 items, and a batch at most 2^31 - 1 elements per axis.
+/// Builds epochs of batches from shards; see the [module](self).
+///
+/// Clones share shards, threads and memory. A loader has at most 2^32 - 1 items, and a batch at
+/// most 2^31 - 1 elements per axis.
 #[derive(Clone, Debug)]
 pub struct Loader {
     inner: Arc<LoaderState>,
@@ -175,7 +177,9 @@ impl Loader {
     }
 
     /// Opens memory-mapped `.nrt` files: values are copied from the mapping to the tensors, and
-    /// pages outside all windows are not read. The call itself reads and checks the list offsets.
+    /// pages outside all windows are not read.
+    ///
+    /// The call itself reads and checks the list offsets.
     ///
     /// The loader keeps in memory 4 bytes (8 if an axis has more than 2^31 - 1 elements) for each
     /// list of the [used](LoaderOptions::columns) axes, and copies of the columns that cannot be
@@ -214,9 +218,11 @@ impl Loader {
         Self::open_with(paths, options, &ReadOptions::default())
     }
 
-    /// Opens `.nrt` files like [`open`](Self::open), with options. Without [`ReadOptions::mmap`],
-    /// the call reads the columns into memory, so files may be truncated after it. Without
-    /// [`ReadOptions::large_lists`], offsets have 64 bits only for axes of over 2^31 - 1 elements.
+    /// Opens `.nrt` files like [`open`](Self::open), with options.
+    ///
+    /// Without [`ReadOptions::mmap`], the call reads the columns into memory, so files may be
+    /// truncated after it. Without [`ReadOptions::large_lists`], offsets have 64 bits only for axes
+    /// of over 2^31 - 1 elements.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -300,7 +306,9 @@ impl Loader {
         self.inner.source.rows()
     }
 
-    /// Returns the plan of epoch `epoch`. Takes nanoseconds per item, or constant time in source order.
+    /// Returns the plan of epoch `epoch`.
+    ///
+    /// Takes nanoseconds per item, or constant time in source order.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -318,7 +326,9 @@ impl Loader {
         EpochPlan::new(Arc::clone(&self.inner), epoch)
     }
 
-    /// Iterates over the batches of epoch `epoch`. Each call returns the same batches, bit for bit.
+    /// Iterates over the batches of epoch `epoch`.
+    ///
+    /// Each call returns the same batches, bit for bit.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -365,8 +375,10 @@ impl Loader {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
     }
 
-    /// Returns the number of items (stepped windows, or rows) of every epoch. It includes the items of other
-    /// processes that [share](LoaderOptions::part) the epoch, and [dropped](LoaderOptions::drop_last) items.
+    /// Returns the number of items (stepped windows, or rows) of every epoch.
+    ///
+    /// It includes the items of other processes that [share](LoaderOptions::part) the epoch, and
+    /// [dropped](LoaderOptions::drop_last) items.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -384,8 +396,10 @@ impl Loader {
         self.inner.items.len()
     }
 
-    /// Builds one batch for callers with their own sampler. `items` has the indices of the items in source
-    /// order; the batch has the items in the order of `items`. Random windows are those of epoch `epoch`.
+    /// Builds one batch for callers with their own sampler.
+    ///
+    /// `items` has the indices of the items in source order; the batch has the items in the order
+    /// of `items`. Random windows are those of epoch `epoch`.
     ///
     /// ```
     /// # use serrate_core as serrate;

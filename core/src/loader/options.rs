@@ -43,7 +43,9 @@ pub enum Form {
     Packed,
 }
 
-/// Options of a [`Loader`](super::Loader). Only the batch size has no default.
+/// Options of a [`Loader`](super::Loader).
+///
+/// Only the batch size has no default.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -91,17 +93,19 @@ pub struct LoaderOptions {
     pub(super) pool: Option<Arc<ThreadPool>>,
     pub(super) limit: Option<u64>,
     pub(super) trust_padding: bool,
-    /// Number of elements that consecutive stepped windows share. If it is given, it determines the stride.
+    /// Number of elements that consecutive stepped windows share. If it is given, the stride is the
+    /// length of a window (without prepended facts) minus this number.
     pub(super) overlap: Option<usize>,
-    /// Whether a last stepped window that would be shorter starts earlier instead, so that it has
-    /// full length, as in meds-torch-data.
+    /// Whether the last stepped window of a row starts earlier instead of being shorter, as in
+    /// meds-torch-data.
     pub(super) full_windows: bool,
 }
 
 impl LoaderOptions {
     /// Returns the defaults: `batch_size` whole rows in source order, padded on the right with
-    /// zeros to the longest row of the batch, with all columns and masks. The calling thread builds
-    /// the batches.
+    /// zeros to the longest row of the batch, with all columns and masks.
+    ///
+    /// The calling thread builds the batches.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -175,8 +179,10 @@ impl LoaderOptions {
     }
 
     /// Groups items of similar length to reduce padding: each pool of `pool` batches is sorted by
-    /// the length of the windows. If items are shuffled, batches are, too: an incomplete batch may
-    /// be at any position. A larger pool means less padding, but also less randomness.
+    /// the length of the windows.
+    ///
+    /// If items are shuffled, batches are, too: an incomplete batch may be at any position. A
+    /// larger pool means less padding, but also less randomness.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -188,8 +194,10 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets whether to drop the items at the end of the order that do not fill a batch. With
-    /// [`part`](Self::part), also drops the last batches if not every process would get one of them.
+    /// Sets whether to drop the items at the end of the order that do not fill a batch.
+    ///
+    /// If [`part`](Self::part) is set, also drops the last batches if not every process would get one
+    /// of them.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -201,9 +209,11 @@ impl LoaderOptions {
         self
     }
 
-    /// Builds only the batches `rank`, `rank + world`, `rank + 2 world`, .. of each epoch, renumbered from 0.
-    /// In this way `world` processes with otherwise equal loaders share the batches. The first processes may
-    /// have one batch more than the last, except with [`drop_last`](Self::drop_last).
+    /// Builds only the batches `rank`, `rank + world`, `rank + 2 world`, .. of each epoch,
+    /// renumbered from 0.
+    ///
+    /// In this way `world` processes with otherwise equal loaders share the batches. The first
+    /// processes may have one batch more than the last, except with [`drop_last`](Self::drop_last).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -227,9 +237,10 @@ impl LoaderOptions {
         self
     }
 
-    /// Uses only these columns, in this order; others are not read. Batches then have axis 1, and
-    /// all axes down to the deepest that a column, [`masks`](Self::masks) or [`sizes`](Self::sizes)
-    /// uses.
+    /// Uses only these columns, in this order; others are not read.
+    ///
+    /// Batches then have axis 1, and all axes down to the deepest that a column,
+    /// [`masks`](Self::masks) or [`sizes`](Self::sizes) uses.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -242,7 +253,9 @@ impl LoaderOptions {
     }
 
     /// Selects the axes (1 or more) that have a mask `dim{d}/mask` in padded batches; by default
-    /// every axis with a column. Packed batches have no masks, so this option is an error for them.
+    /// every axis with a column.
+    ///
+    /// Packed batches have no masks, so this option is an error for them.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -290,9 +303,11 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the sizes of the axes after the rows in padded batches, at most one per axis. [`Size::Longest`]
-    /// (the default) is the longest list of the batch; [`Size::Exactly`] gives every batch the same shape.
-    /// Longer lists are truncated on the side of the padding. Axis 1 is truncated after the window is chosen.
+    /// Sets the sizes of the axes after the rows in padded batches, at most one per axis.
+    ///
+    /// [`Size::Longest`] (the default) is the longest list of the batch; [`Size::Exactly`] gives
+    /// every batch the same shape. Longer lists are truncated on the side of the padding. Axis 1 is
+    /// truncated after the window is chosen.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -305,7 +320,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the side of the padding at every level. [`Side::Left`] is an error for packed batches.
+    /// Sets the side of the padding at every level.
+    ///
+    /// [`Side::Left`] is an error for packed batches.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -318,7 +335,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the value of padding and null leaves (default 0). It must fit the type of every column.
+    /// Sets the value of padding and null leaves (default 0).
+    ///
+    /// It must fit the type of every column.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -367,9 +386,11 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the number of threads. If the first batch of an epoch is large (8 MiB or more), all
-    /// threads build each batch together; otherwise, each batch is built by one thread. If the number
-    /// is 1 and there is no [`prefetch`](Self::prefetch), the thread that requests a batch builds it.
+    /// Sets the number of threads.
+    ///
+    /// If the first batch of an epoch is large (8 MiB or more), all threads build each batch
+    /// together; otherwise, each batch is built by one thread. If the number is 1 and there is no
+    /// [`prefetch`](Self::prefetch), the thread that requests a batch builds it.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -383,10 +404,11 @@ impl LoaderOptions {
 
     /// Sets the number of finished batches to prefetch, in addition to those in progress.
     ///
-    /// The loader needs the memory of `threads + prefetch` batches, including the current batch. It needs
-    /// only that of `1 + prefetch` batches if they are large, because all [`threads`](Self::threads) then
-    /// build one batch together. The memory of a tensor is its largest size so far, plus a quarter or whole
-    /// huge pages (2 MiB) for growth. See [`open`](super::Loader::open) for the other memory of a loader.
+    /// The loader needs the memory of `threads + prefetch` batches, including the current batch. It
+    /// needs only that of `1 + prefetch` batches if they are large, because all
+    /// [`threads`](Self::threads) then build one batch together. The memory of a tensor is its
+    /// largest size so far, plus a quarter at most, or rounded up to huge pages (2 MiB) if the
+    /// tensor is large. See [`open`](super::Loader::open) for the other memory of a loader.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -419,9 +441,10 @@ impl LoaderOptions {
         self
     }
 
-    /// Limits the bytes of a batch, by default to 4 GiB; `None` for no limit. A larger batch is an
-    /// error before tensors are allocated. The check itself needs 4 bytes of memory per list, and
-    /// 16 to 24 bytes per item and axis.
+    /// Limits the bytes of a batch, by default to 4 GiB; `None` for no limit.
+    ///
+    /// A larger batch is an error before tensors are allocated. The check itself needs 4 bytes of
+    /// memory per list, and 16 to 24 bytes per item and axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -433,10 +456,11 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets whether the loader, when it reuses the memory of an earlier batch, relies on unchanged
-    /// padding and overwrites only the values of that batch. True by default, because Rust code
-    /// cannot write to a batch. A caller that lends the memory to code that can write to it, such
-    /// as Python, sets the option to false; the loader then writes all padding anew.
+    /// Sets whether the loader trusts that nobody changes the padding of a batch.
+    ///
+    /// If it does, it overwrites only the values of an earlier batch when it reuses the memory.
+    /// Otherwise, it writes all padding anew. True by default, because Rust code cannot write to a
+    /// batch. Set it to false if you lend batches to code that can write to them, such as Python.
     ///
     /// ```
     /// # use serrate_core as serrate;

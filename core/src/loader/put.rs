@@ -53,7 +53,8 @@ impl WriteSlots for WriteOnes {
     }
 }
 
-/// Copies native float32 values; NaN becomes 0, and infinities the largest finite numbers.
+/// Copies float32 values in native byte order. NaN becomes 0, and infinities become the largest
+/// finite numbers.
 #[inline]
 pub(super) fn write_finite(values: &[u8], out: &mut [u8]) {
     for (value, out) in values.as_chunks::<4>().0.iter().zip(out.as_chunks_mut().0) {
@@ -63,7 +64,7 @@ pub(super) fn write_finite(values: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Writes one byte per native float32: 1 if it is not NaN, else 0.
+/// Writes one byte per float32 value in native byte order: 1 if the value is not NaN, else 0.
 #[inline]
 pub(super) fn write_is_number(values: &[u8], out: &mut [u8]) {
     for (value, out) in values.as_chunks::<4>().0.iter().zip(out) {

@@ -12,10 +12,9 @@ pub(super) struct RowWindows {
     /// Maximum number of elements of a window, not counting prepended facts.
     len: usize,
     sampling: Sampling,
-    /// Whether the last stepped window, if it would be shorter, starts earlier instead, so that it
-    /// has full length.
+    /// Whether the last stepped window of a row starts earlier instead of being shorter.
     full: bool,
-    /// By how many the prepended facts exceed the maximum length of a window; 0 if all facts fit.
+    /// Number of prepended facts beyond the maximum length of a window; 0 if all facts fit.
     over: usize,
 }
 

@@ -15,8 +15,10 @@ use crate::io::safetensors::dense;
 
 const INDEX: &str = "batches.json";
 
-/// A folder of batches, each in one safetensors file. The files are named `batch-000000.safetensors`,
-/// `batch-000001.safetensors`, .. in the order of writing, and the numbers continue across epochs.
+/// A folder of batches, each in one safetensors file.
+///
+/// The files are named `batch-000000.safetensors`, `batch-000001.safetensors`, .. in the order of
+/// writing, and the numbers continue across epochs.
 ///
 /// The file `batches.json` lists the batches: its key `batches` has the `file`, the `epoch` and the
 /// number of `items` of each batch, and its other keys come from the argument of
@@ -50,8 +52,9 @@ pub struct BatchFolder {
 }
 
 impl BatchFolder {
-    /// Starts a folder. If `overwrite` is true, [`finish`](Self::finish) replaces an existing
-    /// folder `target`.
+    /// Starts a folder.
+    ///
+    /// If `overwrite` is true, [`finish`](Self::finish) replaces an existing folder `target`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -137,9 +140,10 @@ impl BatchFolder {
     }
 }
 
-/// A stream of batches. Each batch is a size (8 bytes, little-endian), followed by a safetensors
-/// file of this size. A size of 0 ends the stream; a stream that does not end with this size is
-/// incomplete.
+/// A stream of batches.
+///
+/// Each batch is a size (8 bytes, little-endian), followed by a safetensors file of this size. A
+/// size of 0 ends the stream; a stream that does not end with this size is incomplete.
 #[derive(Debug)]
 pub struct BatchStream<W> {
     out: W,

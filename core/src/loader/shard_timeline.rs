@@ -1,4 +1,5 @@
-//! [`ShardTimeline`]: the events of rows whose axis 1 has measurements.
+//! [`ShardTimeline`]: finds the events of measurements in a shard whose rows are lists of
+//! measurements, without a level of events.
 
 use std::ops::Range;
 
@@ -10,8 +11,8 @@ use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The events that the measurements of a shard belong to. Each event may have a float32 value, such as the
-/// days since the previous event, which batches hold at the first measurement of the event.
+/// The events that the measurements of a shard belong to. Each event may have a float32 value, such
+/// as the days since the previous event. Batches hold this value at the event's first measurement.
 #[derive(Debug)]
 pub(super) struct ShardTimeline {
     rows: Layout,

@@ -16,7 +16,7 @@ pub(super) struct Shelf {
     axis: usize,
     /// Number of bytes per element.
     size: usize,
-    /// One element of padding, in the first `size` bytes.
+    /// The value of padding. Only the first `size` bytes are used.
     fill: [u8; 8],
     keep: usize,
     /// Whether the shelf relies on unchanged padding in a block that is returned to it.

@@ -24,7 +24,7 @@ const TOGETHER: usize = 1 << 20;
 pub enum StackTensor<'a> {
     /// The values of a column, padded with zeros.
     Values(&'a str),
-    /// The integers of a column of at most 32 bits or of type int64, as int64.
+    /// The integers of a column, as int64. The type of the column has at most 32 bits or is int64.
     Tokens(&'a str),
     /// The values of a float32 column: NaN becomes 0, and infinities the largest finite numbers.
     Finite(&'a str),
@@ -123,7 +123,7 @@ impl<'a> TableStack<'a> {
             .iter()
             .map(|c| DenseTensor::from_flat(c.values().as_ref(), &what))
             .collect::<Result<Vec<_>>>()?;
-        // `columns` and `parts` have one entry per table, and a stack has at least one table.
+        // Both vectors have an entry 0, because a stack has at least one table.
         let (first, stored) = (columns[0], parts[0].dtype());
         let refuse = |expected: &str| Error::type_of(&what, expected, first.data_type());
         let (dtype, copy) = match tensor {
@@ -160,7 +160,7 @@ impl<'a> TableStack<'a> {
 #[derive(Clone, Copy)]
 enum LeafCopy {
     Stored,
-    /// Every value fits the type to which this function converts.
+    /// Values are converted by this function. It cannot fail, because every value fits int64.
     Converted(Convert),
     Finite,
     IsNumber,

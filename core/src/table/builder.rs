@@ -6,9 +6,10 @@ use super::{Column, RaggedTable};
 use crate::array::{Layout, Offsets};
 use crate::error::Result;
 
-/// Builds a table from axes, outermost first, and columns. [`build`](Self::build) checks that each
-/// axis has one list per element of the axis above, and each column one value per element of its
-/// axis.
+/// Builds a table from axes, outermost first, and columns.
+///
+/// [`build`](Self::build) checks that each axis has one list per element of the axis above, and
+/// each column one value per element of its axis.
 ///
 /// Without [`rows`](Self::rows), axis 1 (or else a column on axis 0) gives the number of rows.
 ///

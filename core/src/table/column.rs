@@ -192,8 +192,8 @@ impl Column {
         &self.values
     }
 
-    /// Slices the column to the elements `windows[k]` of each axis `k`: its values to those of its
-    /// own axis, and the validity of its lists to those of the axes above.
+    /// Slices the column: keeps the elements `windows[k]` of each axis `k`. The window of the
+    /// column's own axis selects its values; the other windows select the validity of its lists.
     pub(crate) fn slice(&self, windows: &[Range<usize>]) -> Self {
         let own = &windows[self.axis];
         Self {

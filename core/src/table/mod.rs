@@ -212,7 +212,9 @@ impl RaggedTable {
         table.with_columns(columns)
     }
 
-    /// Replaces the columns and keeps the axes. Checks the columns like [`try_new`](Self::try_new).
+    /// Replaces the columns and keeps the axes.
+    ///
+    /// Checks the columns like [`try_new`](Self::try_new).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -308,8 +310,10 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if a column is on axis 0. Returns 2 (the rows and axis 1) if all columns are on
-    /// later axes, also if all of them are on axis 2. Returns `None` without columns.
+    /// Returns 1 if a column is on axis 0, otherwise 2, and `None` without columns.
+    ///
+    /// The result is 2 even if all columns are on axis 2, like the result of `min_n_dims` in
+    /// Python's nested_ragged_tensors.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -372,7 +376,9 @@ impl RaggedTable {
         &self.axes
     }
 
-    /// Returns the name of an axis; 0 is the rows. `None` if it has no name or does not exist.
+    /// Returns the name of an axis; 0 is the rows.
+    ///
+    /// Returns `None` if the axis has no name or does not exist.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -568,7 +574,9 @@ impl RaggedTable {
         })
     }
 
-    /// Returns a column and the axes above it as one array. Shares all buffers.
+    /// Returns a column and the axes above it as one array.
+    ///
+    /// Shares all buffers.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -609,8 +617,8 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the column belongs to another table, and the lists or null lists of the column do not
-    /// fit the axes of this table.
+    /// When the column comes from another table whose lists or null lists do not fit the axes of
+    /// this table.
     ///
     /// # Panics
     /// When the column is on an axis that this table does not have.
@@ -623,8 +631,9 @@ impl RaggedTable {
         RaggedArray::try_new(self.rows, axes, column.values().clone())
     }
 
-    /// Keeps only the columns and scalars `names`, in the order of `names`. Keeps all axes, also
-    /// those without a column.
+    /// Keeps only the columns and scalars `names`, in the order of `names`.
+    ///
+    /// Keeps all axes, also those without a column.
     ///
     /// ```
     /// # use serrate_core as serrate;

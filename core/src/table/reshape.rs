@@ -10,9 +10,10 @@ use super::{Axis, Column, RaggedTable};
 use crate::array::{Layout, Offsets, make_lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Fill of [`flatten_with`](RaggedTable::flatten_with) for the columns of the outer axis. The first
-/// element of each list gets the value of the element that held the list; the other elements get
-/// this fill.
+/// Fill of [`flatten_with`](RaggedTable::flatten_with) for the columns of the outer axis.
+///
+/// The first element of each list gets the value of the element that held the list; the other
+/// elements get this fill.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -39,7 +40,9 @@ pub enum FlattenFill {
 }
 
 impl RaggedTable {
-    /// Removes an axis with one element in every list. Negative axes count from the innermost axis.
+    /// Removes an axis with one element in every list.
+    ///
+    /// Negative axes count from the innermost axis.
     ///
     /// Columns of this axis and of later axes move up by one axis. If axis 0 is removed, its
     /// columns become [`scalars`](Self::scalars). A list that is null in all columns of this axis
@@ -91,8 +94,9 @@ impl RaggedTable {
         self.gather_axis(axis, Parents::Nothing, &[Picks::from_positions(positions)])
     }
 
-    /// Adds an axis of one element per list at `axis`, like `None` in an index. A negative `axis`
-    /// counts from the end; -1 adds an innermost axis. Copies nothing.
+    /// Adds an axis of one element per list at `axis`, like `None` in an index.
+    ///
+    /// A negative `axis` counts from the end; -1 adds an innermost axis. Copies nothing.
     ///
     /// At axis 0 the whole table becomes one row, and [`scalars`](Self::scalars) become the first
     /// columns of axis 0. At a later axis, every element of axis `axis - 1` becomes a list of one
@@ -151,8 +155,9 @@ impl RaggedTable {
     }
 
     /// Merges axis `axis` (not 0; negative axes count from the innermost) into the axis above: the
-    /// elements of each list replace the element that holds the list. Merging axis 1 makes its
-    /// elements rows.
+    /// elements of each list replace the element that holds the list.
+    ///
+    /// Merging axis 1 makes its elements rows.
     ///
     /// Columns of `axis` and below move up by one. A column of axis `axis - 1` keeps its value at
     /// the first element of each list and is zero at the other elements
@@ -182,8 +187,10 @@ impl RaggedTable {
         self.flatten_with(axis, FlattenFill::Zero)
     }
 
-    /// Merges an axis like [`flatten`](Self::flatten). For columns of the outer axis, `fill`
-    /// chooses the values at all elements of a list but the first.
+    /// Merges an axis like [`flatten`](Self::flatten).
+    ///
+    /// For columns of the outer axis, `fill` chooses the values at all elements of a list but the
+    /// first.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -248,6 +255,7 @@ impl RaggedTable {
     }
 
     /// Stacks tables: each table becomes one row, as with [`unsqueeze`](Self::unsqueeze) at axis 0.
+    ///
     /// Indexed rows thus become a batch, and scalars become columns again.
     ///
     /// ```

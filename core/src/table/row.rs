@@ -5,7 +5,9 @@ use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use super::RaggedTable;
 use crate::error::{Error, Result};
 
-/// A view of one row of a table: one range of elements per axis. Borrows the table.
+/// A view of one row of a table: one range of elements per axis.
+///
+/// Borrows the table.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -217,7 +219,9 @@ impl<'a> Row<'a> {
         Ok(Self { table: self.table, windows })
     }
 
-    /// Returns the view as a table of one row. Shares all buffers.
+    /// Returns the view as a table of one row.
+    ///
+    /// Shares all buffers.
     ///
     /// ```
     /// # use serrate_core as serrate;

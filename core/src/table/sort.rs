@@ -36,8 +36,10 @@ impl From<&str> for SortKey {
 }
 
 impl RaggedTable {
-    /// Sorts the rows by columns of axis 0; the first key takes precedence. The sort is stable. NaN
-    /// is larger than all numbers. Copies the rows like [`take`](Self::take).
+    /// Sorts the rows by columns of axis 0; the first key takes precedence.
+    ///
+    /// The sort is stable. NaN is larger than all numbers. Copies the rows like
+    /// [`take`](Self::take).
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -124,8 +124,9 @@ impl Lengths {
     }
 
     /// Returns quantile `q` (0 to 1) of the lengths: the smallest length `n` such that at least the
-    /// share `q` of the lists has at most `n` elements. `None` without lists; 0.5 gives the lower
-    /// median.
+    /// share `q` of the lists has at most `n` elements.
+    ///
+    /// Returns `None` without lists; 0.5 gives the lower median.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -463,8 +464,9 @@ impl TableStats {
     }
 
     /// Returns the number of bytes of all fixed-width columns after padding to the longest lists,
-    /// and of one mask for each axis (except the rows) with such a column. A mask takes one byte
-    /// per padded element.
+    /// and of one mask for each axis (except the rows) with such a column.
+    ///
+    /// A mask takes one byte per padded element.
     ///
     /// ```
     /// # use serrate_core as serrate;

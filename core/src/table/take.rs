@@ -73,10 +73,11 @@ impl RaggedTable {
         self.gather_rows(bits.set_slices().map(|(start, end)| start..end))
     }
 
-    /// Keeps the elements of axis `axis` whose bit is true, with everything below them. Negative
-    /// axes count from the innermost axis. The mask has one bit per element of the axis; null
-    /// counts as false. Lists stay: a list without kept elements becomes empty, and a null list
-    /// stays null.
+    /// Keeps the elements of axis `axis` whose bit is true, with everything below them.
+    ///
+    /// Negative axes count from the innermost axis. The mask has one bit per element of the axis;
+    /// null counts as false. Lists stay: a list without kept elements becomes empty, and a null
+    /// list stays null.
     ///
     /// ```
     /// # use serrate_core as serrate;

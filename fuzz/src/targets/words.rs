@@ -1,4 +1,4 @@
-//! Short texts, such as time windows of features: an error, or a value that is equal after it is
+//! Short strings, such as time windows of features: an error, or a value that is equal after it is
 //! written and read again.
 
 use crate::{FIXED, place, read_within};

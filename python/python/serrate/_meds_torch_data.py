@@ -161,7 +161,7 @@ class _Loader:
         return self._inner.create_module(spec)
 
     def exec_module(self, module: Any) -> None:
-        # Nothing but the method shows later that the import was observed.
+        # The module keeps its own loader, so only the replaced `collate` differs after the import.
         module.__loader__ = module.__spec__.loader = self._inner
         self._inner.exec_module(module)
         replace_collate(module)

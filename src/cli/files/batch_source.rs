@@ -105,7 +105,7 @@ impl InputSource {
             let entry = entry?;
             let file = entry.path();
             let relative = file.strip_prefix(&path).unwrap_or(file).with_extension("");
-            // Skips metadata files, which have no rows.
+            // Skips metadata files, because they have no rows of data.
             if relative.starts_with("metadata") || is_hidden(&relative) {
                 continue;
             }
@@ -203,9 +203,9 @@ fn is_meds(path: &Path) -> bool {
     list_parquet(path).next().is_some_and(|file| has_measurements(&file))
 }
 
-/// Whether a folder is a MEDS data set: it must have measurements in `data/**/*.parquet`. It must
-/// also have a sub-folder `metadata`, or no other Parquet files in `data`: a folder is not a data
-/// set if a data set is only somewhere below its sub-folder `data`.
+/// Whether a folder is a MEDS data set: it has measurements in `data/**/*.parquet`, and it has a
+/// sub-folder `metadata` or only measurements in these files. The second condition excludes `x` if
+/// the data set is `x/data/y`: then `x/data` also contains the metadata of `x/data/y`.
 pub(in crate::cli) fn is_meds_root(path: &Path) -> bool {
     // Reads at most this many files, because the result only chooses the hint in an error message.
     const READ: usize = 64;

@@ -12,10 +12,11 @@ use crate::io::meds_torch::MedsFolder;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum MedsPart {
-    /// Events and static measurements, whose lists differ in length.
+    /// The columns of events and of static measurements. The lists of both differ in length, so
+    /// that they are not one ragged table.
     All,
-    /// Only events. All of their columns have lists of the same lengths, as one ragged table
-    /// requires.
+    /// Only the columns of events. In each row, their lists have the same lengths, as one ragged
+    /// table requires.
     Events,
     /// Only the numeric columns of events. The column `code` has the tokens of the codes, and
     /// columns of strings are omitted.
@@ -52,7 +53,7 @@ pub(super) fn select_part(schema: &SchemaRef, part: MedsPart) -> SchemaRef {
     if part == MedsPart::All {
         return schema.clone();
     }
-    // Columns of events come before the columns of static measurements.
+    // The columns of events end at `static_code`, the first column of static measurements.
     let events = schema.fields().iter().take_while(|f| f.name() != "static_code");
     let fields: Vec<FieldRef> = match part {
         MedsPart::Tokens => events.filter_map(to_token_field).collect(),

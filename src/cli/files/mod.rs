@@ -91,9 +91,9 @@ impl FileFormat {
     }
 }
 
-/// Returns an error if the name of the output contradicts its format: `x.parquet` for the format
-/// Arrow, or for a folder (`of` is `None`). `what` says in the message what the output will
-/// contain.
+/// Returns an error if the extension of the output contradicts its format `of`: `x.parquet` for the
+/// format Arrow. For a folder, `of` is `None`, and the extension of any file format is an error.
+/// `what` says in the message what the output will contain.
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {
@@ -120,7 +120,8 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
     }))
 }
 
-/// Extensions of formats that are never written. [`check_name`] refuses output paths with them.
+/// Extensions of file formats that Serrate never writes. [`check_name`] refuses them, so that no
+/// output has, for example, the name `x.npz` and another format.
 const OTHERS: [&str; 16] = [
     "npz", "npy", "pt", "pth", "bin", "pkl", "pickle", "h5", "hdf5", "zarr", "csv", "txt", "zip",
     "tar", "gz", "zst",

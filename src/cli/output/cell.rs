@@ -12,11 +12,11 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// A list inside another list may use at least this many terminal columns, even if the outer list
-/// is narrower.
+/// Minimum of the width limit of a list inside another list, in terminal columns. The limit is 40 %
+/// of the room of the outer list, if that is more.
 const INNER_WIDTH: usize = 14;
-/// If an outermost list is narrower than [`UNIT_WIDTH`] and has no room for a whole element, its
-/// first element is cut, but to no fewer terminal columns than this.
+/// If an outermost list is narrower than [`UNIT_WIDTH`] and has no room for its first element, this
+/// element is cut, but to no fewer terminal columns than this width.
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
@@ -238,9 +238,10 @@ impl<'a> CellNode<'a> {
     }
 }
 
-/// Formats elements until one does not fit in `width` terminal columns, or has to be shortened
-/// although it may use all of `width`. `each` is the maximum width of one element. The flag in the
-/// result is true if all elements fit.
+/// Formats elements from the start of `range`, each to at most `each` terminal columns. Stops
+/// before an element that does not fit in `width`. If one element may use all of `width`, also
+/// stops before an element that has to be shortened. The flag in the result is true if all elements
+/// fit.
 fn format_fitting(
     node: &CellNode<'_>,
     range: Range<usize>,
@@ -454,8 +455,8 @@ mod tests {
     fn narrow_lists_keep_their_count() {
         let a: ArrayRef = lists([Some((1967..2067).map(Some).collect())]);
         assert_eq!(show(&a, 0, Some(20)), "[1967, … 99 more]");
-        // A list of 100 elements has as much room as one of 30: one element is shown, so both
-        // numbers of omitted elements have two digits.
+        // One element is shown, so 29 or 99 elements are omitted. Both numbers have two digits, so
+        // the longer list has no less room.
         let births: ArrayRef = Arc::new(StringArray::from(vec!["BIRTH"; 101]));
         for count in [30, 100] {
             let text = show(&nested(&[count], births.slice(0, count)), 0, Some(20));

@@ -55,8 +55,8 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe, as in `serrate .. | head`. This
-    /// cannot be found from the errors of Arrow's writers.
+    /// Whether the reader of standard output closed the pipe, as in `serrate .. | head`. The errors
+    /// of Arrow's writers do not show this, so the target itself stores it.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }

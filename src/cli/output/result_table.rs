@@ -73,8 +73,8 @@ impl TableStyle {
         }
     }
 
-    /// Sets the maximum width of a line for the next result. If the user has set a width of values,
-    /// sets no maximum.
+    /// Sets the maximum width of a line for the next result. If the user has set `max_width`, lines
+    /// have no maximum.
     pub(in crate::cli) fn set_line(&mut self, line: Option<usize>) {
         self.line = line.filter(|_| !self.fixed);
     }
@@ -216,7 +216,7 @@ impl TableWriter {
     /// columns are such that the table fits the line.
     fn choose_columns(&self) -> Outcome<(Vec<ShownColumn>, Range<usize>)> {
         let count = self.schema.fields().len();
-        // If lines have a maximum width, a value may be as wide as a line, whatever `max_width` is.
+        // If lines have a maximum width, only this width limits a value, and `max_width` does not.
         let most = self.look.line.or(self.look.max_width);
         let free = |at| ShownColumn::Column {
             at,
@@ -280,8 +280,8 @@ impl TableWriter {
         Ok((shown, hidden))
     }
 
-    /// Uses room that is left in the line for the column names that are wrapped to several lines:
-    /// gives all of them the greatest common width with which the table still fits.
+    /// If the line has room left, widens the column names that are wrapped to several lines. All of
+    /// them get the same maximum width: the greatest with which the table fits.
     fn widen_headers(&self, shown: &mut [ShownColumn], room: usize) -> Outcome {
         let widen = |column: ShownColumn, to: usize| match column {
             ShownColumn::Column { at, width, header: Some(least) }
@@ -331,8 +331,8 @@ impl TableWriter {
     ) -> String {
         let text = cells.format_at(row, width);
         let ShownColumn::Column { at, .. } = column else { return text };
-        // `text` may be wider than `width`, because a list always shows an element. If the user has
-        // set the width of the column, the text is cut all the same.
+        // A list always shows an element, so `text` may be wider than `width`. If the user has set
+        // this width, it must not be exceeded, so the text is cut again.
         match self.look.find_width_of_column(at) {
             Some(width) if text.width() > width => cut_list(text, width),
             _ => text,

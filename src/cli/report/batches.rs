@@ -51,22 +51,24 @@ impl BatchExtent {
     }
 }
 
-/// Tensors of static facts, whose lists differ in length from those of events.
+/// Tensors of static facts. They form a table of their own, because their lists differ in length
+/// from those of events.
 const FACTS: [&str; 3] = ["static_code", "static_numeric_value", "static_numeric_value_mask"];
-/// Tensors that only batches of health records have.
+/// Tensors that only batches of health records have. By them, the report recognizes such batches,
+/// and names their axes `event` and `measurement`.
 const RECORDS: [&str; 4] =
     ["event_mask", "event_start", "numeric_value_mask", "static_numeric_value_mask"];
 /// Maximum number of positions, with padding, of the deepest axis of a batch. The shape of a tensor
 /// could claim any number: if another axis has the size 0, the tensor takes no bytes.
 const POSITIONS: usize = 1 << 30;
 
-/// The tables that the report makes of the tensors of each batch: one table for each of `parts`.
+/// How the report reads a batch: each [`TensorGroup`] of `parts` becomes one table.
 pub(super) struct BatchLayout {
     is_packed: bool,
     parts: Vec<TensorGroup>,
 }
 
-/// Tensors whose lists have the same lengths.
+/// Tensors whose lists have the same lengths, so that they are the columns of one table.
 struct TensorGroup {
     axis_names: &'static [&'static str],
     members: Vec<GroupedTensor>,
@@ -102,8 +104,8 @@ enum ListSource {
 }
 
 impl BatchLayout {
-    /// Finds the tables that the tensors of the batches in `files` form. The inner error is the
-    /// reason why they form no tables, for the report.
+    /// Finds the layout of the batches in `files`. If they have none, for example because they
+    /// differ in their tensors, the inner error is the reason, which the report shows.
     pub(super) fn find_layout(
         files: &[PathBuf],
         tensors: &[TensorFacts],
@@ -267,11 +269,11 @@ impl TensorGroup {
         }
     }
 
-    /// Returns the tensors that show which positions of an axis without a mask hold elements: all
+    /// Returns the tensors whose nonzero values show the elements of an axis that has no mask: all
     /// tensors on this axis or a deeper one, except masks of values.
     fn list_marking(&self, axis: usize) -> impl Iterator<Item = &str> {
-        // Masks of values do not show this: in batches for meds-torch-data, they are also true at
-        // padding.
+        // Masks of values do not mark padding: in batches for meds-torch-data, they are also true
+        // there.
         let marking = self.members.iter().filter(move |member| member.axis >= axis);
         marking.filter(|m| m.role != TensorRole::ValueMask).map(|m| m.tensor.as_str())
     }
@@ -311,9 +313,9 @@ impl TensorGroup {
             builder = builder.column(&member.tensor, member.axis, values);
         }
         let mut table = builder.build()?;
-        // Filters the deepest axis first. `keep` has one flag for each padded position of its axis.
-        // If an outer axis were filtered first, positions of the deeper axes would be removed, and
-        // there would be too many flags for them.
+        // Filters the deepest axis first. `keep` has one flag per position of its axis, with
+        // padding. Filtering an outer axis first would remove positions of the deeper axes, so that
+        // their flags would no longer match.
         for (i, list) in self.lists.iter().enumerate().rev() {
             let axis = i + 1;
             let keep = match list {
@@ -345,8 +347,8 @@ impl TensorGroup {
         }
     }
 
-    /// Returns a flag for each padded position of an axis that has no mask: true if the position
-    /// holds an element, false if it is padding.
+    /// Returns a flag for each position of an axis that has no mask: true if the position holds an
+    /// element, false if it is padding.
     fn find_elements(
         &self,
         file: &SafetensorsFile,
@@ -357,8 +359,7 @@ impl TensorGroup {
         let mut present = vec![false; positions];
         for name in self.list_marking(axis) {
             let tensor = dense::read_one(file, file.tensor(name)?)?;
-            // Number of bytes per position of this axis. A position of this axis has several
-            // positions on a deeper axis.
+            // Number of bytes per position of this axis, including its positions on deeper axes.
             let width = tensor.nbytes().checked_div(positions).unwrap_or(0);
             if width == 0 {
                 continue;
@@ -431,8 +432,9 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> TensorR
     TensorRole::Column(mask.next())
 }
 
-/// Returns the axis of each tensor of packed batches: the outermost axis that has, in every batch,
-/// as many elements as the tensor. It is `None` if there is no such axis.
+/// Returns the axis of each tensor of packed batches, or `None` if it has no axis. The shapes do
+/// not tell the axis, so this is the outermost axis with as many elements as the tensor in every
+/// batch.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();

@@ -57,8 +57,8 @@ pub(super) fn choose_time(profile: &TableProfile, below: usize) -> Option<&Colum
     let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.count() > 0);
     let named = || columns().filter(|c| c.name == "time" && TimeScale::from_kind(c.kind).is_some());
     let times = || columns().filter(|c| c.kind == ValueKind::Time);
-    // Without a column `time`, a column of times on axis 0 is used only for axis 0: it may hold
-    // births, which are not the times of the events in the row.
+    // Elements of deeper axes do not use a column of times on axis 0, unless its name is `time`. It
+    // may be the date of birth of the subject, not the time of an event.
     let found = named().next().or_else(|| times().find(|c| c.axis > 0));
     found.or_else(|| times().find(|c| below == c.axis))
 }

@@ -16,8 +16,8 @@ use crate::io::meds::MedsSummary;
 
 /// Maximum number of periods of a [`Trend`].
 const PERIODS: usize = 48;
-/// The first period begins at this quantile of the times, so that a few early times, such as
-/// births, do not stretch the periods over a century.
+/// The first period begins at this quantile of the times. A few early times, such as dates of
+/// birth, would otherwise make each period years long.
 const EARLIER: f64 = 0.01;
 /// Number of the most frequent code prefixes that are listed; one more entry sums up all others.
 const PREFIXES: usize = 11;
@@ -30,9 +30,8 @@ pub(super) struct CodeOverview {
     pub(super) distinct: usize,
     pub(super) total: u64,
     pub(super) top: Vec<CodeFacts>,
-    /// Number of occurrences of each code prefix. The list is empty if the codes are integers. It
-    /// is also empty if there are fewer than two codes per prefix on average, because the prefixes
-    /// would then summarize little.
+    /// Number of occurrences of each code prefix. Empty for integer codes, and for fewer than two
+    /// codes per prefix on average, because such prefixes summarize little.
     pub(super) prefixes: Vec<(String, u64)>,
     pub(super) trend: Option<Trend>,
 }
@@ -41,7 +40,7 @@ pub(super) struct CodeFacts {
     pub(super) code: String,
     pub(super) description: Option<String>,
     pub(super) count: u64,
-    /// Number of occurrences of the code with a numeric value; `None` if it is unknown.
+    /// Number of occurrences of the code that have a numeric value; `None` if it is unknown.
     pub(super) with_number: Option<u64>,
 }
 
@@ -221,8 +220,8 @@ fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Op
     (exact && last > first && period.is_finite() && period > 0.0).then_some(period)
 }
 
-/// Builds a query that returns one row of lists of (period, count) pairs. The first list counts all
-/// codes together, and each further list one of `codes`.
+/// Builds a query that returns one row. Each of its columns is a list of (period, count) pairs: the
+/// first column for all codes together, each further column for one of `codes`.
 fn build_query(
     table: &str,
     column: &ColumnProfile,
@@ -314,9 +313,8 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<PeriodCounts>> {
                 if !period.is_finite() {
                     continue;
                 }
-                // `period` is the index of a period. A float time that equals the end of the last
-                // period has the index [`PERIODS`], and counts in the last period. A negative index
-                // is before the first period.
+                // `period` is the index of a period, and negative before the first period. A float
+                // time at the very end has the index [`PERIODS`], and counts in the last period.
                 let Some(index) = (0..PERIODS).rfind(|i| *i as f64 <= period) else {
                     counts.earlier += count;
                     continue;

@@ -88,7 +88,7 @@ pub(super) struct ReportArgs {
     declared: DeclaredTypes,
 }
 
-/// Maximum numbers of codes and of subjects on a page. A browser cannot show many more.
+/// Maximum of `--codes` and of `--subjects`. A browser cannot show many more on one page.
 const CODES: usize = 200;
 const SUBJECTS: usize = 100;
 /// Maximum number of files read at a time to count codes by period ([`codes::Trend`]).
@@ -114,10 +114,10 @@ enum ReportContent {
 
 struct TensorStatistics {
     tensors: Vec<TensorFacts>,
-    /// Statistics of the values in a folder of batches. `None` for a file, and for a folder whose
-    /// values are not described.
+    /// Statistics of the values in a folder of batches. `None` for a single file, and for a folder
+    /// whose batches have no [`BatchLayout`].
     batches: Option<BatchStatistics>,
-    /// The reason why the values of a folder are not described; `None` if they are, and for a file.
+    /// The reason why a folder of batches has no statistics; otherwise `None`.
     unread: Option<&'static str>,
 }
 
@@ -238,8 +238,7 @@ fn read_codes(
     let context = super::create_session()?;
     register_source(&context, TABLE, source, PARTITIONS)?;
     let trend = count_trend(&context, TABLE, &group.profile, &mut codes);
-    // This blocks the thread until the codes are counted, which is allowed: a command on files runs
-    // on a thread for blocking work.
+    // `block_on` is allowed here, because a command on files runs on a thread for blocking work.
     tokio::runtime::Handle::current().block_on(trend)?;
     Ok(Some(codes))
 }

@@ -55,9 +55,10 @@ impl LengthCut {
     }
 }
 
-/// Returns the cuts to show, by ascending length: at most [`CUTS`] powers of two, and the length of
-/// the longest list. The powers of two are below the longest length and above half of the 5 %
-/// quantile of the lengths. If there are more than [`CUTS`], the smallest are omitted.
+/// Returns the cuts to show, by ascending length: powers of two, and the length of the longest
+/// list. For lengths from 3 to 8, the cuts are 2, 4 and 8. Powers of two that would cut almost all
+/// lists (up to half of the 5 % quantile) are omitted. Of the others, the largest [`CUTS`] are
+/// taken.
 pub(super) fn list_cuts(lengths: &Lengths) -> Vec<LengthCut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {

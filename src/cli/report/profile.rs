@@ -13,12 +13,12 @@ use crate::table::{Column, Lengths, RaggedTable};
 
 /// Maximum number of distinct strings of a column. If there are more, the counts of its strings are dropped.
 const TEXTS: usize = 1 << 20;
-/// Precision of the [`Sketch`] of a numeric column, in bits. The sketch counts together numbers
-/// that differ by less than 2^-11 of their size. The report shows three digits, so this difference
-/// is not visible.
+/// Precision of the [`Sketch`] of a numeric column, in bits. If the column has too many distinct
+/// numbers to count each, the sketch counts ranges with a width of 2^-11 of the numbers. The report
+/// shows three digits, so this error is not visible.
 const NUMBER_BITS: u32 = 11;
-/// Precision of the [`Sketch`] of a column of times, in bits. The numbers are microseconds since
-/// 1970. From 2006 to 2041, the sketch counts times by ranges of 1.2 hours.
+/// Precision of the [`Sketch`] of a column of times, in bits. Times are microseconds since 1970, so
+/// ranges grow with the distance from 1970. From 2006 to 2041, a range is 1.2 hours.
 const TIME_BITS: u32 = 18;
 
 /// Statistics of columns whose lists have the same lengths.
@@ -143,7 +143,8 @@ impl ColumnProfile {
     pub(super) fn count_distinct(&self) -> Option<usize> {
         match self.kind {
             ValueKind::Text => self.texts.known_counts().map(HashMap::len),
-            // Distinct integers beyond 2^53 may be equal as floats, so their number is unknown.
+            // The sketch has floats. Distinct integers beyond 2^53 may be the same float, so their
+            // number is unknown.
             ValueKind::Integer => {
                 let exact = |n: i128| n.unsigned_abs() <= 1 << 53;
                 self.integers.filter(|(low, high)| exact(*low) && exact(*high))?;
@@ -154,9 +155,8 @@ impl ColumnProfile {
         }
     }
 
-    /// Returns a lower bound of the number of distinct values if this number is unknown because it
-    /// is too large. Returns `None` if the number is known, or if values of this type are not
-    /// counted.
+    /// If a column has too many distinct values to count them, returns the limit that their number
+    /// exceeds. Otherwise, returns `None`, also for types whose values are not counted.
     pub(super) fn exceeded_distinct(&self) -> Option<usize> {
         match self.kind {
             ValueKind::Text => self.texts.is_full.then_some(TEXTS),

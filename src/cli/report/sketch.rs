@@ -7,17 +7,18 @@ pub(super) const EXACT: usize = 1 << 16;
 /// Maximum number of values that a [`Sketch`] sorts at a time, to count equal values together.
 const CHUNK: usize = 1 << 16;
 
-/// Counts of finite numbers. Up to [`EXACT`] distinct numbers are counted separately. If there are
-/// more, numbers are counted by ranges whose width is a fixed share of the numbers. The counts do
+/// Counts of finite numbers. Up to [`EXACT`] distinct numbers have one count each. If there are
+/// more, each count is that of a range, whose width is proportional to its numbers. The counts do
 /// not depend on the order of the numbers or their division into batches.
 #[derive(Clone, Debug)]
 pub(super) struct Sketch {
     /// Number of values per key. A key encodes the bits of a number, so that keys have the same
     /// order as numbers. A key without its low bits stands for a range of numbers.
     counts: BTreeMap<u64, u64>,
-    /// Number of low bits that are dropped from each key; 0 while the counts are exact.
+    /// Number of low bits that the keys of `counts` lack: 0 while each number has its own count,
+    /// then `coarse`.
     dropped: u32,
-    /// Number of low bits to drop from each key once there are more than [`EXACT`] distinct numbers.
+    /// Value of `dropped` once there are more than [`EXACT`] distinct numbers.
     coarse: u32,
     total: u64,
     range: Option<(f64, f64)>,

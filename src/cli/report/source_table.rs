@@ -52,8 +52,8 @@ impl PartitionStream for ShardStream {
                 for shard in shards.iter() {
                     for batch in shard.open_batches(Some(&schema))? {
                         interrupt::check_interrupt()?;
-                        // An error means that nobody receives batches any more, because the query
-                        // needs no more rows.
+                        // An error means that the receiver is dropped: the query needs no more
+                        // rows.
                         if sender.blocking_send(Ok(conform_batch(&batch?, &schema)?)).is_err() {
                             return Ok(());
                         }

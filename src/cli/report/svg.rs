@@ -1,4 +1,5 @@
-//! Charts as inline SVG. Positions in percent let a chart fill the window, but text keeps its size.
+//! Charts as inline SVG. Horizontal positions are percentages, so that a chart fills the width of
+//! the window without scaling its text.
 
 use super::html::Html;
 use crate::cli::output::{format_percent, group_digits};
@@ -87,10 +88,10 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[SvgBar], mar
     write_line(html, "base", (0.0, bottom), (1.0, bottom));
     let place = |mark: &SvgMark| mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
     let fits = |mark: &SvgMark| (1.0 - place(mark)) * NARROW > CHARACTER * mark.label.len() as f64;
-    // Each line begins at the height of its label, and each label is one row lower than the label
-    // before it. First come, from left to right, the lines with a label on their right. Then come,
-    // from right to left, the lines near the right edge with a label on their left. So no line
-    // passes through the label of another line on the same side.
+    // A line begins at the height of its label, and each label is one row below the previous one.
+    // The lines with a label on the right come first, from left to right. The lines near the right
+    // edge have their label on the left, and follow from right to left. In this order, no line
+    // crosses the label of another line with a label on the same side.
     let on_left = marks.iter().rev().filter(|m| !fits(m));
     for (i, mark) in marks.iter().filter(|m| fits(m)).chain(on_left).enumerate() {
         let at = place(mark);
@@ -184,8 +185,8 @@ pub(super) fn draw_shares(
     }
     let step = positions.len().div_ceil(6).max(1);
     for (i, label) in positions.iter().enumerate() {
-        // Each `step`-th position has a label, and so has the last one. A label too close to the
-        // last label is omitted.
+        // Labels every `step`-th position and the last one. Labels too close to the last are
+        // omitted.
         let near = positions.len() - 1 - i;
         if near == 0 || (i % step == 0 && near >= step) {
             let class = match (i, near) {

@@ -91,9 +91,9 @@ struct TimelineColumns {
     time: String,
     clock: TimeScale,
     code: Option<String>,
-    /// Names of the columns whose values follow the code in a list of measurements: at most two
-    /// columns of floats, strings or booleans. They are on the axis of the codes or, if there are
-    /// no codes, on the axis of the times.
+    /// Names of the columns whose values are listed after the code, as in `LAB//50912 = 5.1`: at
+    /// most two columns of floats, strings or booleans. They are on the axis of the codes or, if
+    /// there are no codes, on the axis of the times.
     values: Vec<String>,
     subject: Option<String>,
 }
@@ -270,7 +270,8 @@ fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcom
 
 fn format_value(values: &ArrayRef, at: usize) -> Outcome<String> {
     let at = u32::try_from(at).unwrap_or(u32::MAX);
-    // Copies the value to a new array, because a formatter prepares all values of its array.
+    // Copies the value to an array of its own, because a formatter of `values` would prepare all
+    // values to format only one.
     let value = take(values, &UInt32Array::from(vec![at]), None)?;
     let options = FormatOptions::default().with_null("NULL").with_display_error(true);
     Ok(ArrayFormatter::try_new(value.as_ref(), &options)?.value(0).to_string())

@@ -258,7 +258,7 @@ impl Completer for ShellHelper {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..pos];
-        // Completes file names inside quotes and after .read and .output.
+        // Completes file names inside single quotes, and after `.read` and `.output`.
         if let Some((quote, '\'')) = find_open_quote(before) {
             let start = quote + 1;
             let (at, found) = self.complete_path(&before[start..], pos - start)?;
@@ -315,9 +315,9 @@ fn complete_word(
     (start, found)
 }
 
-/// Returns the columns and tables whose names begin with `word`. Each is replaced by its name as a
-/// statement must contain it: in quotes if SQL requires them. If `word` follows an open quote,
-/// `in_quotes` is true, and all names are in quotes.
+/// Returns the columns and tables whose names begin with `word`, each with the text to insert: its
+/// name, in quotes if SQL requires them. If `word` follows an open double quote, `in_quotes` is
+/// true, and all names are in quotes.
 fn complete_name(
     names: &SessionNames,
     in_scope: &BTreeSet<String>,
@@ -330,7 +330,8 @@ fn complete_name(
         false => quote_name(name),
     };
     let others = names.columns.iter().filter(|column| !in_scope.contains(*column));
-    // A qualified name, such as `"s"."t"`, has several quotes, so it cannot continue an open quote.
+    // After an open quote, omits qualified names such as `"s"."t"`: their quotes close within the
+    // name.
     let tables =
         names.tables.iter().filter(|(name, quoted)| !in_quotes || quote_name(name) == **quoted);
     let tables = tables.map(|(name, quoted)| match in_quotes {
@@ -390,8 +391,8 @@ fn to_pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
     words.into_iter().map(|w| Pair { display: w.to_string(), replacement: w.to_string() }).collect()
 }
 
-/// Returns the keywords that the shell completes: [`MORE_KEYWORDS`], and all that cannot be
-/// aliases. Most of the latter begin clauses.
+/// Returns the keywords that the shell completes: [`MORE_KEYWORDS`], and the keywords that cannot
+/// be aliases, such as FROM and WHERE, because most of them begin clauses.
 fn list_keywords() -> BTreeSet<&'static str> {
     let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
     reserved
@@ -411,8 +412,8 @@ impl Validator for ShellHelper {
     }
 }
 
-/// Whether Enter runs the text. Enter runs commands that begin with `.` or `\`, empty lines, and
-/// statements whose last one ends with `;`.
+/// Whether Enter runs the text: an empty line, a command that begins with `.` or `\`, or one or
+/// more statements of which the last ends with `;`.
 pub(super) fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();
     // If a quote or a comment is open, `split_statements` returns an error, and the text continues

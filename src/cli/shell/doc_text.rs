@@ -2,8 +2,8 @@
 
 use unicode_width::UnicodeWidthStr;
 
-/// A sentence in DataFusion's documentation, which refers to another page, and the text to show
-/// instead.
+/// A sentence in DataFusion's documentation, and the text that replaces it. The sentence refers to
+/// a part of the website that the shell cannot show.
 const FLAGS: (&str, &str) = (
     "Refer to the flags reference above for supported flags.",
     "They are i (ignore case), m (^ and $ match at each line), s (. matches newlines), U (swap greediness) and R (CRLF).",
@@ -157,9 +157,8 @@ fn write_literals(name: &str) -> String {
             };
             text.replace_range(start..=(inside + length), &value);
             from = start;
-            // The search continues within the replaced literal, which may contain literals of the
-            // same kind. After a string, the search continues behind it, because the text of the
-            // string may look like a literal.
+            // Searches within the replaced literal, too: `List(List(Int64(1)))` contains another
+            // `List`. Skips the text of a string, which may only look like a literal: `'Utf8(x)'`.
             if kind == "Utf8" {
                 from += value.len();
             }

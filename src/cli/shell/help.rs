@@ -265,8 +265,8 @@ pub(super) fn format_function(
     Ok(page)
 }
 
-/// Returns the help page of a function that is not registered in DataFusion. An example is a short
-/// form: a call that stands for another expression.
+/// Returns the help page of a function that DataFusion has not registered, for example a short
+/// form: a call that Serrate replaces by another expression.
 fn document_form(
     name: &str,
     kind: &'static str,
@@ -345,9 +345,8 @@ impl FunctionEntry {
     }
 }
 
-/// Breaks a line of an example at spaces, but not within string literals. If a comment follows a
-/// statement, it is moved to its own line. Does not break the lines of a table, or lines with any
-/// other comment.
+/// Breaks a line of an example at spaces, but not within string literals. A comment after a
+/// statement moves to its own line. Lines of tables, and lines with other comments, stay unchanged.
 fn wrap_statement(line: &str, width: usize) -> String {
     let text = line.trim_start();
     if let Some((statement, comment)) = line.split_once(";   -- ")
@@ -385,8 +384,8 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
     let text = text.to_lowercase();
     let entries = collect_entries(context);
     let matching: Vec<_> = entries.iter().filter(|(name, _)| name.contains(&text)).collect();
-    // Whether `name` is only an alias of a function that has its own line. An alias has no line,
-    // because the line of its function lists it.
+    // Whether the line of another function already lists `name` as an alias: `name` then has no
+    // line of its own.
     let is_alias = |name: &str, found: &[FunctionEntry]| {
         let own = |e: &FunctionEntry| e.name == name || !e.aliases.iter().any(|a| a == name);
         let lists_it = |e: &FunctionEntry| e.aliases.iter().any(|a| a == name);

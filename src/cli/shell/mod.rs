@@ -156,8 +156,8 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("help", function) => {
             let width = find_terminal_width().unwrap_or(80);
             let page = help::format_function(runner.context(), function, width);
-            // A name may be that of a function and of a command, such as `mode`. Therefore, the
-            // command is suggested only if there is no such function.
+            // Some names are both a function and a command, such as `mode`. The page of the
+            // function has priority over the hint.
             let page = page.map_err(|failure| match find_help_elsewhere(function) {
                 Some(hint) => {
                     Failure::from_message(format!("there is no function {function:?}; {hint}"))

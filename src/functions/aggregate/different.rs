@@ -13,11 +13,11 @@ use datafusion::logical_expr::Accumulator;
 use super::GroupStates;
 use crate::error::{Error, Result};
 
-/// Bit patterns of the one or two arguments of an aggregate in one row.
+/// The one or two arguments of an aggregate in one row, as bit patterns.
 type RowKey = [u64; 2];
 
-/// Passes each distinct row of a group to `fold` once. `seen` has the number of rows with each key.
-/// A row is removed from `fold` when this number becomes 0.
+/// Passes each distinct row of a group to `fold` once. `seen` counts the rows with each key. A row
+/// is removed from `fold` when its count falls to 0.
 #[derive(Debug)]
 pub(super) struct DistinctFold {
     fold: Box<dyn GroupStates>,

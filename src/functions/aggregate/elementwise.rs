@@ -125,9 +125,9 @@ fn list_state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType
     Ok(out)
 }
 
-/// Maximum number of buffered values for which rows are never combined. Above this number, the rows
-/// of each group are combined to one row whenever the number of buffered values has doubled, so
-/// each value is copied only a few times.
+/// Number of values that are buffered before the rows of each group are combined to one row. After
+/// that, rows are combined whenever the number of values has doubled, so that each value is copied
+/// only a few times.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.
@@ -141,7 +141,7 @@ struct ElementwiseState {
     waiting: usize,
     settled: usize,
     /// Whether `combine_waiting` has combined all buffered rows, so that each group has at most one
-    /// row. A group with a single row is combined, too, to replace the NULL values of this row.
+    /// row. A group with a single row is combined, too, because a sum replaces NULL values with 0.
     laid: bool,
     groups: usize,
 }
@@ -163,7 +163,8 @@ impl ElementwiseState {
         })
     }
 
-    /// Buffers rows. No value in `columns` is NULL, and the columns have the types of the partial state.
+    /// Buffers rows. No row of `columns` is NULL, and the columns have the types of the partial
+    /// state.
     fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
         self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
         self.rows.push(columns, groups);

@@ -45,7 +45,8 @@ use super::moments::{Moments, Statistic};
 use crate::functions::delegate;
 use serrate_core::internal::exact::ExactSumKind;
 
-/// Metadata key of state columns that hold partial sums as short lists of 64-bit words.
+/// Metadata key of state columns that hold partial sums as lists of 64-bit words. These lists are
+/// short, so `sql::pushdown::leaf_limit` does not reduce batch sizes for them.
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
 pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
@@ -292,9 +293,10 @@ impl AggregateUDFImpl for ExactAggregate {
         }
     }
 
-    // DataFusion assumes that the results of a monotonic aggregate over frames are sorted with NULL
-    // last, but NULL comes first. No aggregate is therefore declared as monotonic
-    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
+    // DataFusion assumes that the results of a monotonic aggregate over growing frames are sorted
+    // with NULL last. But a frame without values has the result NULL, so NULL comes first. No
+    // aggregate is therefore declared as monotonic
+    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/claimed_orders.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

@@ -60,7 +60,7 @@ impl AggregateUDFImpl for FloatExtreme {
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
         // For lists, DataFusion would create one accumulator per group, each with its own buffers.
-        // The state that `begin_fold` returns holds all groups.
+        // `begin_fold` returns one state for all groups.
         self.begin_fold(&args).is_some() || self.stock.groups_accumulator_supported(args)
     }
 
@@ -107,9 +107,10 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // DataFusion assumes that the results of a monotonic aggregate over frames are sorted with NULL
-    // last, but NULL comes first. No aggregate is therefore declared as monotonic
-    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
+    // DataFusion assumes that the results of a monotonic aggregate over growing frames are sorted
+    // with NULL last. But a frame without values has the result NULL, so NULL comes first. No
+    // aggregate is therefore declared as monotonic
+    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/claimed_orders.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }
@@ -131,7 +132,8 @@ fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn GroupState
 }
 
 trait InOrder: Copy {
-    /// Returns the value, with any NaN replaced by the positive NaN, which is greater than any number.
+    /// Returns the positive NaN for any NaN, else the value itself. The positive NaN is greater
+    /// than any number.
     fn one_nan(self) -> Self;
     fn order(self, other: Self) -> Ordering;
 }

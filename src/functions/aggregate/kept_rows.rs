@@ -14,17 +14,18 @@ use crate::error::Result;
 const MOST_CHUNKS: usize = 1024;
 
 /// Maximum number of chunks that share buffers with batches, such as the values of a dictionary.
-/// The size of each chunk includes these buffers, so many chunks would seem to take much memory.
+/// The size of every chunk includes the shared buffers, so the sizes of many chunks would add up to
+/// more than the memory in use.
 const MOST_SHARING_CHUNKS: usize = 32;
 
-/// Number of replaced rows that are always kept, because merging few rows is not worth its cost.
+/// Number of replaced rows that may stay in `chunks`, because merging chunks for so few rows is not
+/// worth its cost.
 const SPARE_ROWS: usize = 32;
 
 /// Returns a copy of rows, without spare capacity.
 ///
-/// Arrow's `take` of lists reserves for each row the average number of values per list: all values
-/// of the array divided by its length. If the array is a slice, it still has the values of the
-/// array that was sliced, so `take` reserves too much.
+/// Arrow's `take` reserves too much for a slice of lists: it divides all values of the unsliced
+/// array by the number of lists in the slice, and reserves the quotient for each row.
 pub(super) fn copy_rows(values: &dyn Array, rows: Vec<u64>) -> Result<ArrayRef> {
     let mut copy = take(values, &UInt64Array::from(rows), None)?;
     copy.shrink_to_fit();
@@ -109,9 +110,8 @@ impl KeptRows {
         }
     }
 
-    /// Replaces the row of each group by the best of its new rows, if that new row is better than
-    /// the row that is kept. Only new rows for which `counts` is true are considered. A row is
-    /// better than another if comparing it with the other gives `wanted`.
+    /// Keeps the best row of each group: the row that is kept, or one of the new rows for which
+    /// `counts` is true. A new row is better if comparing it with the other row gives `wanted`.
     pub(super) fn keep_best_rows(
         &mut self,
         values: &ArrayRef,
@@ -141,8 +141,8 @@ impl KeptRows {
         let (known, mut better): (Vec<_>, Vec<_>) =
             best.into_iter().partition(|(group, _)| self.has_row(*group));
         if !known.is_empty() {
-            // Compares with a copy of the rows of these groups, because comparators of floats copy both
-            // arrays.
+            // Copies the kept rows of these groups to one small array, because comparators of
+            // floats copy both of their arrays.
             let groups: Vec<usize> = known.iter().map(|(group, _)| *group).collect();
             let order = compare(values, &self.gather_rows(&groups)?)?;
             let wins = |(at, (_, row)): &(usize, (usize, usize))| order(*row, *at) == wanted;
@@ -208,8 +208,8 @@ impl KeptRows {
         self.merge_chunks()
     }
 
-    /// Returns the size in bytes. Counts each row twice, because a result, a partial state or a
-    /// merge holds a copy of the rows.
+    /// Returns the size in bytes. Counts each row twice, because merging chunks and creating a
+    /// result or a partial state copy the rows.
     pub(super) fn size(&self) -> usize {
         let at = self.at.capacity().saturating_mul(size_of::<Option<(usize, usize)>>());
         self.bytes.saturating_mul(2).saturating_add(at)
@@ -268,8 +268,8 @@ mod tests {
             kept.put_rows(&lists.slice(start, 10), &[groups], vec![5]).unwrap();
             groups += 1;
         }
-        // Each group has one list of 100 integers, which counts twice. `more` is what Arrow and the
-        // group itself need.
+        // `values`: each group has one list of 100 integers of 8 bytes, which counts twice. `more`:
+        // a bound for the overhead of the arrays and of `KeptRows`.
         let (values, more) = (groups * 100 * 8 * 2, groups * 2000);
         assert!((values..values + more).contains(&kept.size()), "{} {values}", kept.size());
         assert_eq!(first_values(&kept.collect_rows(2).unwrap()), [Some(5), Some(15)]);

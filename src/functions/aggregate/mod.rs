@@ -97,19 +97,21 @@ pub(super) struct AggDef {
 /// Facts about an aggregate that planner rules use. [`NONE`](Self::NONE) is the default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AggFacts {
-    /// Whether planning refuses DISTINCT, because the accumulators ignore DISTINCT although it
-    /// would change the result, or because the result describes every row.
+    /// Whether planning refuses DISTINCT: because the accumulators ignore DISTINCT although it
+    /// would change the result, or because the aggregate uses every row, as `ragged_histogram_agg`
+    /// does to count values.
     pub(crate) refuses_distinct: bool,
-    /// Whether DISTINCT applies to the first of several arguments. Planning refuses DISTINCT for
-    /// other aggregates of several arguments.
+    /// Whether DISTINCT applies to the first of several arguments, as in
+    /// `string_agg(DISTINCT x, ',')`. Planning refuses DISTINCT for other aggregates of several
+    /// arguments.
     pub(crate) distinct_of_first: bool,
-    /// Whether the result depends on the order of rows. In a call with ORDER BY, it depends only on
-    /// the order of rows that have equal sort keys.
+    /// Whether the result depends on the order of rows, like that of `first_value`. If the call has
+    /// an ORDER BY, only the order of rows with equal sort keys matters.
     pub(crate) any_row: bool,
     /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses calls on
     /// intervals unless it can normalize the intervals first.
     pub(crate) compares: bool,
-    /// Whether the function orders its inputs or counts the distinct ones.
+    /// Whether the function orders its inputs or counts distinct inputs.
     /// `sql::workarounds::grouping::float_keys` then makes equal floats identical.
     pub(crate) orders_values: bool,
 }
@@ -377,8 +379,8 @@ impl AggregateUDFImpl for RaggedUdaf {
         self: Arc<Self>,
         _: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
-        // The function needs no other version for sorted input, because its state checks the order
-        // itself.
+        // Returns the same function for sorted input: its state checks whether the rows of a group
+        // are already sorted.
         Ok(self.def.ordered.then(|| Arc::new(Self::new(self.def)) as Arc<dyn AggregateUDFImpl>))
     }
 

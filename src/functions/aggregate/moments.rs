@@ -212,7 +212,8 @@ impl Moments {
         Ok(Arc::new((0..groups).map(sum).collect::<Result<PrimitiveArray<T>>>()?))
     }
 
-    /// Returns the statistic of one group, or `None` where DataFusion returns NULL.
+    /// Returns the statistic of one group. `None` is NULL, as for the sample variance of a single
+    /// row.
     fn compute_statistic(&self, group: usize) -> Result<Option<f64>> {
         let count = self.counts[group];
         if count == 0 {

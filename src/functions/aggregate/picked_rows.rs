@@ -24,8 +24,8 @@ use super::GroupStates;
 use super::kept_rows::KeptRows;
 use crate::error::{Error, Result};
 
-/// The first or last row of each group. The state is the value, the sort keys, and whether there is
-/// a row, as in DataFusion.
+/// The first or last row of each group. The partial state has the same columns as that of
+/// DataFusion: the value, the sort keys, and whether there is a row.
 #[derive(Debug)]
 pub(super) struct PickedRows {
     /// Structs of the value and the sort keys.
@@ -36,7 +36,7 @@ pub(super) struct PickedRows {
     skips_nulls: bool,
 }
 
-/// Whether [`PickedRows`] has a state for calls of the aggregate `name`.
+/// Whether [`PickedRows`] computes calls of the aggregate `name`.
 pub(super) fn picks_rows(name: &str, args: &AccumulatorArgs<'_>) -> bool {
     ["any_value", "first_value", "last_value"].contains(&name)
         && args.return_field.data_type().is_nested()

@@ -83,7 +83,8 @@ impl RequestedQuantile {
         })
     }
 
-    /// Returns the quantile of times, rounded to their unit; `None` if there are no values.
+    /// Returns the quantile of times, given as integers in their unit. The quantile is rounded to
+    /// this unit. Returns `None` if there are no values.
     pub(super) fn select_time(self, values: &mut [i64]) -> Option<i64> {
         select_rounded_quantile(values, self.q, self.descending)
     }
@@ -241,7 +242,8 @@ impl Accumulator for DistinctQuantile {
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        // The state has the distinct values. Their quantile gets the type of DataFusion's result.
+        // Computes the quantile of the distinct values in DataFusion's state. DataFusion's result
+        // only gives the type.
         let stock = self.stock.evaluate()?;
         let state = self.stock.state()?;
         let Some(ScalarValue::List(lists)) = state.first() else { return Ok(stock) };

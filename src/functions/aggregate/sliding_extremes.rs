@@ -20,9 +20,9 @@ pub(super) struct SlidingExtreme {
     /// `Less` for `min`, `Greater` for `max`: a value is better than another if comparing it with
     /// the other gives `wanted`.
     wanted: Ordering,
-    /// The first value is the result. Each other value becomes the result if all values before it
-    /// leave the frame before a better value enters. Each entry has the index of the row, and the
-    /// value as an array of length 1. Each value is at most as good as the value before it.
+    /// The values that are or may become the result, the best first. The first is the result now;
+    /// each other value is the result once all values before it have left the frame. Each entry has
+    /// the index of the row, and the value as an array of length 1.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,

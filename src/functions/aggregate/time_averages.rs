@@ -54,8 +54,8 @@ fn is_over_times(fields: &[FieldRef]) -> bool {
     fields.first().is_some_and(|field| find_time_type(field.data_type()).is_some())
 }
 
-/// Returns the type in which values of type `t` are aggregated; `None` if `t` is not a type of
-/// times.
+/// Returns the type in which values of type `t` are aggregated, such as timestamps in microseconds
+/// for `Date32`; `None` if `t` is not a type of times.
 fn find_time_type(t: &DataType) -> Option<DataType> {
     match t {
         DataType::Timestamp(..) | DataType::Duration(_) => Some(t.clone()),

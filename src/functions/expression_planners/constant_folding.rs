@@ -173,8 +173,8 @@ fn is_plain_operation(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema
         Multiply, Plus, StringConcat,
     };
     let (Ok(a), Ok(b)) = (left.get_type(schema), right.get_type(schema)) else { return false };
-    // The sum of an unsigned and a signed integer is a decimal, whose digits an analyzer rule
-    // checks.
+    // Unsigned integers are excluded: the sum of an unsigned and a signed integer is a decimal, and
+    // an analyzer rule adds a check of its digits.
     let is_number = |t: &DataType| is_plain_number(t) && !t.is_unsigned_integer();
     match (op, &a, &b) {
         (StringConcat, a, b) => a.is_string() && b.is_string(),

@@ -149,8 +149,8 @@ pub(super) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bo
         return false;
     }
     let is_known = |e: &Expr| match e.get_type(schema) {
-        // Type coercion casts unsigned integers to decimals without fraction. It may already have
-        // run on the expression, because the query of a view is analyzed again.
+        // A decimal without fraction may be an unsigned integer that type coercion has cast,
+        // because the query of a view is analyzed again.
         Ok(t) if t.is_integer() || matches!(t, DataType::Decimal128(_, 0)) => true,
         Ok(t) => matches!(t, DataType::Interval(_)) && !may_have_hours(e, &t, schema),
         Err(_) => false,
@@ -172,10 +172,14 @@ pub(super) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bo
     }
 }
 
-/// If an interval with hours is added to a date or subtracted from it, casts the date to a timestamp. If an interval
-/// is added to a timestamp in seconds or milliseconds, casts the timestamp to microseconds. If a duration of a finer
-/// unit is added to a timestamp, casts the timestamp to this unit. Arrow would drop the digits that the type of the
-/// date or timestamp cannot represent. Returns both operands, or `None` for operands of other types.
+/// Casts a date or timestamp to a finer type before a sum or difference in which Arrow would drop
+/// digits:
+///
+/// * date ± interval with hours: casts the date to a timestamp;
+/// * timestamp in seconds or milliseconds ± interval: casts the timestamp to microseconds;
+/// * timestamp ± duration of a finer unit: casts the timestamp to this unit.
+///
+/// Returns both operands, or `None` for operands of other types.
 pub(crate) fn refine_unit(
     left: &Expr,
     op: Operator,

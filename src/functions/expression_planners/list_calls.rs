@@ -14,10 +14,12 @@ use crate::functions::expression_planners::times_of_day::{unify_clocks, unify_el
 use crate::functions::list_counts::call_array_length;
 use crate::functions::list_fields::concat_lists;
 use crate::functions::over_lists::map_over_lists;
-use crate::functions::{StockFact, find_replacement_on_lists, has_fact, is_ours};
+use crate::functions::{
+    StockFact, cast_element_dates, find_replacement_on_lists, has_fact, is_ours,
+};
 
-/// Functions that return one of their arguments, or a list of them. Their arguments must have one
-/// type.
+/// Functions that return one of their arguments, or a list of them. All arguments must have the
+/// same type, so times of day in several units are cast to one unit.
 const CHOOSING: [&str; 6] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl"];
 
 pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
@@ -35,9 +37,13 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         }
         false if function.name().starts_with("array_") => {
             let args: Vec<&Expr> = function.args.iter().collect();
-            unify_elements(&args, schema).or_else(|| cast_searched(function, schema)).map(|args| {
-                Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
-            })
+            unify_elements(&args, schema)
+                .or_else(|| cast_searched(function, schema))
+                // DataFusion refuses to plan a search of a list of dates for a timestamp with a zone.
+                .or_else(|| cast_element_dates(function, schema))
+                .map(|args| {
+                    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
+                })
         }
         false => None,
     };
@@ -69,8 +75,8 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
 }
 
 /// If a call searches a list of dates or times for a string literal, casts the string to the type
-/// of the elements. Returns `None` for other calls, and if a value of this type may be less exact
-/// than the string.
+/// of the elements. Returns `None` for other calls, and if this cast could drop a part of the
+/// string, such as the time of day in a list of dates.
 fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
     let [list, Expr::Literal(value, _), ..] = call.args.as_slice() else { return None };
     let text = value.try_as_str().flatten()?;

@@ -36,6 +36,7 @@ use crate::functions::expression_planners::times_of_day::unify_times_of_day;
 use crate::functions::expression_planners::word_operators::{
     WordPredicate, is_distinction, negate_mask, plan_filter,
 };
+use crate::functions::zoned_dates::cast_leaf_dates;
 use crate::kernels::elementwise::Op;
 
 pub(super) use self::constant_folding::fold_call;
@@ -78,6 +79,7 @@ impl ExprPlanner for ListOperators {
         let expr = shorten_left_side(type_empty_lists(expr, schema), schema);
         let expr = unify_times_of_day(cast_date_to_timestamp(expr, schema), schema);
         let expr = cast_literal_to_boolean(expr, schema);
+        let expr = cast_concatenated_dates(expr, schema);
         let call = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema));
         let call = call.or_else(|| plan_quotient(&expr, schema));
         if let Some(call) = call.or_else(|| plan_span_operation(&expr, schema)) {
@@ -176,6 +178,20 @@ fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryE
     RawBinaryExpr { op, left, right }
 }
 
+/// Casts dates in `x || y` to the zone of the other operand, if one of the operands is a list. DataFusion refuses
+/// to plan the concatenation of a list of dates and a timestamp with a zone.
+fn cast_concatenated_dates(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+    if expr.op != BinaryOperator::StringConcat || !(is_list(&expr.left) || is_list(&expr.right)) {
+        return expr;
+    }
+    let operands = cast_leaf_dates(&[expr.left.clone(), expr.right.clone()], schema);
+    match operands.and_then(|operands| <[Expr; 2]>::try_from(operands).ok()) {
+        Some([left, right]) => RawBinaryExpr { left, right, ..expr },
+        None => expr,
+    }
+}
+
 /// Whether the planners include [`ListOperators`], which plans LIKE, ILIKE and IN on lists.
 pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     // A planner has no name, so it is identified by its debug text.
@@ -250,15 +266,15 @@ fn type_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Minimum number of nested operators, as in `((a + b) + c) + d`, for which the planner casts the
-/// result to the type that it already has. An operator outside the cast then takes the type from
-/// the cast, and does not compute the types of all operators inside.
+/// Minimum number of nested operators, as in `((a + b) + c) + d`, for which the planner casts their
+/// result to the type that it already has. Outer operators then read the type of this cast instead
+/// of computing the types of all inner operators.
 const KNOWN: usize = 16;
 
-/// Shortens the computation of types in long expressions such as `a + b + c`, because the type of
-/// each operator depends on its whole left side. A long left side with numbers becomes one call.
-/// Any other long left side gets a cast to the type that it already has. The simplifier removes
-/// this cast, and column names do not show it.
+/// Makes the type of a long expression such as `a + b + c + ..` cheap to compute: the type of each
+/// operator depends on its whole left side. A long left side with numbers becomes one call. Any
+/// other long left side gets a cast to the type that it already has. The simplifier removes this
+/// cast, and column names do not show it.
 fn shorten_left_side(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));

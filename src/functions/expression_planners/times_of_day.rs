@@ -14,10 +14,10 @@ use crate::functions::expression_planners::constant_folding::find_exact_constant
 use crate::functions::expression_planners::word_operators::is_distinction;
 use crate::functions::lists::NestedListType;
 
-/// Casts times of day (`TIME`) of two units to one unit before they are compared: to the coarser
-/// unit if the operand with the finer unit is a constant that the coarser unit represents exactly,
-/// otherwise to the finer unit. DataFusion has no common type for them, and fails before the
-/// analyzer rules run.
+/// Casts two times of day (`TIME`) in different units to one unit before they are compared. This is
+/// the finer unit, unless the operand in the finer unit is a constant that the coarser unit
+/// represents exactly. DataFusion has no common type for them, and fails before the analyzer rules
+/// run.
 pub(super) fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) && !is_distinction(&expr.op) {

@@ -27,15 +27,18 @@ pub(super) fn is_distinction(op: &BinaryOperator) -> bool {
 /// side of `IN` becomes a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// Custom operators that replace predicates for which DataFusion's planner has no hook.
+/// Custom operators that replace the predicates of the same names, because DataFusion's planner has
+/// no hook for these predicates.
 pub(crate) const DISTINCT: &str = "IS DISTINCT FROM";
 
 pub(crate) const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
 
-/// Custom operator in `call ON LISTS NULL`: applies the call to the values of its lists.
+/// Custom operator of the planner in `call ON LISTS NULL`: applies the call to the values of its
+/// lists. The right side is ignored.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
-/// Custom operator that replaces a unary minus. The left side is the operand, and the right side is ignored.
+/// Custom operator that replaces a unary minus, so that the planner can cast the operand to a type
+/// with a sign. The left side is the operand, and the right side is ignored.
 pub(crate) const SIGNED: &str = "SIGNED";
 
 /// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
@@ -68,8 +71,8 @@ pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<E
     }
     let pairs = find_facts(&function.func).pairs;
     let is_below = |list: &Expr| {
-        // A list with fewer levels than the mask is not filtered: the mask removes only elements of
-        // inner lists, so the lengths of outer lists stay the same.
+        // If one of two lists has fewer levels than the mask, it is not filtered: the mask removes
+        // elements only from innermost lists, so the outer lists of both still have equal lengths.
         list.get_type(schema).is_ok_and(|t| list_depth(&t) < list_depth(&found))
     };
     for list in function.args.iter_mut().take(if pairs { 2 } else { 1 }) {

@@ -40,8 +40,8 @@ pub(super) fn date_sub() -> ScalarUDF {
 #[derive(Clone, Copy)]
 enum CalendarPart {
     Months(i64),
-    /// Periods of seven days that begin at `start`, whatever its weekday, as in DuckDB: for `date_diff` on the day of
-    /// `start`, for `date_sub` at its time of day.
+    /// Periods of seven days, on whatever weekday they begin, as in DuckDB. `date_diff` counts them
+    /// from the start of the day of `start`, `date_sub` from `start` itself.
     Weeks,
     Microseconds(i64),
 }
@@ -69,7 +69,7 @@ impl CalendarPart {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum PartCount {
-    /// Parts of the calendar that begin between two times.
+    /// Parts of the calendar that begin between two times: from 10:30 to 12:15, 2 hours begin.
     Begun,
     /// Complete parts that fit between two times: from 10:30 to 12:15 is 1 hour.
     Whole,
@@ -208,9 +208,9 @@ fn count_months(times: &ArrayRef) -> Result<Int64Array> {
     Ok(binary(&years, &months, months_of_year)?)
 }
 
-/// Returns the number of the calendar part that contains each time. The difference of two numbers
-/// is the number of parts that begin between the times, for [`CalendarPart::Weeks`] the number of
-/// days.
+/// Numbers the parts of the calendar, and returns the number of the part that contains each time.
+/// The difference of two numbers is how many parts begin between the times. For
+/// [`CalendarPart::Weeks`], numbers the days instead.
 fn number_parts(part: CalendarPart, times: &ArrayRef) -> Result<Int64Array> {
     Ok(match part {
         CalendarPart::Months(1) => count_months(times)?,

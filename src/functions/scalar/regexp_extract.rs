@@ -112,7 +112,8 @@ fn is_text(t: &DataType) -> bool {
     plain.is_string() || plain.is_null()
 }
 
-/// Reads the arguments of a function: the strings, the patterns and the number of a group in them.
+/// Reads the arguments of a function: the strings, the patterns, and the number of a group in the
+/// patterns.
 pub(super) fn read_pattern_arguments(
     function: &str,
     args: &ScalarFunctionArgs,

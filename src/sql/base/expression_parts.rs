@@ -89,7 +89,8 @@ pub(in crate::sql) fn map_columns(
 /// The names of the expressions of a node, to restore after a rule of DataFusion has rewritten the node.
 pub(in crate::sql) struct SavedNames {
     names: Vec<SavedName>,
-    /// The output columns of the node if the node is an aggregation.
+    /// The output columns of the node if it is an aggregation, because a rule may put a projection
+    /// above an aggregation.
     grouped: Option<DFSchemaRef>,
 }
 

@@ -1,5 +1,5 @@
-//! Names by which rules recognize LATERAL subqueries, and joins that only test for a match, in a
-//! plan.
+//! Names in a plan by which rules recognize LATERAL subqueries, and joins that only test for a
+//! match.
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan};
@@ -8,8 +8,8 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan};
 pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";
 
 /// Whether a plan is that of a LATERAL query to which `statement::columns::lateral_tables` has
-/// added [`LATERAL`]. DataFusion creates no `Subquery` node for a LATERAL query if only its
-/// subqueries use columns of the tables before it.
+/// added [`LATERAL`]. The alias marks the query, because DataFusion creates no `Subquery` node if
+/// only subqueries of a LATERAL query use columns of the tables before it.
 pub(in crate::sql) fn is_marked(query: &LogicalPlan) -> bool {
     matches!(query, LogicalPlan::Projection(node)
         if matches!(node.input.as_ref(), LogicalPlan::SubqueryAlias(alias)

@@ -12,8 +12,8 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{Reads, reads_of_lists};
 
-/// Returns the names of the list columns whose values no expression reads. `nan_is_null` is whether
-/// NaN counts as NULL: a count of the non-NULL floats in lists then reads their values, too.
+/// Returns the names of the list columns whose values no expression reads. If NaN counts as NULL
+/// (`nan_is_null`), a count of the non-NULL floats in lists reads their values.
 pub(in crate::sql) fn find_measured_columns<'a>(
     expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
     schema: &Schema,

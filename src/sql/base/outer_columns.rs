@@ -30,17 +30,20 @@ pub(in crate::sql) fn find_moved_columns(query: &LogicalPlan) -> Result<Vec<Colu
 }
 
 /// Whether DataFusion would confuse an inner column with an outer column when it plans the
-/// correlated subquery of IN, ANY, ALL or EXISTS as a join. The condition of the join names columns
-/// of both queries. In this condition, DataFusion finds an unqualified column by its name alone,
-/// and replaces every column that has the table and name of a moved column
-/// ([`find_moved_columns`]). `stock_correlated_columns_of_one_name_are_still_mixed_up` in
+/// correlated subquery of IN, ANY, ALL or EXISTS as a join.
+///
+/// The condition of the join names columns of both queries. DataFusion finds an unqualified column
+/// in it by name alone, and replaces every column that has the table and name of a moved column
+/// ([`find_moved_columns`]). In
+/// `SELECT count(*) FROM (SELECT x AS s, g FROM t) WHERE s IN (SELECT u.s FROM u WHERE u.h = g)`,
+/// both queries have a column `s`. `stock_correlated_columns_of_one_name_are_still_mixed_up` in
 /// `tests/sql/subqueries.rs` fails once this is fixed upstream.
 pub(in crate::sql) fn hides_outer(test: &Expr, query: &LogicalPlan) -> Result<bool> {
     let mut outer = find_outer_columns(query)?;
     let mut inner = find_moved_columns(query)?;
     match find_compared_value(test) {
-        // The column that is compared with the value gets a name that no other column has. So it
-        // cannot be confused, and `inner` does not need it.
+        // In the join, the column that is compared with `value` gets a name that no other column
+        // has. It cannot be confused, so it is not added to `inner`.
         Some(value) => outer.extend(value.column_refs().into_iter().cloned()),
         None => inner.extend(query.schema().columns()),
     }
@@ -76,8 +79,8 @@ pub(in crate::sql) fn find_outer_columns(plan: &LogicalPlan) -> Result<Vec<Colum
         if let LogicalPlan::Join(join) = node
             && find_subquery_of_lateral(join)?.is_some()
         {
-            // The columns of the left input are outer columns only for the query in the right
-            // input.
+            // Columns of the left input are outer columns for the query in the right input, but not
+            // for the join.
             let (left, right) = (find_outer_columns(&join.left)?, find_outer_columns(&join.right)?);
             let is_outer = |column: &Column| !join.left.schema().has_column(column);
             found.extend(left.into_iter().chain(right.into_iter().filter(is_outer)));

@@ -30,7 +30,8 @@ pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<Logica
 
 /// Returns an error for BETWEEN, LIKE and IN if they compare a list with scalars, which DataFusion
 /// would plan with another meaning, and for lists of booleans where one boolean is needed. Also
-/// checks aggregates and window functions.
+/// refuses `max` of lists of lists, and modifiers such as DISTINCT that an aggregate or a window
+/// function would ignore.
 pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         check_row_values(node)?;

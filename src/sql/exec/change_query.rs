@@ -90,7 +90,8 @@ pub(in crate::sql) struct ChangedRows {
 }
 
 impl ChangedRows {
-    /// Returns a mask of the rows in `range` that change, and their range in `self.rows`.
+    /// Returns a mask of the rows in `range` that change, and the range of their positions in
+    /// `self.rows`.
     pub(in crate::sql) fn mark_rows(&self, range: Range<usize>) -> (BooleanArray, Range<usize>) {
         let before = |position: usize| {
             let position = u64::try_from(position).unwrap_or(u64::MAX);

@@ -1,5 +1,5 @@
-//! Divides a table in memory into batches. Copies only offsets: the offsets of each batch start at zero, and
-//! its buffers have exactly the required length.
+//! Divides a table in memory into batches. Copies only the offsets, so that those of each batch
+//! start at zero. The buffers of a batch have exactly the required length.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,7 +16,8 @@ use serrate_core::internal::{build_lists_as, trim_extent, trim_nulls, trim_offse
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct BatchSize {
     pub(in crate::sql) rows: usize,
-    /// Maximum number of elements of the deepest axis in a batch of more than one row.
+    /// Maximum number of elements in a batch of more than one row, counted on an axis that the
+    /// caller chooses.
     pub(in crate::sql) leaves: usize,
 }
 

@@ -53,8 +53,9 @@ fn take_one_input(name: &str, inputs: Vec<LogicalPlan>) -> Result<LogicalPlan> {
     }
 }
 
-/// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share. The properties are those
-/// of the node in the field `$node`, or the field `properties`. The type must have a method
+/// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share.
+/// `properties()` returns the properties of the node in the field `$node` or, without `$node`, the
+/// field `properties`. The type must have a method
 /// `with_input(&self, Arc<dyn ExecutionPlan>) -> Self`.
 macro_rules! one_input {
     ($name:literal) => {

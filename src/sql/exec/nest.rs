@@ -182,7 +182,8 @@ struct NestInput {
     key: usize,
     pending: Vec<RecordBatch>,
     held: MemoryReservation,
-    /// Whether each nested row is returned as soon as it is complete, before the end of the input.
+    /// Whether complete nested rows are returned before the end of the input. This requires that
+    /// the input is sorted by the keys.
     streams: bool,
     size: BatchSize,
 }

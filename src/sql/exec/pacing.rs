@@ -17,9 +17,9 @@ use crate::sql::exec::pass_through;
 const LONG: Duration = Duration::from_millis(20);
 /// If the node above takes less than this for one piece of a batch, the next pieces have more rows.
 const SHORT: Duration = Duration::from_millis(2);
-/// Maximum number of rows in a piece of a batch. Pieces grow while the node above, a join, is fast.
-/// The rows of the next piece may match far more rows of the other input of the join; this maximum
-/// limits the time for such a piece.
+/// Maximum number of rows in a piece of a batch. Pieces grow while the join above is fast. But each
+/// row of the next piece may match far more rows of the other input, so this maximum limits the
+/// time that a piece takes.
 const MOST: usize = 2048;
 
 /// Splits the batches of its input so that the node above processes each piece within about [`LONG`].

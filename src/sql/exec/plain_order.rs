@@ -10,8 +10,9 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{pass_through, same_statistics};
 
-/// Returns the rows of its input, but hides two facts from the nodes above: which columns are
-/// unique, and which columns are constant within each partition but differ between partitions.
+/// Returns the rows of its input, but hides two facts from the nodes above, from which DataFusion
+/// draws wrong conclusions: which columns are unique, and which columns are constant within each
+/// partition but differ between partitions.
 #[derive(Debug)]
 pub(in crate::sql) struct PlainOrderExec {
     input: Arc<dyn ExecutionPlan>,

@@ -14,11 +14,12 @@ use crate::memory::{add_used, memory_limit, memory_used, subtract_used, try_add_
 /// Maximum number of operators that an error lists: those that hold the most memory.
 const NAMED: usize = 3;
 
-/// The memory pool of all sessions. Memory that operators reserve counts towards the memory limit of the process.
+/// The memory pool of all sessions. Memory that operators reserve counts towards the memory limit
+/// of the process.
 ///
-/// Each operator that can spill may hold an equal share of the memory that nothing else uses.
-/// DataFusion's `FairSpillPool` has the same rule, but its limit cannot change, and it does not
-/// count memory that is held outside of operators.
+/// The memory that nothing else uses is divided equally among the operators that can spill: none of
+/// them may hold more than its share. DataFusion's `FairSpillPool` has the same rule, but its limit
+/// cannot change, and it does not count memory that is held outside of operators.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessPool(Mutex<Holders>);
 

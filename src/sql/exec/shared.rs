@@ -72,8 +72,8 @@ impl SharedResult {
 pub(in crate::sql) struct SharedExec {
     input: Arc<dyn ExecutionPlan>,
     result: Arc<SharedResult>,
-    /// The order of the rows that all nodes with this result require of their inputs. No node declares it as
-    /// the order of its output, because its rows may come from the input of another node.
+    /// The order that all nodes with this result require of their inputs. A node does not declare
+    /// this order for its output, because its rows may come from the input of another node.
     order: Option<OrderingRequirements>,
     properties: Arc<PlanProperties>,
 }
@@ -134,7 +134,8 @@ impl ExecutionPlan for SharedExec {
         let named = Arc::clone(&schema);
         let rows = futures::stream::once(async move {
             let batches = result.rows(input, context).await?;
-            // Batches of another node's input may differ from this schema in nullability.
+            // Gives the batches the schema of this node. Batches that another node has read may
+            // have another nullability.
             let batches = batches.into_iter().map(move |batch| {
                 let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
                 let (schema, columns) = (Arc::clone(&named), batch.columns().to_vec());

@@ -119,7 +119,7 @@ impl Stream for YieldingStream {
             return Poll::Pending;
         }
         let next = self.input.poll_next_unpin(cx);
-        // If the poll of `input` has used up the budget, no unit is left to consume for its batch.
+        // Consumes a unit for the batch, unless the poll of `input` has used up the budget.
         if next.is_ready()
             && coop::has_budget_remaining()
             && let Poll::Ready(unit) = coop::poll_proceed(cx)

@@ -178,7 +178,8 @@ impl TableProvider for DerivedTable {
     }
 }
 
-/// Adds conditions to a query. If the query ends with a sort, they are added below the sort.
+/// Adds a filter for each condition to a query. `inside` rewrites a condition of the table to one
+/// of the query.
 fn add_conditions(
     query: LogicalPlan,
     inside: impl Fn(&Expr) -> Result<Expr>,

@@ -65,8 +65,8 @@ impl UrlTableFactory for PathTables {
             Err(_) => return Ok(None),
         };
         match open_files(&state, url, path, &files).await {
-            // A name that does not look like a path may be meant as a table or function although a
-            // folder has this name, so the error about the folder is ignored.
+            // Ignores the error about a folder if the name does not look like a path: a table or a
+            // function may have the same name as the folder.
             Err(_) if !looks_like_path => Ok(None),
             opened => Ok(Some(Arc::new(opened?))),
         }

@@ -14,18 +14,20 @@ use crate::sql::workarounds::subqueries::shared_rows::keep_copies;
 
 /// Changes each relation in FROM before the planner reads its schema:
 ///
-/// * It applies [`drop_unnest_dependencies`](crate::sql::workarounds::grouping::dependencies::drop_unnest_dependencies). The
-///   planner adds columns to GROUP BY according to functional dependencies, so after planning, it is too late to
-///   remove them.
-/// * It gives columns their [final types](super::relation_types). In `SELECT (SELECT sum(y * l.c) FROM r) FROM (SELECT
-///   2 AS c UNION ALL SELECT 300.5) l`, the reference `l.c` would keep the type of the first branch, INT.
+/// * It ends the functional dependencies of the input of `unnest` (see
+///   [`drop_unnest_dependencies`](crate::sql::workarounds::grouping::dependencies::drop_unnest_dependencies)).
+///   The planner adds columns to GROUP BY because of such dependencies, so a rule after planning
+///   would be too late.
+/// * It gives columns their [final types](super::relation_types). In
+///   `SELECT (SELECT sum(y * l.c) FROM r) FROM (SELECT 2 AS c UNION ALL SELECT 300.5) l`, the
+///   reference `l.c` would keep the type of the first branch, INT.
 #[derive(Debug)]
 pub(in crate::sql) struct PlannedRelations;
 
 thread_local! {
-    /// Whether the next call of `plan_relation` on this thread is for a relation that `plan_relation` passes to
-    /// DataFusion's planner. To plan this relation, the planner calls `plan_relation` again, which clears the
-    /// flag and returns the relation unchanged, because another change would recurse without end.
+    /// Prevents an endless recursion: `plan_relation` passes each relation to DataFusion's planner,
+    /// which calls `plan_relation` again for it. `true` marks this second call, which clears the
+    /// flag and returns the relation unchanged.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -44,9 +46,9 @@ impl RelationPlanner for PlannedRelations {
         PLANNED_HERE.set(false);
         let planned = plan?;
         let changed = add_unnest_barriers(planned.clone())?.transform_data(set_final_types)?;
-        // For an unchanged plan, whose copies still share their schemas, `keep_copies` is skipped.
-        // This function visits the whole plan of the relation, and in a chain of CTEs, the plan of
-        // each CTE contains the plans of all CTEs before it.
+        // Skips `keep_copies` if the plan is unchanged, because its copies then still share their
+        // schemas. `keep_copies` visits the whole plan, and in a chain of CTEs, the plan of each
+        // CTE contains the plans of all CTEs before it.
         if changed.transformed {
             keep_copies(&planned, &changed.data)?;
         }

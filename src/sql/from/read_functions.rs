@@ -127,7 +127,8 @@ impl ReadCall {
             let after = &from[end + 1..];
             rest = after.strip_prefix(", ").unwrap_or(after);
             if let Some(value) = rest.strip_prefix(" => ") {
-                // A string before ` => ` is an option's name, marked by a NUL; its value is next.
+                // A string before ` => ` is the name of an option. A NUL marks it, so that the next
+                // string becomes the value of this option.
                 let name = texts.pop()?;
                 texts.push(format!("\0{name}"));
                 rest = value;

@@ -33,8 +33,8 @@ pub(super) fn set_final_types(plan: LogicalPlan) -> Result<Transformed<LogicalPl
     })
 }
 
-/// Whether a plan has UNION, CASE or `nullif` of several types. False for a plan with parameters,
-/// because their types are unknown.
+/// Whether a plan has a UNION, a CASE or a call such as `nullif` whose branches or arguments differ
+/// in type. False for a plan with parameters, because their types are unknown.
 fn may_change_types(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     let visited = plan.apply_with_subqueries(|node| {
@@ -78,7 +78,8 @@ fn list_chosen_values(e: &Expr) -> Vec<&Expr> {
             let values = case.when_then_expr.iter().map(|(_, value)| value.as_ref());
             values.chain(case.else_expr.as_deref()).collect()
         }
-        // The rules before type coercion may change the types that the planner gave to these calls.
+        // These calls are included, because rules before type coercion may change the types that
+        // the planner gave to them.
         Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::Chooses) => {
             call.args.iter().collect()
         }

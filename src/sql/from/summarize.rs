@@ -50,7 +50,7 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
     if columns.is_empty() {
         return plan_err!("summarize: the query has no columns; select at least one");
     }
-    // A list that is NULL has no value, but would otherwise become a row with NULL.
+    // By default, `unnest` would return a row with NULL for a NULL list, which has no values.
     let unnest_options = UnnestOptions::new().with_null_handling(NullHandling::Drop);
     let mut plain = vec![count(lit(1)).alias("rows")];
     let mut of_lists = Vec::new();

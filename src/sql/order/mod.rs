@@ -127,7 +127,8 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
 enum OrderEffect<'a> {
     /// The output of this plan is in source order, regardless of its inputs.
     Defines(Arc<dyn ExecutionPlan>),
-    /// The node distributes the rows of its input over partitions, so the input replaces the node.
+    /// The node distributes the rows of its input over partitions in turn. The rewritten plan omits
+    /// the node and keeps the input.
     Distributes { input: &'a Arc<dyn ExecutionPlan> },
     /// The node merges partitions. A [`SourceOrderExec`] in its place concatenates them in source order.
     Concatenates { input: &'a Arc<dyn ExecutionPlan>, fetch: Option<usize> },
@@ -188,9 +189,9 @@ fn is_sorted_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || (plan.is::<SortExec>() && has_one_partition(plan))
 }
 
-/// Whether an aggregate returns one row, which has no order to lose: it has no GROUP BY, and its rows are
-/// in one partition. In a plan that is not optimized yet, its input may still have several partitions
-/// although the aggregate requires one.
+/// Whether an aggregate returns one row, which has no order to lose. Such an aggregate has no GROUP
+/// BY, and it has one partition or requires one: before optimization, its input may still have
+/// several.
 fn has_one_group(plan: &Arc<dyn ExecutionPlan>, aggregate: &AggregateExec) -> bool {
     let has_one_input = has_one_partition(plan) || has_single_input(plan);
     aggregate.group_expr().is_empty() && has_one_input
@@ -297,7 +298,8 @@ fn make_ordered_scan(
     DataSourceExec::from_data_source(builder.build())
 }
 
-/// Keeps the optimizer from repartitioning tables in memory, which would sort their batches by size.
+/// Keeps the optimizer from repartitioning tables in memory, because a repartitioning would sort
+/// their batches by size.
 pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let fixed = plan.transform_down(|node| {
         let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);

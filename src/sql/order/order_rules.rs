@@ -74,8 +74,8 @@ fn order_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execu
     Ok(Transformed::yes(node.replace_children(vec![input], options)?))
 }
 
-/// Whether a plan has a limit below a round-robin repartition, and only nodes with one input above
-/// the limit. Subqueries that return one value do not count as inputs.
+/// Whether a plan is a chain of nodes with one input down to a limit, with a round-robin
+/// repartition above the limit. A `ScalarSubqueryExec` counts as a node with one input.
 fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     let mut dealt_out = false;

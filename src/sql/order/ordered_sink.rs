@@ -56,7 +56,8 @@ pub(in crate::sql) fn build_ordered_sink(
     ids: Option<&'static [&'static str]>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let order = order.filter(|o| requires_order(Some(o)));
-    // The sink cannot require an order by columns that are not written, so `pin_sorts` keeps the sorts.
+    // `order` is `None` also for `SELECT a .. ORDER BY b`: the sink does not receive `b`, so it
+    // cannot require this order. `pin_sorts` keeps the sort.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
     // DataFusion puts the name of a rule before the errors of the rule, so the order is checked
@@ -84,8 +85,8 @@ impl OrderedSinkExec {
         Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
     }
 
-    /// Replaces the input. The node stays settled if the new input has one partition: it may be the
-    /// old input in a wrapper, for example one that collects metrics.
+    /// Replaces the input. A settled node stays settled if the new input has one partition, because
+    /// this input may be the old one in a wrapper, for example one that collects metrics.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {
@@ -125,7 +126,7 @@ impl OrderedSinkExec {
         }
         let partitions = self.input.output_partitioning().partition_count();
         let input = if self.order.is_some() {
-            // Sorted input has a single partition, because the node requires it.
+            // The node requires sorted input in a single partition, so there is nothing to merge.
             Arc::clone(&self.input)
         } else {
             match rewrite_plan(&self.input)? {

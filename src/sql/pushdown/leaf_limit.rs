@@ -113,7 +113,8 @@ fn lower_batch_size(
     Ok(plan.data)
 }
 
-/// Lowers the batch size to `rows` in each subplan that returns lists, and keeps `batch_size` elsewhere.
+/// Keeps `batch_size` in a plan without lists, and lowers it to `rows` in each of its subplans that
+/// return lists.
 fn raise_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
@@ -142,8 +143,8 @@ fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
         Some(scan) => estimate_leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
         None => false,
     };
-    // A list column with the metadata key `SUM_STATE` is the state of a partial sum and has few elements, so smaller
-    // batches of groups would cost more than they save.
+    // Excludes list columns with the metadata key `SUM_STATE`. They are states of partial sums with
+    // few elements, so smaller batches would cost more than they save.
     let is_long = |f: &Field| is_list(f.data_type()) && !f.metadata().contains_key(SUM_STATE);
     reads || plan.schema().fields().iter().any(|f| is_long(f))
 }

@@ -39,8 +39,8 @@ pub(crate) fn move_lengths_below(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
-    // The rule skips grouping sets: their columns have the names of expressions, which a replaced
-    // call would change.
+    // The rule skips grouping sets: a key such as `ragged_count(x)` is also the name of its column,
+    // and a replaced call would change this name.
     let has_sets = plan.expressions().iter().any(|e| matches!(e, Expr::GroupingSet(_)));
     if !top
         || has_sets
@@ -224,7 +224,8 @@ fn find_read_columns(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<C
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
-        // A projection that only selects columns does not read values; nodes above the projection may.
+        // Skips a projection below `plan` that only selects columns: it passes lists on and does
+        // not read their values.
         let passed_on = !std::ptr::eq(node, plan) && find_projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {

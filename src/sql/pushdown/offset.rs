@@ -64,7 +64,8 @@ fn skip_rows(
             window.map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>)
         );
     }
-    // The `fetch` of a `SourceOrderExec` includes the rows that OFFSET skips.
+    // The `fetch` of a `SourceOrderExec` includes the rows that OFFSET skips, so `skip` is
+    // subtracted.
     if let Some(order) = plan.downcast_ref::<SourceOrderExec>() {
         let within = order.fetch().map(|given| given.saturating_sub(skip));
         let fetch = [fetch, within].into_iter().flatten().min();

@@ -1,4 +1,5 @@
-//! Rules of DataFusion that call functions: [`FunctionRule`] and, around a rule of DataFusion, [`WrappedRule`].
+//! Rules made of functions: [`FunctionRule`] is a new rule, and [`WrappedRule`] replaces a rule of
+//! DataFusion with a function that calls this rule.
 
 use std::sync::Arc;
 

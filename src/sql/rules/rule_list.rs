@@ -45,9 +45,9 @@ use crate::sql::workarounds::{changes, from_alone};
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) struct SessionRule {
-    /// Name in EXPLAIN. For [`RuleStep::WithoutLogical`], it is the name of the rule of DataFusion
-    /// that is removed. A function around rules of DataFusion has a name that EXPLAIN does not
-    /// show.
+    /// Name in EXPLAIN. For [`RuleStep::WithoutLogical`], it is the name of the removed rule of
+    /// DataFusion. EXPLAIN does not show the name of a function around rules of DataFusion, but the
+    /// names of these rules.
     pub(super) name: &'static str,
     pub(super) step: RuleStep,
     /// Wrong behaviour of a session without the rule.
@@ -60,8 +60,9 @@ pub(super) struct SessionRule {
 /// is the name of a rule of DataFusion: `AfterPhysical("join_selection", f)` runs `f` after this
 /// rule.
 ///
-/// A function around rules of DataFusion applies the rules with the given names. If several
-/// functions name one rule, each wraps the function before it in the list.
+/// `AroundLogical(names, f)` and `AroundPhysical(names, f)` replace each of the named rules by `f`,
+/// which receives the rule and calls it. If several functions name one rule, each wraps the
+/// function before it in the list.
 pub(super) enum RuleStep {
     FirstOfAll(AnalyzeFn),
     BeforeCoercion(AnalyzeFn),
@@ -131,8 +132,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_grouped_outer",
-        // Must run before type coercion, after which a key can differ from the same expression in a
-        // subquery.
+        // Must run before type coercion. It may add a cast to a key or to the same expression in a
+        // subquery, so that the two differ.
         step: RuleStep::BeforeCoercion(grouped_outer::name_computed_keys),
         without: "`GROUP BY x + 1 HAVING EXISTS (SELECT .. WHERE z.i = t.x + 1)` fails",
         upstream: Upstream::NotReported,
@@ -203,7 +204,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_lambda_types",
-        // Must run after the rules that change the types of the branches of CASE.
+        // Must run after the rules that change the types of the branches of CASE, because the
+        // lambda parameters get these types.
         step: RuleStep::BeforeCoercion(lambdas::retype_lambdas),
         without: "lambdas over CASE fail if its branches are lists of different types",
         upstream: Upstream::NotReported,
@@ -314,7 +316,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: shared_rows::SHARED_ONCE,
-        // Must run after the rules that copy plans.
+        // Must run after the rules that copy plans, because all copies of a `SharedRows` must share
+        // one result.
         step: RuleStep::AfterCoercion(shared_rows::share_results),
         without: "a CTE with `random()`, or with LIMIT over groups, has other rows in each place that names it",
         upstream: Upstream::Reported(&[DataFusion(10337)]),
@@ -629,7 +632,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_lost_constants",
-        // Must run after `aggregate_statistics`, which replaces aggregates with literals.
+        // Must run after `aggregate_statistics`, which replaces aggregates with literals, that is,
+        // with constants.
         step: RuleStep::AfterPhysical("aggregate_statistics", sorts::hide_lost_constants),
         without: "columns that outer joins and GROUPING SETS fill with NULL count as constant",
         upstream: Upstream::NotReported,

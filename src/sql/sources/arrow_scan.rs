@@ -21,8 +21,8 @@ use crate::sql::sources::guard::catch_panics;
 use crate::sql::sources::urls::format_location;
 
 /// A scan of Arrow files and streams that finds columns by name. DataFusion's source expects that
-/// all files of a table have the Arrow file format or all the stream format, and reads columns at
-/// their positions in the table, whatever the columns of the file
+/// all files of a table have the Arrow file format or all the stream format, and takes column `i`
+/// of a file for column `i` of the table, whatever its name
 /// (`stock_arrow_files_are_still_read_by_position`).
 pub(in crate::sql) type ArrowScan = FormatScan<ArrowReader>;
 
@@ -130,8 +130,9 @@ fn find_columns(file: &Path, wanted: &SchemaRef, schema: &SchemaRef) -> Result<V
 /// Returns the common schema of Arrow files and streams in an object store, or `None` if the store is the file
 /// system.
 ///
-/// DataFusion reads such a file as a stream, and expects its schema 8 bytes after the start. Arrow's writers put it
-/// after 64 bytes (`stock_arrow_objects_still_have_no_schema`).
+/// DataFusion reads an Arrow file in an object store as a stream, and expects its schema 8 bytes
+/// after the start. Arrow's writers put it after 64 bytes
+/// (`stock_arrow_objects_still_have_no_schema`).
 pub(in crate::sql) async fn infer_objects(
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],

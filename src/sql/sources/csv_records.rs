@@ -57,7 +57,8 @@ impl Records {
         }
     }
 
-    /// Returns the byte that ends a line, after which a range of a file may begin.
+    /// Returns the byte after which a byte range of a file may begin: the terminator, or a line
+    /// feed.
     fn line_end(&self) -> u8 {
         self.terminator.unwrap_or(b'\n')
     }
@@ -69,8 +70,8 @@ impl Records {
         }
     }
 
-    /// Returns the state after `byte`, which is outside quotes and is not a quote that begins a
-    /// quoted field.
+    /// Returns the state after `byte`: a delimiter, a line break or any other byte outside quotes.
+    /// A quote that begins a quoted field is handled before.
     fn find_state_after(&self, byte: u8) -> RecordState {
         if byte == self.delimiter {
             RecordState::StartField
@@ -178,7 +179,8 @@ impl Records {
 /// Distance in bytes between two positions of a file for which [`Marks`] keeps the state.
 const STEP: u64 = 4 << 20;
 
-/// The parser states at the positions 0, [`STEP`], 2 [`STEP`], .. of a file, as far as it was read.
+/// The parser states at the positions 0, [`STEP`], 2 [`STEP`], .. of a file. States are added as
+/// far as the file is read.
 struct Marks {
     states: Vec<Records>,
 }

@@ -89,14 +89,18 @@ fn find_places(header: &[String], names: &[&String], is_declared: bool) -> Vec<O
     places
 }
 
-/// Returns the columns of a file in the order of the file, with the types of the table. In an
-/// inferred table, the header names the columns. In a declared table, the header names the columns
-/// only if it has all names of the table, or no other names. Otherwise, the columns of the file are
-/// those of the table, in the order of the table.
+/// Returns the columns of a file in the order of the file, with the types of the table.
+///
+/// If the statement does not declare the columns, the header names them. In a declared table, the
+/// header names the columns if it has all names of the table, or no other names. Otherwise, the
+/// header is ignored, and the columns of the file are those of the table, in the same order. In a
+/// table `(a, b)`, the headers `b,a`, `b,a,c` and `b` name the columns, and `a,x` and `x,y` are
+/// ignored.
 ///
 /// # Errors
-/// If a column appears twice in the header, if a header has no column of an inferred table, or if the header of a
-/// declared table has only some names of the table, at other positions than in the table.
+/// If a column appears twice in the header, if a header has no column of an inferred table, or if
+/// the header of a declared table has only some names of the table, at other positions than in the
+/// table (`x,a`).
 fn arrange_fields(
     file: &Path,
     header: &[String],
@@ -197,8 +201,8 @@ impl FileOpener for CsvOpener {
 }
 
 impl CsvOpener {
-    /// Moves the start of a file's byte range to the first record that begins at or after the
-    /// start, and the end in the same way. Returns whether a record begins in the range.
+    /// Moves the start and the end of a file's byte range forward to positions where records begin.
+    /// Returns whether a record begins in the range.
     async fn align_range(&self, file: &mut PartitionedFile) -> Result<bool> {
         let (Some(range), Some(starts)) = (&file.range, &self.reader.starts) else {
             return Ok(true);
@@ -241,9 +245,10 @@ impl CsvOpener {
     }
 }
 
-/// Returns the type in which DataFusion reads a column: text if its reader would drop a part of a value, such as the
-/// time of day of a date (`stock_dates_still_lose_the_time_of_day`) or a digit of a decimal. A column whose type was
-/// inferred as float is read as text, too, because it may have integers that no float represents.
+/// Returns the type in which DataFusion reads a column: text if its reader would drop a part of a
+/// value, such as the time of day of a date (`stock_dates_still_lose_the_time_of_day`) or a digit
+/// of a decimal. A column whose type was inferred as float is read as text, too, because it may
+/// have integers that no float represents, such as 9007199254740993.
 fn choose_read_type(data_type: &DataType, is_declared: bool) -> DataType {
     match data_type {
         DataType::Float64 if !is_declared => DataType::Utf8,

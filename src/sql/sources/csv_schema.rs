@@ -60,13 +60,14 @@ pub(in crate::sql) fn parse_null_regex(pattern: &str) -> Result<Regex> {
     })
 }
 
-/// Whether each file has a header that names all of its columns. With the option `truncated_rows`,
-/// later records may have more columns than the header.
+/// Whether each file has a header that names all of its columns. False with the option
+/// `truncated_rows`: later records may then have more columns than the header.
 pub(in crate::sql) fn has_names(options: &CsvOptions) -> bool {
     options.has_header == Some(true) && options.truncated_rows != Some(true)
 }
 
-/// Maximum number of records of one file, and of all files together, that determine the types of columns.
+/// Maximum number of records that determine the types of columns: in one file, and in all files
+/// together (`RECORDS_OF_ALL`).
 const RECORDS: usize = 1000;
 const RECORDS_OF_ALL: usize = 16_000;
 /// Minimum number of records that are read from each file, however many files there are.
@@ -162,7 +163,8 @@ fn unite_types(a: &DataType, b: &DataType) -> DataType {
     }
 }
 
-/// Maximum number of bytes of a header, and of the records that determine types. Further bytes are ignored.
+/// Number of bytes from the start of a file after which no more are read to find its columns and
+/// types.
 const MOST_BYTES: usize = 64 << 20;
 
 /// Returns the names in the header of a file, or no names for an empty file.

@@ -99,8 +99,9 @@ pub(in crate::sql) fn format_unheld_message(
 const UNHELD: &str = "the column '";
 const UNHELD_END: &str = " in CREATE EXTERNAL TABLE";
 
-/// Finds the message that [`format_unheld_message`] writes in the text of an error. Parquet's readers convert an error of a
-/// pushed-down condition to text, so only the text identifies the error.
+/// Returns the message of [`format_unheld_message`] that the text of an error contains, if any.
+/// Parquet's readers convert an error of a pushed-down condition to text, so only the text
+/// identifies the error.
 pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
     let start = error.find(UNHELD)?;
     let text = error.get(start..)?;
@@ -118,9 +119,9 @@ fn find_inner_type(data_type: &DataType) -> Option<&DataType> {
     }
 }
 
-/// Whether the type `to` holds every value of the type `from`, and DataFusion's conversion preserves the value. False
-/// for times of different units, because DataFusion moves such a conversion to the other side of a comparison, where
-/// it rounds.
+/// Whether the type `to` holds every value of the type `from`, and DataFusion's conversion
+/// preserves the value. False for times of different units: in a comparison of a converted column
+/// with a literal, DataFusion converts the literal instead, and truncates it.
 pub(in crate::sql) fn holds_all(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {
@@ -343,7 +344,7 @@ fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     let converted = cast_with_options(array, to, &new_lenient_options())?;
     let mut unheld = BooleanBufferBuilder::new(array.len());
     if is_rounding(from, to) {
-        // A number that becomes infinite is marked, too.
+        // A number that becomes infinite is marked, too, such as 1e300 in Float32.
         let became_infinite =
             |row: usize| match (read_finite_at(array, row), read_finite_at(&converted, row)) {
                 (Some(before), Some(after)) => before && !after,
@@ -368,7 +369,8 @@ fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     Ok((converted, drop_unset(unheld.finish())))
 }
 
-/// Whether a conversion may round a value, which is allowed between floats and from decimals to floats.
+/// Whether a conversion may round values without an error: between floats, and from decimals to
+/// floats.
 fn is_rounding(from: &DataType, to: &DataType) -> bool {
     to.is_floating() && (from.is_floating() || from.is_decimal())
 }
@@ -405,7 +407,8 @@ fn read_finite_at(array: &ArrayRef, row: usize) -> Option<bool> {
     }
 }
 
-/// Replaces -0.0 with 0.0, because a cast to an integer and back to a float loses the sign.
+/// Replaces -0.0 with 0.0. A cast to an integer and back to a float loses the sign, so -0.0 would
+/// count as changed.
 fn remove_negative_zeros(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     match array.data_type() {
         DataType::Float16 => {
@@ -563,7 +566,9 @@ fn parse_integer<N: TryFrom<i128>>(text: &str) -> Option<N> {
     N::try_from(value).ok()
 }
 
-/// Whether a float equals the integer in `text`. A text with a point or exponent counts as equal.
+/// Whether `number`, the float that was read from `text`, is the integer in the text. False for
+/// `9007199254740993`, which no float represents. A text with a point or an exponent counts as
+/// equal.
 fn is_exact_float(text: &str, number: f64) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.abs() < EXACT || !number.is_finite() || text.contains(['.', 'e', 'E']) {
@@ -586,8 +591,8 @@ fn parse_date(text: &str, rules: TextRules) -> Option<i32> {
     let Some(days) = Date32Type::parse(text) else {
         return if rules.numeric_times { parse_integer(text) } else { None };
     };
-    // Only a string of over ten characters without a sign can have a time of day, which must be
-    // midnight. A sign begins a year of more than four digits.
+    // A date such as `2024-01-01` has ten characters. A sign begins a date with a longer year, such
+    // as `+12345-01-01`. Any other text has a time of day, which must be midnight.
     if text.len() <= 10 || text.starts_with(['+', '-']) {
         return Some(days);
     }

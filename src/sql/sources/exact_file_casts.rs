@@ -41,7 +41,7 @@ impl ExactCasts {
         Arc::clone(&EXACT_CASTS)
     }
 
-    /// Returns true if a scan uses DataFusion's adapter or this one, and false for others.
+    /// Whether the adapter of a scan is DataFusion's or this one, and not one of another program.
     pub(in crate::sql) fn is_known(files: &FileScanConfig) -> bool {
         let factory = files.expr_adapter_factory.as_ref();
         factory.is_none_or(|factory| Arc::ptr_eq(factory, &EXACT_CASTS))
@@ -79,7 +79,8 @@ impl PhysicalExprAdapterFactory for ExactCasts {
 #[derive(Debug)]
 struct ExactAdapter {
     stock: Arc<dyn PhysicalExprAdapter>,
-    /// The columns of the table, by name, whose type may not hold every value of the file's column.
+    /// Fields of the table, by column name, whose types may not hold every value of the file's
+    /// column.
     exact: HashMap<String, FieldRef>,
     file: SchemaRef,
 }

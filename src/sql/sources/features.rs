@@ -104,7 +104,8 @@ pub(in crate::sql) fn make_features_table(args: &[FunctionArg]) -> Result<Arc<dy
     Ok(Arc::new(FeaturesTable { features, tasks, form, schema }))
 }
 
-/// Returns the codes of `vocabulary`, then `codes`, then `prefixes`; if none is given, all codes.
+/// Returns the codes of `vocabulary`, then `codes`, then `prefixes`. If none of them is given,
+/// returns all codes of the data.
 pub(crate) fn find_feature_keys(
     folder: &MedsFolder,
     codes: Vec<String>,

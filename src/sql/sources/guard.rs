@@ -110,8 +110,7 @@ pub(in crate::sql) async fn infer_guarded(
             text => exec_datafusion_err!("{}: {text}", format_location(&object.location)),
         })?;
     }
-    // Each file can be read without the others, so the error is that the schemas of the files do
-    // not match.
+    // Each file can be read alone, so the reason of the error is that their schemas do not match.
     match all {
         Ok(schema) => schema,
         Err(panic) => {

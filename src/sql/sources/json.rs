@@ -102,7 +102,8 @@ async fn infer_file(
         GetResultPayload::File(file, _) => compression.convert_read(file)?,
         GetResultPayload::Stream(_) => compression.convert_read(answer.bytes().await?.reader())?,
     };
-    // A cancelled statement drops this future, and with it the value that the thread watches.
+    // A cancelled statement drops this future, and with it `running`. The thread that reads the
+    // file then stops at the next record, because it checks `watched`.
     let running = Arc::new(());
     let watched = Arc::downgrade(&running);
     let infer = move || {
@@ -129,8 +130,9 @@ async fn infer_file(
     inferred.map_err(|e| plan_datafusion_err!("{}: {e}", format_location(&object.location)))
 }
 
-/// Removes NULL from lists, because Arrow's inference treats NULL in a list as a scalar
-/// (`stock_lists_of_structs_with_null_still_fail`). Inferred fields are nullable in any case.
+/// Removes NULL from lists. Arrow's inference treats NULL in a list as a scalar, so that `[{"a":
+/// 1}, null]` is an error (`stock_lists_of_structs_with_null_still_fail`). No type is lost, because
+/// inferred fields are nullable in any case.
 fn omit_nulls(value: &mut Value) {
     match value {
         Value::Array(items) => {
@@ -186,7 +188,8 @@ fn unite_types(a: &DataType, b: &DataType) -> Option<DataType> {
 }
 
 /// Returns a format that reads a JSON file as one list of records. Returns `None` unless `format`
-/// reads uncompressed records line by line: in a compressed file, a list does not begin with `[`.
+/// reads uncompressed records line by line. The first byte of a compressed file does not show
+/// whether the file is a list.
 pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
     let any: &dyn Any = format.as_ref();
     let json = any.downcast_ref::<JsonFormat>()?;

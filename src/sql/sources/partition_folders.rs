@@ -43,8 +43,8 @@ pub(in crate::sql) fn unquote_partitions(statement: &mut Statement) {
     }
 }
 
-/// Plans the writer of a table with `plan_writer`. If the table has partition columns, the writer receives the names of
-/// folders instead of their values.
+/// Plans the writer of a table with `plan_writer`. If the table has partition columns, the writer
+/// receives folder names in place of the values of these columns.
 ///
 /// # Errors
 /// If values of a partition column cannot be names, or if no column is left for the files.

@@ -46,7 +46,7 @@ const RETRY_TIME: Duration = Duration::from_secs(60);
 /// Substrings of the names of options whose values are secret or change with the credentials.
 const CREDENTIALS: [&str; 6] = ["key", "token", "secret", "credential", "service_account", "sas"];
 
-/// Options that name a bucket, which the URL already does.
+/// Options that name a bucket. They are errors, because the URL already names the bucket.
 const BUCKETS: [&str; 5] =
     ["bucket", "bucket_name", "container_name", "aws_bucket", "google_bucket"];
 
@@ -156,8 +156,8 @@ impl SessionStores {
         Some(Arc::clone(&found.store))
     }
 
-    /// Returns the store of the bucket of a URL with credentials from the environment; `None` for
-    /// other schemes.
+    /// Returns the store of the bucket of a URL. Opens it with credentials from the environment
+    /// unless it is open. Returns `None` if no kind of store has the scheme of the URL.
     pub(in crate::sql) fn open(&self, url: &Url) -> Result<Option<Arc<dyn ObjectStore>>> {
         let Some(kind) = StoreKind::from_url(url) else { return Ok(None) };
         check_url(url)?;
@@ -397,8 +397,8 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
             }))
         }
         Err(e) => {
-            // An error of the builder may quote the value of an option, such as a key that is
-            // not valid.
+            // An error of the builder may quote the value of an option, such as an invalid key.
+            // Such an error is not shown.
             let text = e.to_string();
             let is_quoted = |value: &String| value.len() > 3 && text.contains(value.as_str());
             let why = match options.values().any(is_quoted) {
@@ -561,8 +561,8 @@ impl StoreName {
             while let Some(deeper) = cause.source() {
                 cause = deeper;
             }
-            // The first line of the innermost cause is that of the operating system or of the HTTP
-            // client.
+            // The innermost cause is that of the operating system or of the HTTP client. Its first
+            // line is shown, unless the line contains a URL.
             let cause = cause.to_string();
             let cause = cause.lines().next().unwrap_or_default();
             let cause = match cause.contains("://") {

@@ -252,7 +252,8 @@ impl SentParts {
     }
 }
 
-/// Aborts an upload on drop, unless its parts are taken before. A cancelled query drops its upload.
+/// Aborts the upload when it is dropped, as with a cancelled query, unless `parts` has been taken
+/// out.
 struct UnfinishedUpload {
     parts: Option<SentParts>,
 }
@@ -272,7 +273,7 @@ impl Drop for UnfinishedUpload {
 /// Number of uploads of cancelled queries that are being aborted.
 static ABORTS: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts an upload in [`ABORTS`] until it is dropped.
+/// Counts an upload in [`ABORTS`] as long as this value exists.
 struct RunningAbort;
 
 impl RunningAbort {

@@ -37,7 +37,8 @@ pub(crate) fn skip_hidden_files(runtime: &RuntimeEnv) -> Arc<RuntimeEnv> {
 /// URL schemes of the object stores that the feature `cloud` adds.
 const SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
 
-/// Returns the error for a URL of `scheme` in which no object store is registered or can be opened.
+/// Returns the error for a URL of `scheme` for which no object store is registered or can be
+/// opened.
 pub(in crate::sql) fn make_store_error(scheme: &str) -> crate::Error {
     let has_stores = cfg!(feature = "cloud");
     crate::Error::invalid(match SCHEMES.contains(&scheme) {

@@ -380,8 +380,9 @@ impl WholeFileFormat {
         }
     }
 
-    /// Returns how to quote fields before the CSV writer, or `None` if the writer quotes them
-    /// itself: if no column has text, or an option does not allow quoted values.
+    /// Returns how to quote fields before DataFusion's CSV writer receives them. Returns `None` if
+    /// this writer quotes them itself: if no column has text, or an option does not allow quoted
+    /// values.
     fn find_csv_quotes(&self, schema: &SchemaRef) -> Option<CsvQuotes> {
         let options = self.inner.downcast_ref::<CsvFormat>()?.options();
         // A number or time may contain a delimiter such as a digit, `-` or `.`. Only the CSV writer
@@ -420,7 +421,8 @@ impl WholeFileFormat {
         Some(CsvFormat::default().with_options(options))
     }
 
-    /// Returns the schema that is written. The `serrate` command writes the same schema.
+    /// Returns the schema of the file: without dictionaries in Arrow, and with text for nested
+    /// columns in CSV. The `serrate` command writes files with the same schema.
     fn convert_schema(&self, schema: &SchemaRef) -> SchemaRef {
         let nested = || schema.fields().iter().any(|f| f.data_type().is_nested());
         if self.is_arrow() {
@@ -486,7 +488,8 @@ struct FormatSink {
     /// DataFusion's plan that writes the files. Only its sink is used; its input is empty.
     plan: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
-    /// The schema of the rows with durations and intervals as text, unless the file is an Arrow file.
+    /// The schema of the rows in which durations and intervals are text. In an Arrow file, they
+    /// keep their types.
     texts: SchemaRef,
     /// The schema of the file: text for nested columns in CSV, plain values for dictionaries in Arrow.
     written: SchemaRef,

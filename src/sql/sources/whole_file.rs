@@ -164,7 +164,7 @@ pub(in crate::sql) fn is_copy(conf: &FileSinkConfig) -> bool {
     conf.insert_op == InsertOp::Append && !conf.original_url.is_empty()
 }
 
-/// Whether a COPY writes files to a folder that is not divided by the values of columns.
+/// Whether a COPY writes a folder, and has no PARTITIONED BY.
 pub(in crate::sql) fn is_copy_to_folder(conf: &FileSinkConfig) -> bool {
     let [url] = conf.table_paths.as_slice() else { return false };
     is_copy(conf)

@@ -1,5 +1,5 @@
-//! Replaces aliases that a SELECT uses in later columns or in WHERE, in every query of a statement
-//! whose FROM can be planned.
+//! Replaces aliases that a SELECT uses in later columns or in WHERE (`SELECT a + 1 AS b, b * 2`),
+//! in every query whose FROM can be planned.
 
 use std::collections::HashSet;
 

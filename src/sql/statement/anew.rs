@@ -184,7 +184,7 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
 }
 
 /// Returns the number of a parameter: 2 for `$2`. Returns `None` for an expression that is not
-/// a parameter. Breaks at a parameter without a number, such as `$name`.
+/// a parameter. Returns `Break` for a parameter without a number, such as `$name`.
 fn find_parameter(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {
@@ -479,8 +479,9 @@ impl FoundView {
     }
 }
 
-/// Whether a view reads the view that it replaced, as in `CREATE OR REPLACE VIEW v AS SELECT x + 1 AS x FROM
-/// v`. Such a view keeps its plan.
+/// Whether a view reads the view that it replaced, as in `CREATE OR REPLACE VIEW v AS SELECT x + 1
+/// AS x FROM v`. Such a view keeps its plan, because a new plan of its definition would read the
+/// view itself.
 async fn is_recursive(
     state: &SessionState,
     kept: &KeptStatements,

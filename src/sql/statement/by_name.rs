@@ -18,8 +18,8 @@ use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::parsing::forms::BY_NAME;
 use crate::sql::statement::planner::plan_here;
 
-/// In `INSERT INTO t BY NAME SELECT ..`, replaces the mark of `rewrite_known_forms` with the
-/// columns of the query.
+/// In `INSERT INTO t BY NAME SELECT ..`, replaces the column [`BY_NAME`], which stands for BY NAME
+/// after parsing, with the columns of the query.
 ///
 /// # Errors
 /// If the table lacks a column of the query, or if the statement has VALUES, whose columns have no

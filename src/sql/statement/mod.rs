@@ -8,16 +8,19 @@
 //! syntax tree
 //!  | `prepare_statement`  formats, EXPLAIN; `SyntaxRewriter`: one walk over all expressions and queries
 //!  | `plan_here`          1 anew         arguments of EXECUTE; plans views anew
-//!  |                      2 clauses, repeated_targets   reject what the planner would ignore
+//!  |                      2 by_name      INSERT .. BY NAME and DEFAULT VALUES
+//!  |                        clauses, repeated_targets   reject what the planner would ignore
 //!  |                      3 outer_fields   `t.s.a` that could be a column of a table `s`
 //!  |                        shadowed     names of WITH queries that hide others
 //!  |                        unnamed_queries   subqueries in FROM with tables of repeated names
 //!  |                      4 star_replaces   checks the names in `* REPLACE`: plans parts
 //!  |                        merged       USING, NATURAL: plans parts to learn their columns
-//!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
+//!  |                      5 star_excludes  `* EXCLUDE`: plans parts, too
 //!  |                        column_sets  `COLUMNS(*)`, `s.*` of structs: plans parts, too
+//!  |                        star_names   `*` with repeated names: plans parts, too
 //!  |                      6 position_columns  `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambda_bodies, times, predicates
+//!  |                        recursion_types   types of recursive queries: plans their parts
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names,
 //!                         alias_twins), and without them in HAVING (select_aliases);
 //!                         again from 3 if a column is unknown (select_aliases), or if a name

@@ -126,7 +126,7 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
 /// # Errors
 /// If the text is not valid SQL, or names an unknown format.
 pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
-    // Borrows the state, because a copy would include the names of all functions.
+    // Borrows the state: a clone would copy the names of all functions.
     let state = ctx.state_ref();
     let state = state.read();
     let options = &state.config_options().sql_parser;
@@ -216,8 +216,8 @@ pub(crate) async fn execute_plan(
 }
 
 /// Coerces the types in the query of CREATE VIEW after the rules that replace expressions.
-/// DataFusion itself would coerce the types first. If DataFusion's own coercion then fails, because
-/// the query has a subquery that a rule would replace, applies all analyzer rules.
+/// DataFusion alone would coerce the types before these rules. If DataFusion's coercion still
+/// fails, because the query has a subquery that a rule would replace, applies all analyzer rules.
 fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
     let query = view.input.as_ref().clone();
     if let Ok(coerced) = coerce_types(query.clone()) {
@@ -297,15 +297,14 @@ struct WrittenStatement {
     prepared: Option<(String, Prepared)>,
     /// Whether the statement is PREPARE without types of parameters.
     lacks_types: bool,
-    /// CREATE TABLE .. AS SELECT.
     created: Option<CreatedFromQuery>,
-    /// The conditions as strings, which error messages show.
+    /// WHERE, HAVING and QUALIFY as strings, for error messages.
     conditions: Vec<String>,
 }
 
 impl WrittenStatement {
-    /// Reads the parts of a statement, and replaces the parameters `?` of PREPARE. The text of a
-    /// view keeps its `?`.
+    /// Reads the parts of a statement, and replaces the parameters `?` of PREPARE by `$1`, `$2`, ..
+    /// The text of a view keeps its `?`.
     fn read(statement: &mut Statement) -> Self {
         let view = match &*statement {
             Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {

@@ -32,9 +32,7 @@ use crate::sql::statement::expressions::windows::{
 };
 use crate::sql::statement::functions::numbered_lambdas::write_out_positions;
 use crate::sql::statement::functions::shorthands::{expand_shorthand, name_shorthands};
-use crate::sql::statement::keys::constants::{
-    repeat_decimal_casts, rewrite_constants, type_strings,
-};
+use crate::sql::statement::keys::constants::{repeat_casts, rewrite_constants, type_strings};
 use crate::sql::statement::keys::grouping::{
     cast_grouped_integers, group_constants_together, write_out_sets,
 };
@@ -179,7 +177,7 @@ fn name_columns(query: &mut Query) -> Result<()> {
         }
     }
     name_shorthands(query);
-    repeat_decimal_casts(query);
+    repeat_casts(query);
     type_strings(query);
     if let Query { body, order_by, .. } = query
         && let SetExpr::Select(select) = body.as_mut()

@@ -4,7 +4,7 @@
 //! `$t` is the table below `$p`. `$i(y.)` and `$j(y.)` are integers of columns that `y.` qualifies,
 //! `$c(y.)` and `$d(y.)` are conditions. `$x` is a condition with a subquery that is correlated
 //! with `y`; in this subquery, `$o` is the outer relation. `$e` is never true, `$h` is a kind of
-//! join and `$n` a number.
+//! join, `$n` a number, and `$f` and `$g` are frames of windows.
 
 mod captured_columns;
 mod cast_sets;
@@ -15,6 +15,7 @@ mod filtered_aggregates;
 mod outer_conditions;
 mod outer_tests;
 mod shared_queries;
+mod stacked_windows;
 mod top_rows;
 mod unnamed_queries;
 mod windows;
@@ -30,6 +31,7 @@ use filtered_aggregates::FILTERED;
 use outer_conditions::MERGED;
 use outer_tests::OUTER_TESTS;
 use shared_queries::SHARED;
+use stacked_windows::STACKED;
 use top_rows::TOPMOST;
 use unnamed_queries::UNNAMED;
 use windows::SHIFTED;
@@ -65,11 +67,19 @@ const CONDITIONS: &[&str] = &[
 const NEVER: &[&str] = &["false", "1 = 0", "NULL", "2 < 1 AND true"];
 const KINDS: &[&str] = &["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"];
 const NUMBERS: &[&str] = &["1", "2", "3"];
+const FRAMES: &[&str] = &[
+    "ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING",
+    "ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING",
+    "ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING",
+    "ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING",
+    "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING",
+];
 
 /// All shapes, by subject.
-pub(super) const SHAPES: [&[Shape]; 11] = [
+pub(super) const SHAPES: [&[Shape]; 12] = [
     UNNAMED, MERGED, BRANCHES, FILTERED, CORRELATED, SHIFTED, CAPTURED, EQUATED, TOPMOST, SHARED,
-    CAST_SETS,
+    CAST_SETS, STACKED,
 ];
 
 impl Queries {
@@ -112,7 +122,9 @@ impl Queries {
             let text = self.pick(of);
             drawn.extend(QUALIFIERS.map(|q| (format!("{name}({q})"), text.replace('§', q))));
         }
-        for (name, of) in [("$e", NEVER), ("$h", KINDS), ("$n", NUMBERS)] {
+        for (name, of) in
+            [("$e", NEVER), ("$h", KINDS), ("$n", NUMBERS), ("$f", FRAMES), ("$g", FRAMES)]
+        {
             drawn.push((name.to_string(), self.pick(of).to_string()));
         }
         let fill = |text: &str| {

@@ -318,8 +318,9 @@ impl Dictionary {
         Ok(out)
     }
 
-    /// Returns the key columns, with rows in the order of [`values`](Self::values). The columns are
-    /// empty if there are no keys.
+    /// Returns the key columns, with rows in the order of [`values`](Self::values).
+    ///
+    /// The columns are empty if there are no keys.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -348,7 +349,9 @@ impl Dictionary {
         columns.collect()
     }
 
-    /// Returns the values, in the order of [`keys`](Self::keys). Numbers are not copied.
+    /// Returns the values, in the order of [`keys`](Self::keys).
+    ///
+    /// Numbers are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -11,8 +11,9 @@ pub(super) trait Probe: Copy {
     /// continues with the first. If an empty bucket comes first, returns [`NO_ROW`] as the row.
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
-    /// Searches like [`find_candidate`](Self::find_candidate), but may stop at the end of the cache
-    /// line that starts at `home`; the boolean is true if the next line must be searched.
+    /// Searches like [`find_candidate`](Self::find_candidate), but starts at `home`, the first
+    /// bucket of a cache line, and may stop at the end of this line; the boolean is true if the
+    /// next line must be searched.
     fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool);
 }
 

@@ -546,7 +546,9 @@ impl RowMap {
     }
 
     /// Returns, for each given key, its row in [`keys`](Self::keys) and [`values`](Self::values);
-    /// `None` if the key is missing. Rows stay valid until a key is removed.
+    /// `None` if the key is missing.
+    ///
+    /// Rows stay valid until a key is removed.
     ///
     /// ```
     /// # use serrate_core as serrate;

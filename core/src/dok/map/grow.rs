@@ -105,8 +105,9 @@ impl RowMap {
         Ok(())
     }
 
-    /// Rebuilds the index table without removed keys. The table gets `n_buckets` buckets, or more
-    /// if the keys need more.
+    /// Rebuilds the index table without removed keys.
+    ///
+    /// The table gets `n_buckets` buckets, or more if the keys need more.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -40,8 +40,8 @@ struct BatchEntry {
 struct PartResult {
     new: Vec<BatchEntry>,
     old: Vec<BatchEntry>,
-    /// Indices of the batch rows whose search reached the end of this part of the table. One thread
-    /// inserts these rows later.
+    /// Indices of the batch rows whose search reached the end of this part of the table. The next
+    /// part belongs to another thread, so a single thread inserts these rows at the end.
     waiting: Vec<u32>,
 }
 

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 
 impl RowMap {
     /// Returns the keys, one row each, in the order of [`values`](Self::values), without a copy.
+    ///
     /// Later changes of the map do not affect the tensor; see also [`DenseTensor::to_arrow`].
     ///
     /// ```

@@ -137,8 +137,9 @@ impl RowMap {
         Ok(map)
     }
 
-    /// Creates a map from rows, with as few buckets as possible. If a key repeats, its last row
-    /// wins.
+    /// Creates a map from rows, with as few buckets as possible.
+    ///
+    /// If a key repeats, its last row wins.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -245,7 +246,9 @@ impl RowMap {
     }
 
     /// Returns the maximum number of buckets that a lookup of a present key inspects, a measure of
-    /// how evenly the keys are distributed. Reads the whole map.
+    /// how evenly the keys are distributed.
+    ///
+    /// Reads the whole map.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -352,7 +355,9 @@ impl RowMap {
         })
     }
 
-    /// Returns an independent copy. Keys and values share memory until either map writes.
+    /// Returns an independent copy.
+    ///
+    /// Keys and values share memory until either map writes.
     ///
     /// ```
     /// # use serrate_core as serrate;

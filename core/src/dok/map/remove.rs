@@ -7,9 +7,11 @@ use crate::dense::DenseTensor;
 use crate::error::Result;
 
 impl RowMap {
-    /// Removes keys. Returns, for each row of the batch, whether its key was present before; every
-    /// repeat of a key gives the same result. The last rows move into the gaps, in order, so that
-    /// rows stay contiguous.
+    /// Removes keys.
+    ///
+    /// Returns, for each row of the batch, whether its key was present before; every repeat of a
+    /// key gives the same result. The last rows move into the gaps, in order, so that rows stay
+    /// contiguous.
     ///
     /// ```
     /// # use serrate_core as serrate;

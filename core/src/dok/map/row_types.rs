@@ -8,8 +8,9 @@ use half::{bf16, f16};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Type of a key or a value: an element type and a shape. A shape without axes has one element.
-/// Rows of a shape with an axis of size 0 are all equal.
+/// Type of a key or a value: an element type and a shape.
+///
+/// A shape without axes has one element. Rows of a shape with an axis of size 0 are all equal.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -20,9 +20,11 @@ use crate::kernels::simd::for_avx2;
 const STEP: usize = 4096;
 
 impl RowMap {
-    /// Replaces the values of existing keys and adds new keys. Returns, for each row, whether it added its
-    /// key. If the batch repeats a key, its first row adds the key and its last row provides the value. The
-    /// first batch determines the types of keys and values, unless the constructor did.
+    /// Replaces the values of existing keys and adds new keys.
+    ///
+    /// Returns, for each row, whether it added its key. If the batch repeats a key, its first row
+    /// adds the key and its last row provides the value. The first batch determines the types of
+    /// keys and values, unless the constructor did.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -43,8 +45,10 @@ impl RowMap {
         self.put_batch(keys, values, true)
     }
 
-    /// Adds the missing keys and returns the values of all keys. `found` is false for rows that
-    /// added their key. If a new key repeats, its first row adds it and provides the value.
+    /// Adds the missing keys and returns the values of all keys.
+    ///
+    /// `found` is false for rows that added their key. If a new key repeats, its first row adds it
+    /// and provides the value.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -72,7 +72,9 @@ pub(super) fn find_common_dtype(a: DType, b: DType) -> DType {
 }
 
 impl DokTensor {
-    /// Returns the elementwise sum of tensors of one shape. Types widen as in NumPy; booleans count as int64.
+    /// Returns the elementwise sum of tensors of one shape.
+    ///
+    /// Types widen as in NumPy; booleans count as int64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -111,8 +113,10 @@ impl DokTensor {
         self.merge_entries(other, BinaryOp::Sub)
     }
 
-    /// Returns the elementwise product; see [`add`](Self::add). The product has an entry only where
-    /// both tensors have an entry, so infinity or NaN times an element without an entry is zero.
+    /// Returns the elementwise product; see [`add`](Self::add).
+    ///
+    /// The product has an entry only where both tensors have an entry, so infinity or NaN times an
+    /// element without an entry is zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -180,8 +184,10 @@ impl DokTensor {
         self.replace_entries(Entries::new(a.shape, places, values)?)
     }
 
-    /// Multiplies every element by a number. Keeps the type, with two exceptions: integers and
-    /// booleans times a float give float64, and booleans times an integer or a boolean give int64.
+    /// Multiplies every element by a number.
+    ///
+    /// Keeps the type, with two exceptions: integers and booleans times a float give float64, and
+    /// booleans times an integer or a boolean give int64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -268,8 +274,9 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, sum.into())
     }
 
-    /// Returns the product with a dense tensor that broadcasts to this one. Every entry of this
-    /// tensor gives an entry of the result, even if the product is zero.
+    /// Returns the product with a dense tensor that broadcasts to this one.
+    ///
+    /// Every entry of this tensor gives an entry of the result, even if the product is zero.
     ///
     /// ```
     /// # use serrate_core as serrate;

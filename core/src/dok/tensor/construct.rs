@@ -119,7 +119,9 @@ impl DokTensor {
         Ok(Self::from_storage(Storage::new(shape.into(), dtype, options)?))
     }
 
-    /// Creates a tensor from integer coordinates `[ndim, nnz]` and values `[nnz]`. Zeros become entries, too.
+    /// Creates a tensor from integer coordinates `[ndim, nnz]` and values `[nnz]`.
+    ///
+    /// Zeros become entries, too.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -209,7 +211,9 @@ impl DokTensor {
         Ok(Self::from_storage(Storage { shape: entries.shape, strides, map }))
     }
 
-    /// Creates a tensor from the nonzero elements of a dense tensor. NaN is stored, -0.0 is not.
+    /// Creates a tensor from the nonzero elements of a dense tensor.
+    ///
+    /// NaN is stored, -0.0 is not.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -231,9 +235,11 @@ impl DokTensor {
         Self::from_entries(Entries::new(dense.shape().to_vec(), places, values)?)
     }
 
-    /// Creates a matrix from compressed sparse rows: `crow_indices` `[rows + 1]` has the start of
-    /// each row and the end of the last row; `col_indices` `[nnz]` has the column of each entry,
-    /// and `values` `[nnz]` its value. If coordinates repeat, the last value wins.
+    /// Creates a matrix from compressed sparse rows.
+    ///
+    /// `crow_indices` `[rows + 1]` has the start of each row and the end of the last row;
+    /// `col_indices` `[nnz]` has the column of each entry, and `values` `[nnz]` its value. If
+    /// coordinates repeat, the last value wins.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -322,7 +328,9 @@ impl DokTensor {
     }
 
     /// Creates a tensor from the leaves of a ragged array, at their coordinates, with the shape
-    /// [`RaggedArray::max_shape`]. Zeros become entries, nulls do not.
+    /// [`RaggedArray::max_shape`].
+    ///
+    /// Zeros become entries, nulls do not.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -94,8 +94,10 @@ impl DokTensor {
         })
     }
 
-    /// Converts to a ragged array in which each list ends at its last entry. Earlier elements without
-    /// an entry are null. Keeps all rows, but drops trailing inner lists without entries.
+    /// Converts to a ragged array in which each list ends at its last entry.
+    ///
+    /// Earlier elements without an entry are null. Keeps all rows, but drops trailing inner lists
+    /// without entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

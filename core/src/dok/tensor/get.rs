@@ -46,8 +46,10 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the elements that an index selects axis by axis, as a dense tensor: index arrays do not
-    /// broadcast, and the result has the axes of every index array. This is `oindex` in zarr.
+    /// Returns the elements that an index selects axis by axis, as a dense tensor: index arrays do
+    /// not broadcast, and the result has the axes of every index array.
+    ///
+    /// This is `oindex` in zarr.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -68,9 +70,10 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the elements that [`index`](Self::index) selects, as an independent sparse tensor. The shape of the
-    /// result has no limit, but [`dense_limit`](Self::dense_limit) applies to the entries that index arrays
-    /// select, at 16 bytes each.
+    /// Returns the elements that [`index`](Self::index) selects, as an independent sparse tensor.
+    ///
+    /// The shape of the result has no limit, but [`dense_limit`](Self::dense_limit) applies to the
+    /// entries that index arrays select, at 16 bytes each.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -134,8 +137,10 @@ impl DokTensor {
         self.index(&index).map(DokScalar)
     }
 
-    /// Looks up elements, even millions, by their coordinates: an int64 tensor of shape `[n, ndim]` with
-    /// one row per element. Coordinates outside the tensor, including negative ones, count as not found.
+    /// Looks up elements, even millions, by their coordinates: an int64 tensor of shape `[n, ndim]`
+    /// with one row per element.
+    ///
+    /// Coordinates outside the tensor, including negative ones, count as not found.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -323,7 +328,9 @@ impl DokTensor {
     }
 }
 
-/// One element: a tensor without axes that displays as its value. The result of [`DokTensor::at`].
+/// One element: a tensor without axes that displays as its value.
+///
+/// [`DokTensor::at`] returns it.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -157,7 +157,9 @@ fn apply_unary(values: &DenseTensor, of: DokUnary) -> Result<DenseTensor> {
 
 impl DokTensor {
     /// Applies a function to every entry and returns an independent tensor with the same
-    /// coordinates. Entries that become zero remain until [`prune`](Self::prune).
+    /// coordinates.
+    ///
+    /// Entries that become zero remain until [`prune`](Self::prune).
     ///
     /// The type of the values stays the same. Integers support only [`DokUnary::Abs`],
     /// [`DokUnary::Neg`], [`DokUnary::Sign`], [`DokUnary::Square`] and [`DokUnary::Relu`].

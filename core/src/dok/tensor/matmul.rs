@@ -67,8 +67,10 @@ fn match_sizes(a: &[usize], b: &[usize]) -> Result<MatmulSizes> {
 }
 
 impl DokTensor {
-    /// Returns the dense matrix product with a dense matrix or vector. As in NumPy, a vector is a row on the
-    /// left and a column on the right, and types widen. Adds integers exactly, floats in float64.
+    /// Returns the dense matrix product with a dense matrix or vector.
+    ///
+    /// A vector is a row on the left and a column on the right, and types widen, as in NumPy. Adds
+    /// integers exactly, floats in float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -135,8 +137,9 @@ impl DokTensor {
         out.into_dense(dtype, "a matrix product")?.reshape(shape)
     }
 
-    /// Returns the sparse matrix product with a sparse matrix or vector. The result has an
-    /// entry for every element to which a product of two entries contributes.
+    /// Returns the sparse matrix product with a sparse matrix or vector.
+    ///
+    /// The result has an entry for every element to which a product of two entries contributes.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -34,7 +34,9 @@ use axis_view::AxisView;
 pub(crate) use storage::check_size;
 use storage::{SharedStorage, Storage};
 
-/// A sparse tensor: a dictionary from coordinates to values. Elements without an entry are zero.
+/// A sparse tensor: a dictionary from coordinates to values.
+///
+/// Elements without an entry are zero.
 ///
 /// Reading or writing an element takes constant time. Indexing follows NumPy: [`index`](Self::index)
 /// returns a dense tensor, [`index_sparse`](Self::index_sparse) a sparse one; [`set`](Self::set) takes
@@ -186,7 +188,9 @@ impl DokTensor {
     }
 
     /// Returns the coordinates of all entries, int64 of shape `[ndim, nnz]`, in the order of
-    /// [`values`](Self::values) and of insertion. [`to_coo`](Self::to_coo) sorts them.
+    /// [`values`](Self::values) and of insertion.
+    ///
+    /// [`to_coo`](Self::to_coo) sorts them.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -203,8 +207,9 @@ impl DokTensor {
         self.collect_entries()?.to_indices()
     }
 
-    /// Returns the values in the order of [`indices`](Self::indices). Copies the values only if
-    /// this tensor is a view that shows a selection of the coordinates.
+    /// Returns the values in the order of [`indices`](Self::indices).
+    ///
+    /// Copies the values only if this tensor is a view that shows a selection of the coordinates.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -250,7 +255,9 @@ impl DokTensor {
     }
 
     /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for views that are made from it
-    /// later. Existing views keep their limit.
+    /// later.
+    ///
+    /// Existing views keep their limit.
     ///
     /// ```
     /// # use serrate_core as serrate;

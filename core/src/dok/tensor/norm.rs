@@ -50,10 +50,12 @@ fn find_float_type(dtype: DType) -> DType {
 }
 
 impl DokTensor {
-    /// Returns the p-norm over axes (`None` for all): `(sum |x|^p)^(1/p)` over all elements, stored or not.
-    /// `p` = 0 counts the nonzero elements, infinity gives the largest magnitude, -infinity the smallest; any
-    /// other number is valid (like NumPy's `linalg.norm` of vectors). Floats keep their type, integers give
-    /// float64. No intermediate result overflows float64.
+    /// Returns the p-norm over axes (`None` for all): `(sum |x|^p)^(1/p)` over all elements, stored
+    /// or not.
+    ///
+    /// `p` = 0 counts the nonzero elements, infinity gives the largest magnitude, -infinity the
+    /// smallest; any other number is valid (like NumPy's `linalg.norm` of vectors). Floats keep
+    /// their type, integers give float64. No intermediate result overflows float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -77,6 +79,7 @@ impl DokTensor {
     }
 
     /// Divides every entry by the p-norm over axes, or by `eps` if the norm is less than `eps`.
+    ///
     /// Returns an independent tensor.
     ///
     /// ```

@@ -20,7 +20,8 @@ pub(super) struct EntryGroups {
     pub(super) ends: Vec<usize>,
     /// Indices of the entries, group by group.
     pub(super) rows: Vec<u64>,
-    /// Number of elements of the tensor per group, with or without an entry; at most 2^63.
+    /// Product of the sizes of the reduced axes: the number of elements that each group combines,
+    /// with or without an entry. At most 2^63.
     pub(super) size: u64,
 }
 
@@ -114,9 +115,11 @@ pub(super) fn sum_equal(entries: Entries, dtype: DType) -> Result<Entries> {
 }
 
 impl DokTensor {
-    /// Returns sums over axes (`None` for all) as a sparse tensor without those axes, or with size 1 for them
-    /// if `keep` is set. A sum without entries is 0 and not stored. Integers and booleans give 64-bit
-    /// integers; floats keep their type and are added in float64. Negative axes count from the end.
+    /// Returns sums over axes (`None` for all) as a sparse tensor without those axes, or with size
+    /// 1 for them if `keep` is set.
+    ///
+    /// A sum without entries is 0 and not stored. Integers and booleans give 64-bit integers;
+    /// floats keep their type and are added in float64. Negative axes count from the end.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -140,8 +143,9 @@ impl DokTensor {
         self.replace_entries(groups.into_entries(values)?)
     }
 
-    /// Returns means over axes, with arguments as in [`sum`](Self::sum). Elements without an entry
-    /// count as 0. Integers give float64.
+    /// Returns means over axes, with arguments as in [`sum`](Self::sum).
+    ///
+    /// Elements without an entry count as 0. Integers give float64.
     ///
     /// ```
     /// # use serrate_core as serrate;

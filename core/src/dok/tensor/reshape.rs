@@ -1,4 +1,4 @@
-//! Reshaping of sparse tensors to copies, and resizing in place.
+//! Reshaping of sparse tensors, which returns a copy, and resizing in place.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use super::storage::{
 use crate::error::{Error, Result};
 
 impl DokTensor {
-    /// Returns a copy with another shape and the same elements in row-major order. One size may be
-    /// -1: it is computed from the number of elements.
+    /// Returns a copy with another shape and the same elements in row-major order.
+    ///
+    /// One size may be -1: it is computed from the number of elements.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -68,7 +69,7 @@ impl DokTensor {
         Ok(made)
     }
 
-    /// Returns a copy with one axis.
+    /// Returns a copy with one axis and the elements in row-major order.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -85,8 +86,10 @@ impl DokTensor {
         self.reshape(&[-1]).or_else(|_| self.reshape(&[0]))
     }
 
-    /// Changes the sizes of the axes. Entries outside the new shape are dropped; all other entries
-    /// keep their coordinates. An axis keeps its size if `sizes` has -1 for it or ends before it.
+    /// Changes the sizes of the axes.
+    ///
+    /// Entries outside the new shape are dropped; all other entries keep their coordinates. An axis
+    /// keeps its size if `sizes` has -1 or no element for it.
     ///
     /// ```
     /// # use serrate_core as serrate;

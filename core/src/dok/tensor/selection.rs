@@ -46,7 +46,7 @@ enum DimOffsets {
 pub(super) struct PlaceSelection {
     shape: Vec<usize>,
     dims: Vec<ResultDim>,
-    /// Pairs of a storage axis and the single coordinate that is selected on it.
+    /// Storage axes on which a single coordinate is selected, each with this coordinate.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
     /// Whether the index may select an element more than once, as `[0, 0]` does.
@@ -177,10 +177,9 @@ impl SelectionBuilder<'_> {
     }
 }
 
-/// Returns an error if the selected entries have too many positions in the result: more than `most`
+/// Returns an error if the positions of the selected entries in the result take more than `most`
 /// bytes, at 16 bytes per position. An entry has several positions if the index repeats its
-/// coordinates. `known` is the number of positions of all earlier entries; the current entry adds
-/// `count * repeats` positions.
+/// coordinates. Earlier entries have `known` positions; the current one adds `count * repeats`.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -235,8 +234,8 @@ impl PlaceSelection {
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
         // `group` is the number of result axes before the first index array or integer. The axes
-        // that the arrays give come next. If another item separates the arrays and integers, as in
-        // `[0, 1], :, 2`, these axes come first.
+        // that the arrays give are inserted there. If another item separates the arrays and
+        // integers, as in `[0, 1], :, 2`, these axes come first in the result instead.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
@@ -331,7 +330,8 @@ impl PlaceSelection {
     }
 
     /// Calls `each(position in result, row in storage)` for every selected entry. Returns an error
-    /// if the positions exceed `most` bytes, as a few long index arrays could exhaust the memory.
+    /// if the positions take more than `most` bytes, because a few long index arrays could
+    /// otherwise exhaust the memory.
     pub(super) fn for_each_stored(
         &self,
         stored: &[i64],
@@ -339,7 +339,8 @@ impl PlaceSelection {
         mut each: impl FnMut(u64, usize),
     ) -> Result<()> {
         let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
-        // For each list of offsets of a result axis: sorted pairs of an offset and its position in the list.
+        // For each result axis: the offsets of its list, sorted, each with its position in the
+        // list, for a binary search. Empty for a series.
         let sorted: Vec<Vec<(u64, u64)>> = self
             .dims
             .iter()

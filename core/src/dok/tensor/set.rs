@@ -45,6 +45,7 @@ impl<'a> From<&'a DokTensor> for DokValue<'a> {
 
 impl DokTensor {
     /// Writes `value` to the elements that [`index`](Self::index) selects with the same index.
+    ///
     /// Zeros remove entries. If an element is selected more than once, its last value wins. All
     /// views show the write.
     ///
@@ -64,8 +65,8 @@ impl DokTensor {
     /// # Errors
     /// Same as [`index`](Self::index); also if the value has an unsuitable shape or does not fit the
     /// type. `dense_limit` applies to scalars and dense tensors, because a write of them takes
-    /// memory for each selected element. For a sparse tensor, it limits only entries that index
-    /// arrays select.
+    /// memory for each selected element. For a sparse tensor, it limits only the memory for entries
+    /// that index arrays such as `[0, 2]` select.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::from_numpy_index)
     }
@@ -227,7 +228,8 @@ impl DokTensor {
             }
             values.extend_from_slice(&bytes[at * size..][..size]);
         });
-        // The last value wins, even a zero: write all values first, then remove the zeros.
+        // If an element is selected repeatedly, its last value wins, even if that value is a zero.
+        // So write all values first, then remove the elements whose last value is a zero.
         storage.map.put_rows(places.to_byte_slice(), &values, count, true)?;
         if zeros.is_empty() {
             return Ok(());

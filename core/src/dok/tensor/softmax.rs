@@ -8,8 +8,10 @@ use super::wide_numbers::WideNumbers;
 use crate::error::{Error, Result};
 
 impl DokTensor {
-    /// Returns the softmax over axes. Elements without an entry count as minus infinity, and have
-    /// no entry in the result. A stored zero counts as zero.
+    /// Returns the softmax over axes.
+    ///
+    /// Elements without an entry count as minus infinity, and have no entry in the result. A stored
+    /// zero counts as zero.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -12,7 +12,9 @@ impl DokTensor {
         Self { storage: Arc::clone(&self.storage), view, limit: self.limit }
     }
 
-    /// Returns another view of the same tensor. Both views share the entries.
+    /// Returns another view of the same tensor.
+    ///
+    /// Both views share the entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -28,7 +30,9 @@ impl DokTensor {
         self.with_view(self.view.clone())
     }
 
-    /// Returns a view with two axes swapped. Negative axes count from the end.
+    /// Returns a view with two axes swapped.
+    ///
+    /// Negative axes count from the end.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -101,7 +105,9 @@ impl DokTensor {
     }
 
     /// Returns a view of the elements at coordinate `index` of an axis; the view does not have this
-    /// axis. A row of a matrix is `select(0, row)`.
+    /// axis.
+    ///
+    /// A row of a matrix is `select(0, row)`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -124,8 +130,9 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Returns a view of the coordinates `index` of an axis, in any order. If `index` repeats a
-    /// coordinate, a write at one of the repeats shows at all of them.
+    /// Returns a view of the coordinates `index` of an axis, in any order.
+    ///
+    /// If `index` repeats a coordinate, a write at one of the repeats shows at all of them.
     ///
     /// ```
     /// # use serrate_core as serrate;

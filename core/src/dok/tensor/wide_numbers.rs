@@ -47,8 +47,8 @@ impl WideNumbers {
         }
     }
 
-    /// Converts to a tensor of one axis and type `dtype`. Returns an error, which names the result
-    /// `what`, if a value does not fit an integer type.
+    /// Converts to a tensor of one axis and type `dtype`. Returns an error if a value does not fit
+    /// an integer type. `what` names the operation in the error message, as in `a sum`.
     pub(super) fn into_dense(self, dtype: DType, what: &str) -> Result<DenseTensor> {
         let shape = [self.len()];
         macro_rules! ints {

@@ -35,7 +35,9 @@ impl<'a> Checker<Cursor<&'a [u8]>> {
 }
 
 impl<R: Read + Seek> Checker<R> {
-    /// Creates a checker that reads a file from the start. The read position afterwards is unspecified.
+    /// Creates a checker that reads a file from the start.
+    ///
+    /// The read position afterwards is unspecified.
     pub fn try_new(mut reader: R) -> std::io::Result<Self> {
         let length = reader.seek(SeekFrom::End(0))?;
         Ok(Self { reader, length })
@@ -202,7 +204,7 @@ impl<R: Read + Seek> Checker<R> {
                 .ok_or_else(|| format!("buffer {i} is too short to hold its uncompressed length, so the file is damaged; create it again"))?;
             let claimed = i64::from_le_bytes(*claimed);
             // A buffer is not compressed if its declared size is -1, and empty if its declared size
-            // is 0.
+            // is 0: there is nothing to check.
             if claimed == -1 || claimed == 0 {
                 continue;
             }
@@ -299,8 +301,8 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Maximum size in bytes of the header of a Zstandard frame (RFC 8878, 3.1.1.1). So many bytes at
-/// the start of a compressed buffer suffice to find the size that the frame declares.
+/// Maximum size in bytes of the header of a Zstandard frame (RFC 8878, 3.1.1.1). The header
+/// declares the uncompressed size, so these first bytes of a compressed buffer suffice to find it.
 const FRAME: u64 = 18;
 
 /// Returns whether a compressed buffer of `length` bytes, whose first bytes are `frame`, can expand

@@ -41,7 +41,9 @@ pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &IpcWriteOpti
     writer.finish()
 }
 
-/// Reads an Arrow IPC file or stream as one table. A file of one batch is not copied.
+/// Reads an Arrow IPC file or stream as one table.
+///
+/// A file of one batch is not copied.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -165,7 +165,10 @@ impl IpcTableReader {
         }
     }
 
-    /// Reads the next batch; `None` at the end. List columns of the batch may differ in list lengths.
+    /// Reads the next batch; `None` at the end.
+    ///
+    /// Unlike the columns of a [`RaggedTable`], list columns of the batch may differ in list
+    /// lengths.
     ///
     /// ```
     /// # use serrate_core as serrate;

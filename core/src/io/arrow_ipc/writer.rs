@@ -24,8 +24,9 @@ pub enum IpcForm {
     Stream,
 }
 
-/// Compression of buffers. A reader must decompress compressed buffers, so it cannot use them in
-/// place in a mapped file.
+/// Compression of buffers.
+///
+/// A reader must decompress compressed buffers, so it cannot use them in place in a mapped file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpcCompression {
     /// No compression.
@@ -83,9 +84,10 @@ enum WriterForm<W: Write> {
 }
 
 impl IpcTableWriter {
-    /// Starts a file. `schema` is the [`RaggedTable::arrow_schema`] of the tables, or the same
-    /// schema with other list types, such as `LargeList` instead of `List`; the writer converts the
-    /// tables to it.
+    /// Starts a file.
+    ///
+    /// `schema` is the [`RaggedTable::arrow_schema`] of the tables, or the same schema with other
+    /// list types, such as `LargeList` instead of `List`; the writer converts the tables to it.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -211,7 +213,10 @@ impl<W: Write> IpcTableWriter<W> {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends a batch. List columns of the batch may differ in list lengths.
+    /// Appends a batch.
+    ///
+    /// Unlike the columns of a [`RaggedTable`], list columns of the batch may differ in list
+    /// lengths.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -19,14 +19,15 @@ use crate::table::RaggedTable;
 pub(super) struct LabelAt {
     pub(super) row: usize,
     pub(super) time: i64,
-    /// Index of the label among all labels.
+    /// Index of the label among the labels of all shards.
     pub(super) label: usize,
 }
 
 /// The labels of the subjects of one shard, with the histories of the subjects.
 ///
-/// Labels are ordered by subject, time and index. [`features`](Self::features) computes one range of labels
-/// at a time, so the memory for results does not depend on the number of labels.
+/// Labels are ordered by subject, time and index among all labels. [`features`](Self::features)
+/// computes one range of labels at a time, so the memory for results does not depend on the number
+/// of labels.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -208,9 +209,10 @@ impl FeatureShard {
         self.labels.len()
     }
 
-    /// Divides the labels into ranges of up to `size` labels. All labels of a subject are in one
-    /// range, unless the subject has more than `size` labels. Returns no range if there are no
-    /// labels.
+    /// Divides the labels into ranges of up to `size` labels.
+    ///
+    /// All labels of a subject are in one range, unless the subject has more than `size` labels.
+    /// Returns no range if there are no labels.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -250,7 +252,9 @@ impl FeatureShard {
         out
     }
 
-    /// Computes the features of a range of labels. The division into ranges does not change the result.
+    /// Computes the features of a range of labels.
+    ///
+    /// The division into ranges does not change the result.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeatureRows {
-    /// Index of each label among all labels.
+    /// Index of each label among the labels of all shards.
     pub labels: Vec<usize>,
     /// Number of features with a value, for each label.
     pub counts: Vec<usize>,
@@ -101,8 +101,9 @@ impl FeatureRows {
         })
     }
 
-    /// Returns a column for each of `features`, with one value per label. For a label with nothing to
-    /// aggregate, counts and sums are 0, and other aggregates are NULL.
+    /// Returns a column for each of `features`, with one value per label.
+    ///
+    /// For a label with nothing to aggregate, counts and sums are 0, and other aggregates are NULL.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -204,8 +204,10 @@ impl FromStr for FeatureAggregate {
     }
 }
 
-/// The features: every combination of a [`FeatureKey`], a [`FeatureWindow`] and a [`FeatureAggregate`]. In
-/// the order of the features, the aggregate varies fastest and the key slowest.
+/// The features: every combination of a [`FeatureKey`], a [`FeatureWindow`] and a
+/// [`FeatureAggregate`].
+///
+/// In the order of the features, the aggregate varies fastest and the key slowest.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -227,8 +229,9 @@ pub struct FeatureSpec {
 }
 
 impl FeatureSpec {
-    /// Creates a feature for every combination of `keys`, `windows` and `aggregates`. A window includes its
-    /// end, the time of the label, and excludes its start.
+    /// Creates a feature for every combination of `keys`, `windows` and `aggregates`.
+    ///
+    /// A window includes its end, the time of the label, and excludes its start.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -267,7 +270,9 @@ impl FeatureSpec {
     }
 
     /// Sets whether windows include their start, their end (the time of the label), both or
-    /// neither. By default, they include only their end.
+    /// neither.
+    ///
+    /// By default, they include only their end.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -334,7 +339,9 @@ impl FeatureSpec {
         self.closure
     }
 
-    /// Returns the key, window and aggregate of a feature. Panics if the index is out of range.
+    /// Returns the key, window and aggregate of a feature.
+    ///
+    /// Panics if the index is out of range.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -354,7 +361,9 @@ impl FeatureSpec {
         (&self.keys[rest / windows], &self.windows[rest % windows], self.aggregates[aggregate])
     }
 
-    /// Returns a feature's name, `key/window/aggregate`. Panics if the index is out of range.
+    /// Returns a feature's name, `key/window/aggregate`.
+    ///
+    /// Panics if the index is out of range.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -21,7 +21,9 @@ const VALUES_AT_ONCE: usize = 1 << 20;
 const BYTES: usize = 12;
 
 /// Stores features on disk: they are pushed in any order of the labels, and read in the order of
-/// the labels. Each label takes 24 bytes of memory.
+/// the labels.
+///
+/// Each label takes 24 bytes of memory.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -121,13 +123,14 @@ impl FeatureStore {
         self.places.len()
     }
 
-    /// Returns the number of values of all labels.
+    /// Returns the number of stored feature values, summed over all labels.
     pub fn num_values(&self) -> u64 {
         self.end / BYTES as u64
     }
 
-    /// Divides the labels into ranges of up to `labels` labels and about a million values. A single
-    /// label may have more values. There are no ranges if there are no labels.
+    /// Divides the labels into ranges of up to `labels` labels and about a million values.
+    ///
+    /// A single label may have more values. There are no ranges if there are no labels.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -154,8 +157,9 @@ impl FeatureStore {
         out
     }
 
-    /// Reads the features of a range of labels. A label whose subject is not in the data was never
-    /// pushed, so the result has no row for it.
+    /// Reads the features of a range of labels.
+    ///
+    /// A label whose subject is not in the data was never pushed, so the result has no row for it.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -11,9 +11,10 @@ use crate::error::{Error, Result};
 
 const MOST_COLUMNS: usize = 4096;
 
-/// How a table represents features as columns. Before these columns, the table has the columns of
-/// the label: `row` (index of the label, Int64), `subject_id`, `prediction_time` and the values of
-/// the label.
+/// How a table represents features as columns.
+///
+/// Before these columns, the table has the columns of the label: `row` (index of the label, Int64),
+/// `subject_id`, `prediction_time` and the values of the label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FeatureForm {
     /// One column per feature, of the [type of its aggregate](super::FeatureAggregate::data_type).

@@ -1,5 +1,6 @@
-//! Features of labels for tabular models: for each label, aggregates of the values of each code (or
-//! of all codes with a prefix) in windows of time before the label.
+//! Features of labels for tabular models. A label is an outcome to predict for a subject at a given
+//! time. Its features are aggregates of the values of each code (or of all codes with a prefix) in
+//! windows of time before the label.
 //!
 //! A [`FeatureSpec`] lists the features. [`Features`] reads the data shard by shard; [`FeatureRows`] holds
 //! the features of some labels sparsely, because only a few of the codes occur before each label.

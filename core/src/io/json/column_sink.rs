@@ -140,8 +140,8 @@ impl ColumnSink {
         Ok(())
     }
 
-    /// Makes the elements of the deepest level lists. The `nulls` elements of that level, which are
-    /// all null so far, become null lists.
+    /// Turns the elements of the deepest level into lists. Its `nulls` elements so far, all of them
+    /// null, become null lists.
     fn open_level(&mut self, nulls: usize) {
         self.kinds.pop();
         self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);
@@ -301,11 +301,14 @@ enum ValueStore {
 #[derive(Debug, Default)]
 struct Floats {
     values: Vec<f64>,
-    /// Whether all values were read from the strings `NaN`, `Infinity` and `-Infinity`.
+    /// Whether all values were read from the strings `NaN`, `Infinity` and `-Infinity`. If so,
+    /// another string converts them back to strings.
     only_texts: bool,
-    /// The last value that `serde_json` may have converted from an integer of more than 64 bits.
+    /// The last value that `serde_json` may have converted from an integer of more than 64 bits,
+    /// for the error message.
     huge: Option<f64>,
-    /// Whether every float so far may be an integer of over 64 bits that `serde_json` converted.
+    /// Whether every float so far may be an integer of over 64 bits that `serde_json` converted. If
+    /// so, no type is inferred: the column needs a declared type.
     only_huge: bool,
 }
 
@@ -728,7 +731,8 @@ fn build_wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // Report a number that exceeds i64 and so requires UInt64, not an earlier negative number.
+        // The number at `i` may be negative. Report rather the number beyond `i64` that requires
+        // UInt64.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));

@@ -138,7 +138,9 @@ pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragged
     RaggedTable::from_json_text(&text, options).map_err(|e| Error::file(path, e.to_string()))
 }
 
-/// Writes a JSON file. The target appears only when it is complete.
+/// Writes a JSON file.
+///
+/// The target appears only when it is complete.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -197,7 +199,9 @@ pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragg
         .map_err(|e| Error::file(path, e.to_string()))
 }
 
-/// Writes a file of one record per line. The target appears only when it is complete.
+/// Writes a file of one record per line.
+///
+/// The target appears only when it is complete.
 ///
 /// ```
 /// # use serrate_core as serrate;

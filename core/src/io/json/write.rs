@@ -183,7 +183,8 @@ fn make_getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {
         _ => {
             static OPTIONS: FormatOptions<'static> = FormatOptions::new();
             let formatter = ArrayFormatter::try_new(values.as_ref(), &OPTIONS)?;
-            // Format each value once in advance, because the closure below cannot report an error.
+            // Check in advance that all values can be formatted: the closure below cannot report an
+            // error.
             for i in (0..values.len()).filter(|i| values.is_valid(*i)) {
                 formatter.value(i).try_to_string().map_err(|e| {
                     Error::invalid(format!("value {i} of column {name:?} cannot be written as text; cast the column first: {e}"))

@@ -67,8 +67,9 @@ impl TensorContents {
         &self.shape
     }
 
-    /// Returns the tensor. The first call builds its hash table; if that fails, every call returns
-    /// the error.
+    /// Returns the tensor.
+    ///
+    /// The first call builds its hash table; if that fails, every call returns the error.
     pub fn tensor(&self) -> Result<&DokTensor> {
         let made = self.tensor.get_or_init(|| {
             let (shape, options) = (self.shape.clone(), MapOptions::default());
@@ -216,9 +217,10 @@ impl Contents {
         }
     }
 
-    /// Looks up keys. `asked` has one array per key column or axis, and must have no key twice.
-    /// Returns these arrays and the array of the values, without the rows of keys that are not
-    /// found.
+    /// Looks up keys.
+    ///
+    /// `asked` has one array per key column or axis, and must have no key twice. Returns these
+    /// arrays and the array of the values, without the rows of keys that are not found.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
@@ -256,10 +258,11 @@ impl Contents {
         }
     }
 
-    /// Creates a dictionary from `columns`: keys, then the value. If a key is repeated,
-    /// `duplicates` keeps its last value or the sum of its values; if `duplicates` is `None`, a
-    /// repeated key is an error. Row `before` is the first new row; error messages count rows from
-    /// there.
+    /// Creates a dictionary from `columns`: keys, then the value.
+    ///
+    /// If a key is repeated, `duplicates` keeps its last value or the sum of its values; if
+    /// `duplicates` is `None`, a repeated key is an error. Row `before` is the first new row; error
+    /// messages count rows from there.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -300,9 +303,10 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from columns of coordinates, one per axis, and of values. If `shape` is
-    /// `None`, the tensor is as large as its coordinates require. Zeros are dropped. Repeated
-    /// coordinates are handled like repeated keys in [`keys`](Self::keys).
+    /// Creates a tensor from columns of coordinates, one per axis, and of values.
+    ///
+    /// If `shape` is `None`, the tensor is as large as its coordinates require. Zeros are dropped.
+    /// Repeated coordinates are handled like repeated keys in [`keys`](Self::keys).
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],

@@ -45,7 +45,8 @@ impl Version {
         Ok(Arc::new(Self { path, stamp, contents, _charge: charge }))
     }
 
-    /// Creates the version of a file just written. Charges its memory even above the memory limit.
+    /// Creates the version of a file just written. Charges its memory even above the memory limit,
+    /// because the file has already changed.
     fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
         let charge = Charge::hold_bytes(contents.nbytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
@@ -255,8 +256,9 @@ fn make_cancelled_error(path: &Path) -> Error {
     )
 }
 
-/// Writes a file and returns its version. If the file exists, replaces it if `overwrite` is true,
-/// otherwise returns an error.
+/// Writes a file and returns its version.
+///
+/// If the file exists, replaces it if `overwrite` is true, otherwise returns an error.
 pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
     let known = match (access::exists(path), path.file_name()) {
         (false, Some(name)) => {

@@ -40,7 +40,9 @@ impl Spec {
         Self { location, version: version.stamp.clone(), shape, keys: columns, value }
     }
 
-    /// Parses a serialized spec. If `text` is a path, returns the spec of the file's current version instead.
+    /// Parses a serialized spec.
+    ///
+    /// If `text` is a path, returns the spec of the file's current version instead.
     pub fn parse(text: &str) -> Result<Self> {
         if text.starts_with('{') {
             return serde_json::from_str(text).map_err(|e| {

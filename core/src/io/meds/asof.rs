@@ -53,7 +53,9 @@ struct HistoryPosition {
 }
 
 impl AsOf {
-    /// Finds the history of every label. All event tables must have `time` and the same columns.
+    /// Finds the history of every label.
+    ///
+    /// All event tables must have `time` and the same columns.
     ///
     /// ```
     /// # use serrate_core as serrate;

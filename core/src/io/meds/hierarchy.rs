@@ -118,7 +118,9 @@ impl CodeHierarchy {
         Ok(Self::new(rows))
     }
 
-    /// Returns `roots` and all descendants, in byte order. Unknown codes and cycles are allowed.
+    /// Returns `roots` and all descendants, in byte order.
+    ///
+    /// Unknown codes and cycles are allowed.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -23,7 +23,9 @@ const TIME: &str = "prediction_time";
 
 pub(crate) const KEYS: [&str; 2] = [SUBJECT, TIME];
 
-/// Kind of the value of a label. MEDS has one column for each kind.
+/// Kind of the value of a label.
+///
+/// MEDS has one column for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LabelKind {
     /// `boolean_value`, as Boolean.
@@ -231,9 +233,10 @@ impl Labels {
         Self::read_files(path, &names)
     }
 
-    /// Returns the tasks of a folder: the names of its sub-folders with files. The list is empty if
-    /// there are fewer than two such folders, if one of them is named like a split (`train`,
-    /// `tuning` or `held_out`), or if all their names are numbers.
+    /// Returns the tasks of a folder: the names of its sub-folders with files.
+    ///
+    /// The list is empty if there are fewer than two such folders, if one of them is named like a
+    /// split (`train`, `tuning` or `held_out`), or if all their names are numbers.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -390,7 +393,9 @@ impl Labels {
         &self.subject_ids
     }
 
-    /// Returns the prediction times (none is NULL). Data up to and including this time may be used.
+    /// Returns the prediction times (none is NULL).
+    ///
+    /// Data up to and including this time may be used.
     ///
     /// ```
     /// # use serrate_core as serrate;

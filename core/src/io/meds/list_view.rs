@@ -46,9 +46,10 @@ impl AsOfView {
         view
     }
 
-    /// Finds the column in all shards of `rows`. Returns an error if a shard lacks the column, or
-    /// if it does not have 1 or 2 levels of lists. Copies no values; [`AsOfRanges::gather_lists`] copies
-    /// them.
+    /// Finds the column in all shards of `rows`.
+    ///
+    /// Returns an error if a shard lacks the column, or if the column does not have 1 or 2 levels
+    /// of lists. Copies no values; [`AsOfRanges::gather_lists`] copies them.
     pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<AsOfRanges<'a>> {
         let shards = rows
             .shards()
@@ -85,9 +86,9 @@ impl<'a> ShardColumn<'a> {
     }
 }
 
-/// The list of one label: a range of elements of axis 1 of a shard, or of leaves after
-/// [`AsOfViewStep::Flatten`]. `inner` has the lists of leaves of these elements; it is `None` if
-/// the elements are leaves.
+/// The list of one label, as a range of the column in a shard: of the elements of axis 1, or of the
+/// leaves after [`AsOfViewStep::Flatten`]. `inner` has a list of leaves for each element; it is
+/// `None` if the elements are leaves.
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,
@@ -193,8 +194,10 @@ impl<'a> AsOfRanges<'a> {
 }
 
 impl AsOf {
-    /// Returns the last `most` elements of a list column (of events or static facts) for a range of label
-    /// indices, one row per label. Copies only these elements.
+    /// Returns the last `most` elements of a list column (of events or static facts) for a range of
+    /// label indices, one row per label.
+    ///
+    /// Copies only these elements.
     ///
     /// ```
     /// # use serrate_core as serrate;

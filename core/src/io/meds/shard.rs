@@ -19,7 +19,9 @@ use crate::error::{Error, Result};
 use crate::memory::Charge;
 use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
 
-/// A shard file of a data set. Only its footer has been read. Cheap to clone.
+/// A shard file of a data set.
+///
+/// Only its footer has been read. Cheap to clone.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -364,7 +366,8 @@ fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
 
 /// Returns the days between two times in microseconds, ignoring fractions of a second.
 ///
-/// Computes in 64 bits and rounds the result to 32 bits, so it has the same bits as in other tools.
+/// Computes in 64 bits and rounds the result to 32 bits, as meds-torch-data does, so that both give
+/// the same bits.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -82,7 +82,8 @@ impl Dataset {
         for id in ids {
             let first = *subjects.entry(*id).or_insert(shard);
             if first != shard {
-                // The message names the shards in their order, regardless of the order of reading.
+                // Name the shards in their order, so that the message does not depend on the order
+                // of reading.
                 let (a, b) = (first.min(shard), first.max(shard));
                 return Err(Error::file(
                     self.shards[a].1.path(),

@@ -76,7 +76,9 @@ pub struct Occurrences {
 
 impl PartSummary {
     /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x
-    /// measurement. An element takes a code (int64), a value and a time delta (float32), and a mask byte.
+    /// measurement.
+    ///
+    /// An element takes a code (int64), a value and a time delta (float32), and a mask byte.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -88,9 +90,11 @@ impl PartSummary {
         u128::from(self.subjects) * self.most_measurements as u128 * (8 + 4 + 4 + 1)
     }
 
-    /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x event
-    /// x measurement. Each event takes a time delta (float32) and a mask byte; each measurement takes a
-    /// code (int64), a value (float32) and a mask byte. Padding counts as events and measurements.
+    /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x
+    /// event x measurement.
+    ///
+    /// Each event takes a time delta (float32) and a mask byte; each measurement takes a code
+    /// (int64), a value (float32) and a mask byte. Padding counts as events and measurements.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -193,8 +197,10 @@ impl MedsSummary {
         &self.shards
     }
 
-    /// Returns the counts of every split, in order of appearance. The split is the part of the
-    /// shard's name before the first `/`, such as `train` of `train/0`.
+    /// Returns the counts of every split, in order of appearance.
+    ///
+    /// The split is the part of the shard's name before the first `/`, such as `train` of
+    /// `train/0`.
     pub fn splits(&self) -> Vec<PartSummary> {
         let mut splits: Vec<PartSummary> = Vec::new();
         for shard in &self.shards {

@@ -14,8 +14,8 @@ use super::file::{MedsFile, is_string_like};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Metadata key of Arrow fields of tokens. The value is the [`VocabularyId`] of the vocabulary of
-/// the tokens; without this key, the vocabulary is unknown.
+/// Metadata key of Arrow fields that hold tokens, such as `code_id`. The value is the
+/// [`VocabularyId`] of the vocabulary of the tokens; without this key, the vocabulary is unknown.
 pub const VOCABULARY_METADATA: &str = "serrate.vocabulary";
 
 /// Identity of a vocabulary, such as `1f0c..:401`: a hash of its codes and tokens, and its size.
@@ -62,7 +62,9 @@ impl fmt::Display for VocabularyId {
     }
 }
 
-/// Codes and their tokens. Token 0 is reserved for padding and unknown codes.
+/// Codes and their tokens.
+///
+/// Token 0 is reserved for padding and unknown codes.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -150,8 +152,10 @@ impl Vocabulary {
     }
 
     /// Reads the codes and tokens of a MEDS `codes.parquet` (columns `code` and
-    /// `code/vocab_index`). Codes without a token are omitted. If the file lacks
-    /// `code/vocab_index`, the tokens number the codes in byte order.
+    /// `code/vocab_index`).
+    ///
+    /// Codes without a token are omitted. If the file lacks `code/vocab_index`, the tokens number
+    /// the codes in byte order.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -274,8 +278,9 @@ impl Vocabulary {
         self.by_code.get(code).copied().unwrap_or(0)
     }
 
-    /// Returns the tokens of an array of strings (plain, large, view or dictionary). NULL stays
-    /// NULL, unknown codes are 0. Each dictionary value is looked up once.
+    /// Returns the tokens of an array of strings (plain, large, view or dictionary).
+    ///
+    /// NULL stays NULL, unknown codes are 0. Each dictionary value is looked up once.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -358,7 +363,9 @@ impl Vocabulary {
         self.entries.iter().map(|(token, code)| (code.as_ref(), *token))
     }
 
-    /// Returns the identity. Vocabularies with equal codes and tokens have equal identities.
+    /// Returns the identity.
+    ///
+    /// Vocabularies with equal codes and tokens have equal identities.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -141,8 +141,8 @@ impl ChunkEncoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // `scratch.values` does not tell NULL from NaN, but static facts and collected
-                    // rows must. Therefore, scale and add such rows one by one.
+                    // `scratch.values` holds NaN instead of NULL, but static facts and collected
+                    // rows keep NULL. Therefore, scale and add such rows one by one.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.scale_value(
@@ -182,7 +182,8 @@ impl ChunkEncoder<'_> {
     }
 
     /// Writes the tokens and values of the rows of a chunk to `scratch`, and the indices of the
-    /// rows to drop. Counts the measurements with an unknown code in `missed`.
+    /// rows to drop. `missed` counts, for each code that is not in the vocabulary, its
+    /// measurements.
     fn translate_codes(
         &self,
         source: &MedsFile,
@@ -329,8 +330,8 @@ struct ChunkScratch {
     dropped: Vec<usize>,
 }
 
-/// Adds the counts `missed` to the totals `unknown` and clears `missed`, which has, for each code
-/// of `codes`, the number of measurements whose code is not in the vocabulary.
+/// Adds the counts in `missed` to the totals in `unknown`, then clears `missed`. For each code of
+/// `codes` that is not in the vocabulary, `missed` has its number of measurements.
 fn count_missed(
     codes: Option<&StringArray>,
     missed: &mut Vec<u64>,

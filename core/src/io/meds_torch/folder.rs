@@ -72,7 +72,9 @@ impl MedsFolder {
         }
     }
 
-    /// Reads shard `index`, one row per subject. `options` apply to MEDS data; a cohort has fixed columns.
+    /// Reads shard `index`, one row per subject.
+    ///
+    /// `options` apply to MEDS data; a cohort has fixed columns.
     ///
     /// ```
     /// # use serrate_core as serrate;

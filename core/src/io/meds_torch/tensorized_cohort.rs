@@ -22,9 +22,10 @@ use crate::table::{Column, RaggedTable};
 pub(super) const EVENT_AXES: [&str; 3] = ["subject", "event", "measurement"];
 pub(super) const STATIC_AXES: [&str; 2] = ["subject", "static"];
 
-/// A folder of MEDS data in the format of meds-torch-data: for each shard, a tensor file of events and
-/// a Parquet file of subjects, and the vocabulary of the codes. [`tensorize`](super::tensorize()) and
-/// meds-torch-data write such folders.
+/// A folder of MEDS data in the format of meds-torch-data: for each shard, a tensor file of events
+/// and a Parquet file of subjects, and the vocabulary of the codes.
+///
+/// [`tensorize`](super::tensorize()) and meds-torch-data write such folders.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -96,7 +97,7 @@ impl TensorizedCohort {
         Ok(Self { root, shards, vocabulary })
     }
 
-    /// Returns whether a folder has the schema files of a cohort.
+    /// Returns whether a folder has the subfolder `tokenization/schemas`, as cohorts do.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -173,7 +174,8 @@ impl TensorizedCohort {
         })
     }
 
-    /// Reads shard `index` as the tables of a MEDS data set: tokens are decoded to codes, and NaN is NULL.
+    /// Reads shard `index` as the tables of a MEDS data set: tokens become codes, and NaN becomes
+    /// NULL.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -195,7 +197,8 @@ impl TensorizedCohort {
         self.read_needed(index, Needed::ALL)
     }
 
-    /// Reads like [`read_meds`](Self::read_meds), but only `subject_id`, `time` and the needed columns.
+    /// Reads like [`read_meds`](Self::read_meds), but only the columns `subject_id`, `time` and
+    /// those that `needed` names.
     pub(crate) fn read_needed(&self, index: usize, needed: Needed<'_>) -> Result<MedsShard> {
         let shard = self.shards.get(index).ok_or_else(|| Error::OutOfRange {
             axis: 0,
@@ -209,8 +212,8 @@ impl TensorizedCohort {
         })
     }
 
-    /// Returns the schema that the result of [`read_meds`](Self::read_meds) has when it is
-    /// converted to one record batch.
+    /// Returns the schema of the record batch to which [`MedsShard::to_batch`] converts the result
+    /// of [`read_meds`](Self::read_meds).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -291,7 +294,8 @@ impl CohortShard {
         }
     }
 
-    /// Returns the path of the tensors below `data/`, without the file ending, such as `train/0`.
+    /// Returns the name of the shard: the path of its tensors relative to `data/`, without the file
+    /// ending, such as `train/0`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -319,8 +323,10 @@ impl CohortShard {
         &self.schema
     }
 
-    /// Opens the stored tensors. Their row `i` belongs to row `i` of the schema file only if both
-    /// files have the same number of rows.
+    /// Opens the stored tensors.
+    ///
+    /// Their row `i` belongs to row `i` of the schema file only if both files have the same number
+    /// of rows.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -339,7 +345,8 @@ impl CohortShard {
 
     /// Reads tensors and schema file together.
     ///
-    /// Subjects without events, which meds-torch-data's tensors lack, become rows without events.
+    /// meds-torch-data omits subjects without events from the tensors. They become rows without
+    /// events.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -375,7 +382,7 @@ impl CohortShard {
         let times = schema.times.axis(1)?.layout();
         let lengths: Vec<usize> = (0..schema.rows).map(|row| times.length(row)).collect();
         if tensors.ndim() == 1 && tensors.num_rows() == 0 && lengths.iter().all(|n| *n == 0) {
-            // Other tools write a shard without events as an empty file.
+            // Other tools write a shard without events as a file with neither rows nor lists.
             let tables = CohortTables::empty()?;
             return schema.combine_events(
                 lengths,
@@ -403,9 +410,9 @@ impl CohortShard {
         schema.combine_events(lengths, inner, &tensors)
     }
 
-    /// Checks that each row of the tensors has as many events as the same row of the schema file
-    /// has times: `lengths[row]`. If the tensors lack the rows without events, skips these rows of
-    /// the schema file. If the numbers differ, sets `mismatch` and returns an error.
+    /// Checks that row `i` of the tensors has as many events as row `i` of the schema file has
+    /// times (`lengths[i]`). If the tensors omit the rows without events, skips the rows of the
+    /// schema file without times. If the numbers differ, sets `mismatch` and returns an error.
     fn check_events(
         &self,
         tensors: &RaggedTable,
@@ -559,8 +566,8 @@ impl SchemaFile {
     }
 
     /// Combines the columns of the tensors with the subjects and times of the schema file to the
-    /// table of events. `lengths` has the number of events of each row, and `inner` the
-    /// measurements of each event.
+    /// table of events. `lengths` has the number of events of each row. `inner` is the layout of
+    /// the lists of measurements, one list per event.
     fn combine_events(
         &self,
         lengths: Vec<usize>,

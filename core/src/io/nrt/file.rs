@@ -361,8 +361,10 @@ impl NrtFile {
         self.read_columns(0, rows, &columns, depth.max(deepest))
     }
 
-    /// Reads elements of axis 1 as the rows of a table. [`read`](Self::read) would also read the
-    /// bounds of the other elements in the same rows. No column may be on axis 0.
+    /// Reads elements of axis 1 as the rows of a table.
+    ///
+    /// [`read`](Self::read) would also read the bounds of the other elements in the same rows. No
+    /// column may be on axis 0.
     #[doc(hidden)]
     pub fn read_elements(
         &self,
@@ -411,8 +413,10 @@ impl NrtFile {
     }
 
     /// Returns the number of elements of axis `axis` that precede row `row`; `row` may be the
-    /// number of rows. Reads one bound per axis, so a caller can find the size of a range of rows
-    /// before it reads the range.
+    /// number of rows.
+    ///
+    /// Reads one bound per axis, so a caller can find the size of a range of rows before it reads
+    /// the range.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -443,7 +447,9 @@ impl NrtFile {
     }
 
     /// Returns the largest number of rows from the start of `rows` that together have at most
-    /// `elements` elements of `axis`, but at least one row. Reads a few bounds (galloping search).
+    /// `elements` elements of `axis`, but at least one row.
+    ///
+    /// Reads a few bounds (galloping search).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -471,7 +477,8 @@ impl NrtFile {
         // Invariant: the first `good` rows hold at most `elements` elements or are a single row;
         // the first `bad` rows hold more, or `bad` exceeds the number of rows.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
-        // Rows have similar sizes, so a galloping search reads fewer bounds than a binary search.
+        // Double the step until the rows have too many elements, then bisect. If few of the rows
+        // fit, this reads fewer bounds than a binary search over all rows.
         let mut step = 1usize;
         while good < rows.len() && bad > rows.len() {
             let next = good.saturating_add(step).min(rows.len());
@@ -493,7 +500,9 @@ impl NrtFile {
         Ok(good)
     }
 
-    /// Checks the whole file: all bounds and all BOOL values. A read checks only what it returns.
+    /// Checks the whole file: all bounds and all BOOL values.
+    ///
+    /// A read checks only what it returns.
     ///
     /// ```
     /// # use serrate_core as serrate;

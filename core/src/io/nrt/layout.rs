@@ -50,8 +50,10 @@ impl NrtColumn {
         &self.tensor
     }
 
-    /// Returns the name of the column: the key of the tensor. If several axes have this key, or the key
-    /// itself begins with the axis (`dim1/`), the name is the full tensor name, such as `dim1/lengths`.
+    /// Returns the name of the column: the key of the tensor.
+    ///
+    /// If several axes have this key, or the key itself begins with the axis (`dim1/`), the name is
+    /// the full tensor name, such as `dim1/lengths`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -232,8 +234,8 @@ impl FileLayout {
 }
 
 /// Returns the number of elements of an axis: the length of its columns and of the bounds of the
-/// next axis, which must agree. If there are no such tensors, the last bound of the axis is the
-/// number; without a bound, the number is 0.
+/// next axis, which must be equal. An axis without such tensors has as many elements as its last
+/// bound says, or 0 if it has no bounds.
 fn axis_len(
     file: &SafetensorsFile,
     axis: usize,
@@ -265,9 +267,9 @@ fn axis_len(
 }
 
 /// Drops the tensors `dim{d}/lengths` that the Python library before 0.0.7 stored: integers, one
-/// for each list of axis `d`. If axis `d` has as many elements as lists, such a tensor may also be
-/// a column. In this case, it is dropped only if the file has at least two axes of lists and each
-/// of them has such a tensor.
+/// for each list of axis `d`. If axis `d` has as many elements as lists, the tensor may also be a
+/// column of the axis. It is then dropped only if the file has at least two axes of lists, and each
+/// of them has a tensor `lengths`.
 fn drop_legacy_lengths(
     file: &SafetensorsFile,
     chain: &[&TensorEntry],

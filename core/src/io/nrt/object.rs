@@ -167,7 +167,8 @@ impl NrtObject {
                         inner: Arc::new(ObjectState { object, header, layout, head }),
                     });
                 }
-                // If an axis has no columns, its last bound is its length, so fetch this bound.
+                // The length of an axis without columns is its last bound. Fetch this bound and try
+                // again.
                 Err(e) => match file.source().missing() {
                     Some(range) => {
                         head.extend(object.fetch_ranges(std::iter::once(range)).await?);
@@ -334,7 +335,9 @@ impl NrtObject {
     }
 
     /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and
-    /// axes. Values stay in the fetched buffers if they are aligned there.
+    /// axes.
+    ///
+    /// Values that are aligned in the fetched buffers are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -407,7 +410,9 @@ impl NrtObject {
     }
 
     /// Returns the number of elements of axis `axis` that precede row `row`; see
-    /// [`NrtFile::elements_before`]. Makes at most one request per axis, for one bound.
+    /// [`NrtFile::elements_before`].
+    ///
+    /// Makes at most one request per axis, for one bound.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -464,8 +469,8 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // The first list starts at the bound before the lists, so include this bound, even
-                // for an empty range.
+                // A list starts at the bound of the previous list, so also fetch the bound
+                // before `w`, even if `w` is empty.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;
@@ -479,8 +484,9 @@ impl NrtObject {
         Ok(self.make_nrt_file(parts))
     }
 
-    /// Fetches the values of `columns` in the rows `runs`. Returns `file`, which must have the
-    /// bounds of these rows, with the values added.
+    /// Fetches the values of `columns` in the rows `runs`.
+    ///
+    /// Returns `file`, which must have the bounds of these rows, with the values added.
     ///
     /// ```
     /// # use serrate_core as serrate;

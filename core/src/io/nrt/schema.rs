@@ -64,8 +64,9 @@ impl NrtSchema {
         Self { depth: table.axes().len(), ..Self::new(columns) }
     }
 
-    /// Creates a schema from Arrow lists (`time: List<..>`, `code: List<List<..>>`). Each level of
-    /// lists is an axis.
+    /// Creates a schema from Arrow lists (`time: List<..>`, `code: List<List<..>>`).
+    ///
+    /// Each level of lists is an axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -20,7 +20,7 @@ pub(super) const LENGTHS: &str = "lengths";
 pub(super) const SUBJECT_ID: &str = "subject_id";
 
 /// Splits the name of a tensor at the first `/` into axis and key: `dim1/a/b` into 1 and `a/b`.
-/// Returns an error for a name of another form, or for too many axes.
+/// Returns an error for a name of another form, or for an axis above `MAX_AXIS`.
 pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
     let parts = || {
         let (dim, key) = name.strip_prefix("dim")?.split_once('/')?;

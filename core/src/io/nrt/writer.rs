@@ -372,7 +372,8 @@ fn fill_nulls<T: ArrowPrimitiveType>(values: &ArrayRef, nan: T::Native) -> Array
     Arc::new(PrimitiveArray::<T>::from_iter_values(filled))
 }
 
-/// Returns the little-endian bytes of values without nulls. Copies only booleans, one byte each.
+/// Returns the little-endian bytes of values without nulls. Booleans become one byte each; other
+/// values are not copied.
 fn find_value_bytes(values: &ArrayRef) -> Buffer {
     if let Some(bits) = values.as_boolean_opt() {
         return bits.values().iter().map(u8::from).collect::<Vec<u8>>().into();

@@ -209,7 +209,9 @@ impl ParquetTableReader {
         SchemaRef::clone(&self.schema)
     }
 
-    /// Reads the next chunk as a record batch; `None` after the last. Columns may differ in list lengths.
+    /// Reads the next chunk as a record batch; `None` after the last.
+    ///
+    /// Columns may differ in list lengths.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -16,8 +16,8 @@ use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
 /// Maximum size in bytes of a column's dictionary in a row group (half a million 32-bit numbers);
-/// later values have the encoding PLAIN. The maximum is small, because a dictionary only takes
-/// space if all values differ.
+/// later values have the encoding PLAIN. The maximum is small, because the dictionary of a column
+/// whose values all differ saves no space and is stored in addition to the values.
 const DICTIONARY_BYTES: usize = 2 << 20;
 
 /// Options of [`ParquetTableWriter`].
@@ -168,7 +168,9 @@ impl ParquetTableWriter {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends the rows of a batch with the schema of the file. Columns may differ in list lengths.
+    /// Appends the rows of a batch with the schema of the file.
+    ///
+    /// Columns may differ in list lengths.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -311,8 +313,8 @@ fn make_tensors_nullable(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// Returns, for every row `i`, the maximum over the columns of the number of leaves in the rows up
-/// to and including row `i`, but at least `i + 1`. Leaves in structs and maps count.
+/// Returns one number per row `i`: the number of leaves in the rows `0..=i` of the column that has
+/// the most leaves there, but at least `i + 1`. Counts leaves in structs and maps, too.
 fn compute_leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     let rows: Vec<usize> = (1..=batch.num_rows()).collect();
     let mut out = rows.clone();

@@ -15,8 +15,9 @@ use crate::io::map::map_file;
 
 /// A file that is read in parts.
 ///
-/// A memory map returns parts without a copy and reads only touched pages, but truncation kills the
-/// process (`SIGBUS`); positioned reads return an error instead.
+/// A memory map returns parts without a copy and reads only touched pages. If another program
+/// truncates the file, access to the map kills the process (`SIGBUS`), but positioned reads return
+/// an error.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -50,7 +51,9 @@ enum Backing {
 }
 
 impl ByteSource {
-    /// Opens a file. If `mmap` is true, maps the file; otherwise each read is a positioned read.
+    /// Opens a file.
+    ///
+    /// If `mmap` is true, maps the file; otherwise each read is a positioned read.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -174,9 +177,10 @@ impl ByteSource {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Reads the bytes `range` of the file. The buffer covers exactly this range, so memory
-    /// accounting counts no other bytes. Copied bytes are aligned to 64 bytes; mapped bytes are
-    /// aligned as in the file.
+    /// Reads the bytes `range` of the file.
+    ///
+    /// The buffer covers exactly this range, so memory accounting counts no other bytes. Copied
+    /// bytes are aligned to 64 bytes; mapped bytes are aligned as in the file.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -11,7 +11,9 @@ use super::{Encoded, SafetensorsFile, SaveOptions, TensorEntry, encode_tensors, 
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Writes named tensors as one file. The tensors may be given in any order.
+/// Writes named tensors as one file.
+///
+/// The tensors may be given in any order.
 ///
 /// Python's `safetensors.torch.load_file` and `safetensors.numpy.load_file` return the same names,
 /// types and shapes. The file appears only when it is complete.
@@ -70,7 +72,9 @@ pub fn encode<'a>(
     encode_tensors(path, tensors, metadata)
 }
 
-/// Reads all tensors of a file, in the order of their data. With `mmap`, aligned tensors stay in place.
+/// Reads all tensors of a file, in the order of their data.
+///
+/// If `mmap` is true, aligned tensors are not copied.
 ///
 /// ```
 /// # use serrate_core as serrate;

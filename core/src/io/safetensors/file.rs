@@ -38,7 +38,9 @@ pub struct SafetensorsFile {
 }
 
 impl SafetensorsFile {
-    /// Opens a file and checks its header. If `mmap` is true, maps the file; see [`ByteSource`].
+    /// Opens a file and checks its header.
+    ///
+    /// If `mmap` is true, maps the file; see [`ByteSource`].
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -205,6 +207,7 @@ impl SafetensorsFile {
     }
 
     /// Reads the bytes of a range of elements of the flattened tensor, aligned for their type.
+    ///
     /// Copies nothing if the file is mapped or in memory and the bytes are already aligned there.
     ///
     /// BOOL bytes are not checked.

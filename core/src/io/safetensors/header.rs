@@ -20,7 +20,9 @@ pub(super) const MAX_FILE_BYTES: u64 = 1 << 47;
 /// Size in bytes of the little-endian integer at the start of a file: the length of the JSON.
 pub(super) const PREFIX_BYTES: u64 = 8;
 
-/// Name, type, shape and byte range of a tensor in a file. All numbers have been checked.
+/// Name, type, shape and byte range of a tensor in a file.
+///
+/// All numbers have been checked.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -96,7 +98,9 @@ impl TensorEntry {
     }
 
     /// Returns whether the tensor starts at a multiple of its element size, so that a memory map
-    /// can be used in place. Writers ensure this, but the format does not require it.
+    /// can be used in place.
+    ///
+    /// Writers ensure this, but the format does not require it.
     ///
     /// ```
     /// # use serrate_core as serrate;

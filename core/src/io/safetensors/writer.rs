@@ -85,8 +85,9 @@ impl SafetensorsWriter {
         })
     }
 
-    /// Adds a tensor that has no rows yet. `row_shape` is the shape of one row; it is empty if the
-    /// tensor has one dimension.
+    /// Adds a tensor that has no rows yet.
+    ///
+    /// `row_shape` is the shape of one row; it is empty if the tensor has one dimension.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -141,7 +142,9 @@ impl SafetensorsWriter {
         Ok(TensorId(self.spools.len().saturating_sub(1)))
     }
 
-    /// Appends little-endian bytes to a tensor. The bytes may end within a row.
+    /// Appends little-endian bytes to a tensor.
+    ///
+    /// The bytes may end within a row.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -351,8 +354,8 @@ pub fn write_tensors<'a>(
     out.commit()
 }
 
-/// Writes tensors of known shapes. Calls `write` once per tensor, in the order of the file, to
-/// write the bytes of the tensor.
+/// Writes tensors of known shapes. Calls `write` once per tensor to write the bytes of the tensor,
+/// in the order in which the file stores the tensors (not in the order of `tensors`).
 ///
 /// # Errors
 /// If `write` fails or writes a wrong number of bytes, or writing fails. No file is left behind.

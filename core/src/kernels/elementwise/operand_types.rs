@@ -135,6 +135,10 @@ impl Types {
                         | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
                         // Not supported: the order of 1 month and 30 days depends on the date.
                         (DataType::Interval(_), DataType::Interval(_)) => None,
+                        (DataType::Timestamp(u, y), DataType::Timestamp(v, z)) => {
+                            let zone = y.clone().or_else(|| z.clone());
+                            Some(DataType::Timestamp(*u.max(v), zone))
+                        }
                         (a, b) => promote_types(a, b),
                     };
                     let common = common.ok_or_else(incompatible)?;
@@ -486,6 +490,8 @@ fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType
             let there = cast(&there, &FINEST_CLOCK)?;
             Ok(if *there == *exact { values.clone() } else { FINEST_CLOCK })
         }
+        // In the type of exact seconds, the string would be parsed as a time.
+        (Ok(_), values) if *values == EXACT_SECONDS => Ok(WIDE_DECIMALS),
         (Ok(_), _) => Ok(values.clone()),
         // The literal may exceed the range of nanosecond timestamps; compare in exact seconds.
         (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
@@ -537,6 +543,9 @@ fn combine_with_number(
         }
     })
 }
+
+/// Type in which decimals of the type [`EXACT_SECONDS`] compare with a string of a number.
+const WIDE_DECIMALS: DataType = DataType::Decimal256(39, 9);
 
 /// Type in which times of day of all units compare exactly.
 const FINEST_CLOCK: DataType = DataType::Time64(TimeUnit::Nanosecond);

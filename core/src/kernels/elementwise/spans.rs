@@ -55,9 +55,9 @@ pub(super) fn choose_span_types(
     Some((choose_span_type(left)?, choose_span_type(right)?))
 }
 
-/// Multiplies a span and a number, or divides a span by a number or by another span. The operands have the
-/// types of [`choose_span_type`]. If one has length 1, its value applies to all values of the other. Nulls give
-/// null. Returns `None` for operands of other types.
+/// Multiplies a span and a number or, if `divides` is true, divides a span by a number or by
+/// another span. The operands have the types of [`choose_span_type`]. If one has length 1, its value
+/// applies to all values of the other. Nulls give null. Returns `None` for operands of other types.
 ///
 /// A product and a quotient of a span and a number have the type of the span, rounded to its unit with halves
 /// away from zero. The quotient of two spans is a `Float64`; a divisor of length 0 gives an infinity or NaN.

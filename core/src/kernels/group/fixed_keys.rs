@@ -11,8 +11,10 @@ use crate::kernels::gather::take_rows;
 use crate::kernels::search::{SearchSide, searchsorted_lists};
 use crate::limit::check_size;
 
-/// Groups the elements of every list by the keys in `wanted`: one list per wanted key, in the order of
-/// `wanted`, empty if no element has the key. Elements with other keys are dropped.
+/// Groups the elements of every list by the keys in `wanted`: one list per wanted key, in the order
+/// of `wanted`, empty if no element has the key.
+///
+/// Elements with other keys are dropped.
 ///
 /// `wanted` has a list for every list of keys, or fewer levels; a list then applies to all lists of
 /// keys below it. Keys compare as in [`searchsorted`](crate::kernels::search::searchsorted), but

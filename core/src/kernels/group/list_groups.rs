@@ -177,7 +177,7 @@ mod tests {
 
     fn check(lists: &[Vec<Option<u64>>]) {
         let leaves: Vec<Option<u64>> = lists.iter().flatten().copied().collect();
-        // The keys of null leaves must not affect the result.
+        // The stored keys of null leaves must not affect the result, so they are arbitrary here.
         let keys: Vec<u64> = leaves.iter().map(|key| key.unwrap_or(u64::MAX / 3)).collect();
         let nulls: NullBuffer = leaves.iter().map(Option::is_some).collect();
         let mut found = ListGroups::with_capacity(lists.len(), keys.len());

@@ -22,8 +22,9 @@ use sorted_keys::SortedKeys;
 
 pub use fixed_keys::group_on;
 
-/// Returns the distinct keys of every innermost list in ascending order, null last. Float keys are canonical:
-/// 0.0 for both zeros, and one NaN. A null list stays null.
+/// Returns the distinct keys of every innermost list in ascending order, null last.
+///
+/// Float keys are canonical: 0.0 for both zeros, and one NaN. A null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -46,9 +47,10 @@ pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
     SortedKeys::from_keys(keys)?.keys()
 }
 
-/// Divides every list into one list per key of [`group_keys`], in that order. `keys` has the lists
-/// of the array or only its outer levels, to group whole elements of an outer axis, such as visits
-/// by month. A list that is null in either array is null.
+/// Divides every list into one list per key of [`group_keys`], in that order.
+///
+/// `keys` has the lists of the array or only its outer levels, to group whole elements of an outer
+/// axis, such as visits by month. A list that is null in either array is null.
 ///
 /// ```
 /// # use serrate_core as serrate;

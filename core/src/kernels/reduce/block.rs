@@ -30,7 +30,7 @@ pub(super) trait Block<F: Fold>: Copy {
     fn load_tail(token: Avx512, values: &[F::In], bits: u64) -> Self;
     fn combine(self, other: Self) -> Self;
     fn to_register(self) -> Self::Part;
-    /// Returns `part` combined with `before` if `more` is set, else `part`. Contains no branch.
+    /// Combines `part` with `before` if `more` is true, otherwise returns `part`. Has no branch.
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
     /// Folds each of eight registers down to one accumulator.
     fn reduce_lists(parts: [Self::Part; LANES]) -> [F::Acc; LANES];
@@ -38,8 +38,8 @@ pub(super) trait Block<F: Fold>: Copy {
 }
 
 /// Prefetches all cache lines of `WIDTH` values. The first of these values lies one prefetch
-/// distance after index `at`. If each call prefetched only one line, the other lines of a list
-/// would never be prefetched when all lists have the same length.
+/// distance after index `at`. With only one line per call and lists of equal length, the other
+/// lines of every list would not be prefetched.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {

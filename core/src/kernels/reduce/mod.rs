@@ -1,6 +1,7 @@
-//! Reductions of many values to one: along an axis, over whole rows, or across rows. Null leaves, and all
-//! values below null lists, are ignored. A null list gives null. Each [`Reduction`] documents its result for
-//! an empty input and its treatment of NaN.
+//! Reductions of many values to one: along an axis, over whole rows, or across rows.
+//!
+//! Null leaves, and all values below null lists, are ignored. A null list gives null. Each
+//! [`Reduction`] documents its result for an empty input and its treatment of NaN.
 //!
 //! | reduction | leaves | result | of an empty input |
 //! |---|---|---|---|
@@ -252,8 +253,10 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
     target.wrap_result(if *found.data_type() == out { found } else { cast(&found, &out)? })
 }
 
-/// Reduces all leaves of all rows to one value, and returns it as a flat array of one row. Null leaves
-/// are ignored; without leaves, the value is that of an empty input (see the table in the [module](self)).
+/// Reduces all leaves of all rows to one value, and returns it as a flat array of one row.
+///
+/// Null leaves are ignored; without leaves, the value is that of an empty input (see the table in
+/// the [module](self)).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -309,8 +312,9 @@ shortcuts! {
     mode: Mode, "the [most frequent value](Reduction::Mode)";
 }
 
-/// Returns the [variance](Reduction::Var) along `axis`, or per row if `axis` is `None`. Null leaves are
-/// ignored; a list with at most `ddof` values, and a null list, gives null.
+/// Returns the [variance](Reduction::Var) along `axis`, or per row if `axis` is `None`.
+///
+/// Null leaves are ignored; a list with at most `ddof` values, and a null list, gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -332,8 +336,9 @@ pub fn var(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedAr
     reduce(array, Reduction::Var { ddof }, axis)
 }
 
-/// Returns the [standard deviation](Reduction::Std) along `axis`, or per row if `axis` is `None`. Null leaves
-/// are ignored; a list with at most `ddof` values, and a null list, gives null.
+/// Returns the [standard deviation](Reduction::Std) along `axis`, or per row if `axis` is `None`.
+///
+/// Null leaves are ignored; a list with at most `ddof` values, and a null list, gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;

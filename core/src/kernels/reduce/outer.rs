@@ -126,8 +126,8 @@ impl StackedLists {
         }
     }
 
-    /// Returns one index per list of leaves: the element of the reduced axis that contains the list
-    /// has this index in its own list.
+    /// Returns, for each list of leaves, the index along the reduced axis of the element that
+    /// contains the list.
     fn list_positions(&self) -> Vec<usize> {
         let mut along = Vec::new();
         for (depth, level) in self.levels.iter().enumerate() {

@@ -15,9 +15,10 @@ use crate::error::{Error, Result};
 use crate::kernels::native::reinterpret_values;
 
 /// Returns the `q` quantile along axis `axis`, or over all leaves of each row: the value that a
-/// fraction `q` of the values does not exceed, interpolated linearly as in NumPy's `quantile`. The
-/// result has the shape and type of a [`mean`](super::mean); quantiles of durations are rounded,
-/// halves up. Null leaves do not count, NaN propagates, and an empty input gives null.
+/// fraction `q` of the values does not exceed, interpolated linearly as in NumPy's `quantile`.
+///
+/// The result has the shape and type of a [`mean`](super::mean); quantiles of durations are
+/// rounded, halves up. Null leaves do not count, NaN propagates, and an empty input gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -43,8 +44,10 @@ pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<Ragged
     target.wrap_result(cast(&found, &out)?)
 }
 
-/// Returns several quantiles at once. The result has a new innermost axis with one quantile per
-/// entry of `qs`. A null list gives a null list of quantiles; an empty list gives a list of nulls.
+/// Returns several quantiles at once.
+///
+/// The result has a new innermost axis with one quantile per entry of `qs`. A null list gives a
+/// null list of quantiles; an empty list gives a list of nulls.
 ///
 /// ```
 /// # use serrate_core as serrate;

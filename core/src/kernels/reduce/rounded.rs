@@ -20,7 +20,8 @@ pub(in crate::kernels) fn interpolate_rounded(low: i64, high: i64, share: f64) -
     const ONE: f64 = 18_446_744_073_709_551_616.0;
     let gap = u128::from(high.abs_diff(low));
     let share = (share * ONE) as u128;
-    // Now `share` is at most 2^64, and `gap` less than 2^64: neither product nor sum overflows.
+    // `share` is now at most 2^64, and `gap` is less than 2^64, so the product and the sum fit 128
+    // bits.
     let step = (gap * share + (1 << 63)) >> 64;
     low.saturating_add_unsigned(u64::try_from(step).unwrap_or(u64::MAX))
 }

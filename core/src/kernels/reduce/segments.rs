@@ -30,7 +30,8 @@ use crate::with_offsets;
 
 pub(super) struct Folded<R> {
     pub(super) values: Vec<R>,
-    /// One byte per list or group: 1 if it has a valid leaf, else 0. May be empty if leaves are not counted.
+    /// One byte per entry of `values`: 1 if a valid leaf was folded into it, else 0. May be empty
+    /// without `COUNTED`.
     pub(super) present: Vec<u8>,
 }
 
@@ -40,8 +41,8 @@ impl<R: Copy + Default> Folded<R> {
     }
 }
 
-/// Folds the valid leaves of every list of `layout`. Applies `finish` to the accumulator and to the number of
-/// valid leaves, which is unspecified without `COUNTED`.
+/// Folds the valid leaves of every list of `layout`. Applies `finish` to the accumulator of each
+/// list and to its number of valid leaves. Without `COUNTED`, this number is unspecified.
 pub(super) fn fold_segments<F: Fold, R: Copy + Default, const COUNTED: bool>(
     flat: &[F::In],
     valid: Option<&Rank>,
@@ -110,7 +111,8 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     }
 }
 
-/// Folds lists in chunks. It is a trait, because a closure lacks the target features of its caller.
+/// Folds lists in chunks. This is a trait instead of a closure, because a closure is compiled
+/// without the target features (such as AVX-512) of the function that it is passed to.
 trait ListFold {
     type Fold: Fold;
     type Part: Copy;
@@ -151,7 +153,7 @@ fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED:
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
     let mut out = Folded::new_zeroed(lists, if COUNTED { lists } else { 0 });
     let (batches, rest) = offsets[1..].as_chunks::<BATCH>();
-    // The ends of the lists after the last full batch, padded with empty lists.
+    // The end offsets of the last, partial batch, padded with empty lists.
     let mut last = [offsets[lists]; BATCH];
     last[..rest.len()].copy_from_slice(rest);
     let mut parts = [leaves.empty(); BATCH];
@@ -390,7 +392,8 @@ fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HA
     ]
 }
 
-/// Combines the accumulators of a chunk or half a chunk into eight, in the order used with AVX-512.
+/// Combines the accumulators of a chunk or half a chunk into eight, in the same order as the
+/// AVX-512 code, so that sums of floats have the same bits.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
     low: [[F::Acc; LANES]; 4],
@@ -409,9 +412,9 @@ fn combine_chunk<F: Fold>(
     a
 }
 
-/// Adds eight values to eight accumulators, one each. A value whose bit is not set changes nothing. Code that
-/// runs per leaf only calls functions marked `inline(always)`: closures and adapters of the standard library
-/// stay separate functions in builds without cross-crate optimization.
+/// Adds eight values to eight accumulators, one each. A value whose bit is not set changes nothing.
+/// The body uses no closures or iterator adapters, because they stay separate functions in builds
+/// without cross-crate optimization.
 #[inline(always)]
 pub(super) fn push_masked<F: Fold>(
     mut lanes: [F::Acc; LANES],
@@ -433,7 +436,8 @@ pub(super) fn push_masked<F: Fold>(
         bits & 1 << 6,
         bits & 1 << 7,
     ];
-    // Read all values, then select: a select of two values needs no branch.
+    // Read all eight values first. A choice between two values that are already read compiles to a
+    // select instruction instead of a branch.
     let chunk: [F::In; LANES] = *chunk;
     let values = [
         if there[0] == 1 { chunk[0] } else { F::NEUTRAL },
@@ -451,7 +455,8 @@ pub(super) fn push_masked<F: Fold>(
     lanes
 }
 
-/// Folds the eight lanes of each of eight lists down to one value: adjacent lanes, then adjacent results.
+/// Folds the eight lanes of each list to one value, for eight lists at a time: combines adjacent
+/// lanes, then adjacent results, until one is left per list.
 #[inline(always)]
 fn combine_lists<F: Fold>(lists: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
     let [a, b, c, d, e, f, g, h] = lists;
@@ -534,13 +539,13 @@ mod tests {
         for _ in 0..60 {
             let (offsets, ends) = shapes(rng);
             let leaves = usize::try_from(offsets[offsets.len() - 1] - offsets[0]).unwrap();
-            // Sometimes all values are the same, to cover lists with only negative zeros.
+            // In a quarter of the rounds, all values are equal, so that some lists have only -0.0.
             let one = value(rng);
             let same = rng.random_range(0..4) == 0;
             let flat: Vec<F::In> =
                 (0..leaves).map(|_| if same { one } else { value(rng) }).collect();
             let holes = rng.random_range(0.0..1.0f64);
-            // Sometimes the validity bits start inside a larger buffer.
+            // The validity bits start at bit `before` of a larger buffer.
             let before = [0, 0, 64, 5, 77][rng.random_range(0..5)];
             let there: BooleanBuffer =
                 (0..before + leaves + 9).map(|_| rng.random_range(0.0..1.0f64) > holes).collect();
@@ -570,7 +575,7 @@ mod tests {
                 assert_eq!(shown(found), lists);
                 let found = fold_portable::<F, _, _, true>(&flat, valid, &offsets, pair);
                 assert_eq!(shown(found), lists);
-                // If the lists of a run are reduced together, one fold per index is expected.
+                // Expected: slot `place` of a run folds leaf `place` of each of its lists.
                 let (mut first, mut done, mut slots) = (0, 0, Vec::new());
                 for run in &ends {
                     for place in 0..run.slots - done {
@@ -622,8 +627,7 @@ mod tests {
                 assert_eq!(a, b, "{round}");
                 let [c, d] = bits(&singles, valid, &offsets);
                 assert_eq!(c, d, "{round}");
-                // Fold each list separately, so that its leaves are at the start of a buffer
-                // instead of after the leaves of other lists.
+                // The sum of a list also has the same bits if its leaves are alone in a buffer.
                 for list in 0..offsets.len() - 1 {
                     let at = |o: i32| usize::try_from(o - base).unwrap();
                     let (start, end) = (at(offsets[list]), at(offsets[list + 1]));
@@ -640,7 +644,8 @@ mod tests {
     #[test]
     fn registers_of_every_width_make_the_same() {
         let rng = &mut ChaCha8Rng::seed_from_u64(3);
-        // Small integers have the same sum in any order; other values are special in comparisons.
+        // `number` also draws NaN, infinities and -0.0, for minimum and maximum. `whole` draws only
+        // small integers and -0.0, because their sum is exact in any order.
         let number = |rng: &mut ChaCha8Rng| match rng.random_range(0..40) {
             0 => f32::NAN,
             1 => -f32::NAN,

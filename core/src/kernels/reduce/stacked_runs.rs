@@ -38,8 +38,8 @@ pub(super) struct ListRun {
 }
 
 impl StackedRuns {
-    /// Folds the valid leaves of every slot. Applies `finish` to the accumulator and to the number
-    /// of valid leaves, which is 0 without `COUNTED`.
+    /// Folds the valid leaves of every slot. Applies `finish` to the accumulator of each slot and
+    /// to its number of valid leaves. Without `COUNTED`, this number is 0.
     pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
         &self,
         flat: &[F::In],
@@ -113,7 +113,8 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
     }
 }
 
-/// Folds lists into slots. It is a trait because a closure lacks the target features of its caller.
+/// Folds lists into slots. This is a trait instead of a closure, because a closure is compiled
+/// without the target features (such as AVX-512) of the function that it is passed to.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
     /// Accumulators of [`WIDTH`](Self::WIDTH) slots (elements of the result).
@@ -128,7 +129,7 @@ trait StackFold<const COUNTED: bool> {
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
     /// Returns the number of valid leaves of each slot since the last call, and resets the numbers
-    /// to 0; unspecified without `COUNTED`.
+    /// to 0. Without `COUNTED`, the numbers are unspecified.
     fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
 }
 

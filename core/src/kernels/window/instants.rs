@@ -180,11 +180,12 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
     Ok(Some(WindowEnds { from: Instants::new(at, floats)?, shift }))
 }
 
-/// Adds the calendar interval `by` to the times `at`, or subtracts it if `before` is set, like SQL.
+/// Adds the calendar interval `by` to the times `at`, like `at + INTERVAL '1 month'` in SQL.
+/// Subtracts the interval if `before` is set.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<WindowEnds> {
-    // Arrow ignores the nanoseconds of an interval that is added to dates, and rounds those added
-    // to timestamps to their unit. Therefore add only months and days with Arrow, and shift the
-    // result by the nanoseconds.
+    // If Arrow adds an interval to dates, it ignores the nanoseconds of the interval; for
+    // timestamps, it rounds them to the unit of the timestamps. Therefore add only months and days
+    // with Arrow, and shift the result by the nanoseconds.
     let rest = i128::from(by.nanoseconds);
     let whole = IntervalMonthDayNano::new(by.months, by.days, 0);
     let moved = match at.data_type() {

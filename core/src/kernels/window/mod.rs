@@ -84,7 +84,9 @@ pub fn window(
     RaggedArray::try_new(target.at.len(), axes, leaves)
 }
 
-/// Reduces the leaves of every window to one value. The result has the lists of `at`.
+/// Reduces the leaves of every window to one value.
+///
+/// The result has the lists of `at`.
 ///
 /// The function supports count, any, all, sum, mean, minimum, maximum, first, last and median, with
 /// the results of [`reduce`](super::reduce::reduce), except that sums of floats are exact before
@@ -122,9 +124,11 @@ pub fn window_reduce(
     target.at.with_leaves(windows.reduce_leaves(target.array.leaves(), how)?)
 }
 
-/// Returns the `q` quantile of the leaves of every window, as [`quantile`](super::reduce::quantile) does for
-/// a list: null leaves are ignored, and an empty window, a null time and a null list give null. The result
-/// has the lists of `at`; see [`window`] for the other arguments.
+/// Returns the `q` quantile of the leaves of every window, as [`quantile`](super::reduce::quantile)
+/// does for a list: null leaves are ignored, and an empty window, a null time and a null list give
+/// null.
+///
+/// The result has the lists of `at`; see [`window`] for the other arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -229,7 +233,9 @@ fn make_rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<L
     Ok(windows)
 }
 
-/// Returns the n-grams of every innermost list: all sequences of `n` adjacent leaves. Null lists stay null.
+/// Returns the n-grams of every innermost list: all sequences of `n` adjacent leaves.
+///
+/// Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -276,8 +282,10 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
 }
 
 /// Returns, for every time `t` of `at`, the element with the latest time that is not later than
-/// `t`: the last such element if several have this time. Null if there is no such element, or if
-/// the element is null. See [`window`] for the arguments.
+/// `t`: the last such element if several have this time.
+///
+/// The result is null if there is no such element, or if the element is null. See [`window`] for
+/// the arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -11,7 +11,9 @@ pub enum Span {
     Exact(i128),
     /// A difference of two floats. If the times are integers, they are compared as floats.
     Float(f64),
-    /// Months, days and nanoseconds by the calendar, in the zone of the times.
+    /// Months, days and nanoseconds of the calendar, in the time zone of the times.
+    ///
+    /// A month has 28 to 31 days.
     Calendar(IntervalMonthDayNano),
 }
 

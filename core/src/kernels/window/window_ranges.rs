@@ -6,10 +6,11 @@ use super::instants::WindowBounds;
 use crate::array::Layout;
 use crate::kernels::bits::Rank;
 
-/// Returns the range of elements of every window, empty for null windows. Elements with a null time
-/// must be last in their list; `times` is the validity of the times. The start of a window is
-/// searched from the start of the previous window, and its end from the previous end: forward in
-/// growing steps, or backward by binary search.
+/// Returns the range of elements of every window, empty for null windows. `times` is the validity
+/// of the times. Elements with a null time must be last in their list.
+///
+/// The search for the start of a window begins at the start of the previous window, and the search
+/// for its end at the previous end, because successive windows are often close to each other.
 pub(super) fn find_ranges(
     bounds: &WindowBounds,
     lists: &Layout,
@@ -40,7 +41,7 @@ pub(super) fn find_ranges(
 }
 
 /// Returns the index of the first element of `list` for which `before` is false, or the end of
-/// `list`. Searches from `near` in growing steps.
+/// `list`. Searches forward from `near` in growing steps, or backward by binary search.
 #[inline]
 fn find_end(list: &Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> usize {
     if near > list.start && !before(near - 1) {

@@ -221,9 +221,9 @@ impl FixedUnit {
 
     #[expect(clippy::cast_precision_loss, reason = "the sum is rounded once, here")]
     fn to_float(self, sum: i128) -> f64 {
-        // A sum that fits `i64` converts in one instruction. The product with the unit, a power of
-        // two, could be inexact only if it is subnormal. But then the sum has at most 53 bits, and
-        // the product is exact, too.
+        // A sum that fits `i64` converts in one instruction. The unit is a power of two, so the
+        // product is exact unless it is subnormal. If it is subnormal, the sum has at most 53 bits,
+        // and the product is exact as well.
         let rounded = i64::try_from(sum).map_or_else(|_| sum as f64, |sum| sum as f64);
         rounded * compute_power_of_two(self.exponent)
     }
@@ -241,7 +241,7 @@ fn split_float(value: f64) -> (i32, u64) {
     }
 }
 
-/// Returns 2 to a power from -1074 to 1023.
+/// Returns `2^exponent`. The exponent is from -1074 to 1023.
 fn compute_power_of_two(exponent: i32) -> f64 {
     let bits = match u64::try_from(exponent + 1023) {
         Ok(biased) if biased > 0 => biased << 52,

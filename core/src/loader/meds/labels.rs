@@ -92,7 +92,7 @@ impl LabelCuts {
 }
 
 /// Returns an error if a label has a value other than a boolean, because meds-torch-data reads only
-/// booleans. Checks the labels for which `known` is true.
+/// booleans. Ignores the labels of unknown subjects, for which `known` is false.
 fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
     for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
         let Some(values) = labels.column_by_name(name) else { continue };

@@ -265,9 +265,11 @@ impl MedsLoader {
     }
 
     /// Returns the number of measurements that were omitted because their codes are not in the
-    /// vocabulary. The number covers all subjects of the shards that were read, also those of other
-    /// splits. Only a MEDS data set that is opened with [`compat`](MedsOptions::compat) omits
-    /// measurements; otherwise the number is 0.
+    /// vocabulary.
+    ///
+    /// The number covers all subjects of the shards that were read, also those of other splits.
+    /// Only a MEDS data set that is opened with [`compat`](MedsOptions::compat) omits measurements;
+    /// otherwise the number is 0.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -286,9 +288,10 @@ impl MedsLoader {
         self.dropped
     }
 
-    /// Returns the categories that `categorical_value` refers to by index, sorted by bytes. They
-    /// include the categories of omitted labels, so that loaders of several splits with the same
-    /// labels use the same indices.
+    /// Returns the categories that `categorical_value` refers to by index, sorted by bytes.
+    ///
+    /// They include the categories of omitted labels, so that loaders of several splits with the
+    /// same labels use the same indices.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -327,7 +330,9 @@ impl MedsLoader {
         self.loader.plan(epoch)
     }
 
-    /// Iterates over the batches of epoch `epoch`. Each call returns the same batches, bit for bit.
+    /// Iterates over the batches of epoch `epoch`.
+    ///
+    /// Each call returns the same batches, bit for bit.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -20,7 +20,7 @@ pub enum Unit {
     Event,
 }
 
-/// Parses `measurement` or `SM`, `event` or `SEM`.
+/// Parses `measurement` and `event`, or their names in meds-torch-data: `SM` and `SEM`.
 impl FromStr for Unit {
     type Err = Error;
 
@@ -35,8 +35,9 @@ impl FromStr for Unit {
     }
 }
 
-/// Selects windows of a sequence that is longer than the maximum length. Lengths are numbers of
-/// measurements or of events, the [unit](Unit) of sequences.
+/// Selects windows of a sequence that is longer than the maximum length.
+///
+/// Lengths are numbers of measurements or of events, the [unit](Unit) of sequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Window {
     /// A window with a uniformly distributed start, chosen anew in every epoch.
@@ -66,8 +67,10 @@ pub enum Window {
 
 impl Window {
     /// Returns the window with this name: `random`, `balanced` (or `balanced_random`), `end` (or
-    /// `to_end`), `start` (or `from_start`), `step` (or `step_through`). `step` takes a stride or
-    /// an overlap; the default is a stride of `len`, so that windows adjoin.
+    /// `to_end`), `start` (or `from_start`), `step` (or `step_through`).
+    ///
+    /// `step` takes a stride or an overlap; the default is a stride of `len`, so that windows
+    /// adjoin.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -148,7 +151,9 @@ impl FromStr for Statics {
     }
 }
 
-/// Options of a [`MedsLoader`](super::MedsLoader). Only batch size and sequence length have no default.
+/// Options of a [`MedsLoader`](super::MedsLoader).
+///
+/// Only batch size and sequence length have no default.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -265,9 +270,11 @@ impl MedsOptions {
         self
     }
 
-    /// Sets whether the padded axes have a fixed size. If so, sequences are padded to the maximum
-    /// length instead of the longest sequence of the batch, and events to
-    /// [`measurements_per_event`](Self::measurements_per_event) if that option is set.
+    /// Sets whether the padded axes have a fixed size.
+    ///
+    /// If so, sequences are padded to the maximum length instead of the longest sequence of the
+    /// batch, and events to [`measurements_per_event`](Self::measurements_per_event) if that option
+    /// is set.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -280,7 +287,9 @@ impl MedsOptions {
     }
 
     /// Builds exactly the tensors that `MEDSPytorchDataset` of meds-torch-data 0.9.0 collates for
-    /// the same items: the same names, types, shapes and values, and no other tensors. In this mode
+    /// the same items: the same names, types, shapes and values, and no other tensors.
+    ///
+    /// In this mode
     ///
     /// * masks of numeric values are true on padding;
     /// * the last of stepped windows ends with the sequence and has full length;
@@ -380,8 +389,10 @@ impl MedsOptions {
         self.with_loader(|l| l.seed(seed))
     }
 
-    /// Sets the number of batches per [pool](LoaderOptions::bucket) in which items of similar length are
-    /// grouped. The length of an item is the length of its window in the [unit](Self::unit) of sequences.
+    /// Sets the number of batches per [pool](LoaderOptions::bucket) in which items of similar
+    /// length are grouped.
+    ///
+    /// The length of an item is the length of its window in the [unit](Self::unit) of sequences.
     ///
     /// ```
     /// # use serrate_core as serrate;

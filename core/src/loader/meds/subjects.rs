@@ -336,7 +336,8 @@ fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable>
     let code = find_tokens(statics, "static_code", "static_code_id", 1)?;
     let len = code.len();
     let mut columns = vec![Column::new("static_code", 1, code)];
-    // meds-torch-data keeps the numbers of facts even if numeric values are turned off.
+    // meds-torch-data keeps the numbers of facts even if numeric values are turned off, so
+    // `compat` keeps them, too.
     if options.numeric_value || (options.compat && options.statics == Statics::Include) {
         let values = match statics.column("static_numeric_value") {
             Ok(_) => read_floats(statics, "static_numeric_value", 1)?,

@@ -194,9 +194,9 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Returns the position that index `j` of `pick` selects in a list of `size` elements; `None`,
-    /// which selects a null, if `pick` has no index. An error names axis `self.axis + depth` and
-    /// the row that `row` returns.
+    /// Returns the position that index `j` of `pick` selects in a list of `size` elements. Returns
+    /// `None`, which selects a null, if the index array of `pick` is empty. An error names axis
+    /// `self.axis + depth` and the row that `row` returns.
     fn resolve_position(
         &self,
         pick: &Pick,
@@ -259,7 +259,7 @@ impl IndexCursor {
     }
 
     /// Records the rows that the index of axis 0 selected. Does nothing if an integer index has
-    /// dropped axis 0, because the only row is then recorded.
+    /// dropped axis 0, because [`RowOrigin::One`] then already records the row.
     fn set_origin(&mut self, rows: RowOrigin) {
         if !matches!(self.rows, RowOrigin::One(_)) {
             self.rows = rows;

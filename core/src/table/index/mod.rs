@@ -10,8 +10,9 @@ use crate::index::Index;
 
 impl RaggedTable {
     /// Indexes all columns at once, like brackets in NumPy: the first item applies to axis 0 (the
-    /// rows), the next to axis 1, and so on. Axes without an item stay whole. An item applies only
-    /// to the columns that have its axis.
+    /// rows), the next to axis 1, and so on.
+    ///
+    /// Axes without an item stay whole. An item applies only to the columns that have its axis.
     ///
     /// | item | result | copies |
     /// |---|---|---|
@@ -108,7 +109,9 @@ impl RaggedTable {
 
 impl RaggedArray {
     /// Indexes the array like brackets in NumPy: the first item applies to axis 0 (the rows), the
-    /// next to axis 1, and so on. The items are those of [`RaggedTable::index`].
+    /// next to axis 1, and so on.
+    ///
+    /// The items are those of [`RaggedTable::index`].
     ///
     /// A scalar becomes an array of one row, because an array has at least one axis.
     ///

@@ -140,9 +140,9 @@ fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
     texts
 }
 
-/// Formats quantile `q` of a column. If the sketch of the column counts values by ranges, a
-/// quantile between the minimum and the maximum is rounded, and only the digits that are certain
-/// are shown.
+/// Formats quantile `q` of a column. If the sketch counts ranges of values instead of each value, a
+/// quantile between the minimum and the maximum is inexact, so that its uncertain digits are
+/// rounded away.
 fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
     let Some(value) = profile.sketch.find_quantile(q) else { return NONE.into() };
     let is_rounded = profile.sketch.count_distinct().is_none() && q > 0.0 && q < 1.0;
@@ -153,8 +153,8 @@ fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
         },
         ValueKind::Flag => if value > 0.0 { "true" } else { "false" }.into(),
         ValueKind::Integer if value.abs() < 1e10 => {
-            // Integers of up to ten digits are written in full. If the quantile is rounded, all
-            // digits after the fourth are 0.
+            // Integers of up to ten digits are written in full. In an inexact quantile, all digits
+            // after the fourth are 0: `123400`.
             let mut unit: f64 = 1.0;
             while is_rounded && value.abs() >= unit * 10_000.0 {
                 unit *= 10.0;

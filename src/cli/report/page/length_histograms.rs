@@ -27,8 +27,8 @@ impl Sequence<'_> {
     }
 }
 
-/// Returns the lengths to draw: for each axis, the lengths of its lists; and for each axis from 2
-/// on, also the number of its elements per row.
+/// Returns the lengths to draw: for each axis, the lengths of its lists, such as measurements per
+/// event. For each axis from 2 on, also its elements per row, such as measurements per subject.
 pub(super) fn list_sequences(rows: &RowStatistics) -> Vec<Sequence<'_>> {
     let mut sequences = Vec::new();
     for group in &rows.groups {

@@ -274,7 +274,8 @@ impl Ids<'_> {
     }
 }
 
-/// Returns the id (the sign-extended value) of the 8-bit value that is counted at index `place` of a table.
+/// Returns the id of the 8-bit value whose bits are `place`: the value, sign-extended. Place 255 is
+/// -1.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn to_byte_value(place: usize) -> u64 {
@@ -287,7 +288,7 @@ fn to_short_value(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
 }
 
-/// Counts values of at most 16 bits in a table of counts, in which a value is the index of its count.
+/// Counts values of at most 16 bits in `table`, which has one count per possible value.
 fn count_small<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     range: Range<usize>,

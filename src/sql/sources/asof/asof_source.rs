@@ -304,8 +304,10 @@ impl DataSource for AsOfSource {
     }
 }
 
-/// Returns the number of labels without a row in an executed plan, because their subjects are not in the
-/// data. Labels that several scans of the plan read from the same data count once.
+/// Returns the number of labels without a row in an executed plan, because their subjects are not
+/// in the data.
+///
+/// Labels that several scans of the plan read from the same data count once.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -339,7 +341,9 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     tables.iter().fold(unknown, |sum, table| sum.saturating_add(table.num_unknown()))
 }
 
-/// Returns the tasks whose labels `meds_asof` concatenates from one folder. Empty for labels of one task.
+/// Returns the tasks whose labels `meds_asof` concatenates from one folder.
+///
+/// The list is empty for labels of one task.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

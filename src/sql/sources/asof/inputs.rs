@@ -264,7 +264,7 @@ fn make_head_step(n: Option<i64>) -> AsOfViewStep {
 
 fn make_tail_step(n: Option<i64>) -> AsOfViewStep {
     match n {
-        // The tail of length 0 is empty, but a slice from `-0` would be the whole list.
+        // `ragged_tail(x, 0)` is empty. A slice from `-0` would be the whole list.
         Some(0) => AsOfViewStep::Slice(Some(i64::MAX), None),
         n => AsOfViewStep::Slice(n.map(i64::saturating_neg), None),
     }

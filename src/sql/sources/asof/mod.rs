@@ -33,10 +33,10 @@ pub(crate) use self::projection_rule::{keep_asof_order, push_asof_projections};
 /// earlier data has empty lists. Labels of subjects that are not in the data have no row; [`unknown_labels`]
 /// counts them. Labels of several tasks in one folder are concatenated; [`label_tasks`] names them.
 ///
-/// A row is a range of its subject's lists, which are in memory once, however many labels there are.
-/// `ragged_head`, `ragged_tail`, `ragged_slice`, `ragged_flatten`, `ragged_at`, `ragged_lengths` and
-/// `ragged_count` are applied to the ranges as far as possible. Then the scan copies the values of the
-/// requested columns, batch by batch.
+/// The lists of a subject are in memory once, however many labels the subject has: a row is a range
+/// of these lists. `ragged_head`, `ragged_tail`, `ragged_slice`, `ragged_flatten`, `ragged_at`,
+/// `ragged_lengths` and `ragged_count` are applied to the ranges as far as possible. Then the scan
+/// copies the values of the requested columns, batch by batch.
 #[derive(Debug, Default)]
 pub(crate) struct MedsAsOfFunction;
 

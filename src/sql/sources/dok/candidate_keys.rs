@@ -17,8 +17,8 @@ const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
 
-/// Maximum number of alternatives (operands of OR). An OR with more is treated as if any key could match it; an AND
-/// with more combinations keeps only the alternatives of its left side.
+/// Maximum number of alternatives (operands of OR) of a condition. With more alternatives, an OR
+/// limits no keys, and an AND limits keys only by its left operand.
 const ALTERNATIVES: usize = 1 << 12;
 
 /// The values that each key column may have in one alternative of a condition. `None` means any value.
@@ -98,7 +98,7 @@ fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<Ke
                 (None, None) => None,
             });
             let each: KeyValues = each.collect();
-            // `room` is how many values the alternatives after this one may list. A value in two
+            // `room` is the number of values that further alternatives may list. A value in two
             // alternatives counts twice.
             match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
                 Some(rest) => room = rest,
@@ -110,7 +110,7 @@ fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<Ke
     out
 }
 
-/// Returns the alternatives of a condition, which is false for all keys outside of them.
+/// Returns alternatives that contain every key for which a condition can be true.
 fn find_alternatives(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];

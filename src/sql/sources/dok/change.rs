@@ -43,7 +43,8 @@ pub(super) struct ChangeSink {
     pub(super) path: PathBuf,
     pub(super) schema: SchemaRef,
     pub(super) change: DokChange,
-    /// The version of the file that the table caches.
+    /// The version of the file that the table caches. The sink sets it to the version that it
+    /// writes.
     pub(super) latest: LatestVersion,
 }
 
@@ -86,7 +87,8 @@ impl DataSink for ChangeSink {
             let rows =
                 collect_rows(batches, &make_nullable_schema(&schema), "the change of a DOK file")?;
             let (version, count) = keyed::change_file(&path, is_cancelled, |before| {
-                // `find` runs on a thread for blocking work, while the file is locked.
+                // `find` may block on the query, because this closure runs on a thread for blocking
+                // work. The file stays locked.
                 let find = |query: &ChangeQuery, entries: &RecordBatch| {
                     let entries = std::slice::from_ref(entries);
                     Ok(runtime.block_on(query.find_rows(entries, Arc::clone(&context)))?)

@@ -45,7 +45,7 @@ pub(in crate::sql) fn find_kind(
     Ok(first.map(|(kind, _)| kind))
 }
 
-/// Returns the kind of the files that a table of a named format reads in its folders.
+/// Returns the kind of the files that a table with `STORED AS format` reads in its folders.
 ///
 /// # Errors
 /// If text files are compressed, by an option or by their names.

@@ -65,7 +65,8 @@ impl FilesTable {
         self.table.options().format.is::<F>()
     }
 
-    /// Whether the fields of a NULL struct are NULL in the table's files, as in Parquet files with nullable fields.
+    /// Whether a field of a NULL struct is always NULL when a file is read. True only for Parquet
+    /// files without required fields in nullable structs; see [`FilesSchema`].
     pub(in crate::sql) fn has_null_fields(&self) -> bool {
         self.is_of::<ParquetFileFormat>() && !self.has_required_fields
     }
@@ -76,8 +77,8 @@ impl FilesTable {
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
-    /// Adds the columns `names` that this table does not have yet. Returns `None` if the table
-    /// already has all of them, or if its files are not `.nrt`.
+    /// Adds the position columns `names` (`_file`, `_row`) that this table does not have yet.
+    /// Returns `None` if the table already has all of them, or if its files are not `.nrt`.
     pub(in crate::sql) fn with_positions(&self, names: &[&str]) -> Option<Self> {
         if !self.is_of::<NrtFormat>() {
             return None;

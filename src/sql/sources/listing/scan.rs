@@ -211,7 +211,8 @@ async fn add_statistics(
     stream::iter(files).map(read).buffered(parallel).try_collect().await
 }
 
-/// Corrects the statistics of partition columns that are NULL, which DataFusion does not expect.
+/// Corrects the statistics of partition columns whose value is NULL: all rows are NULL, and there
+/// is no minimum or maximum. DataFusion does not expect NULL there.
 fn correct_null_counts(mut file: PartitionedFile) -> PartitionedFile {
     let nulls = file.partition_values.iter().rev().enumerate().filter(|(_, v)| v.is_null());
     let nulls: Vec<usize> = nulls.map(|(from_last, _)| from_last).collect();

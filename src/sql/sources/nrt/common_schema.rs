@@ -102,7 +102,8 @@ pub(super) fn cast_leaves(
     if values.data_type() == target {
         return Ok(values);
     }
-    // A value that does not fit is an error and not NULL. A file may have wider types than the table.
+    // A file may have wider types than the table. A value that does not fit the type of the table
+    // is an error and not NULL.
     Ok(cast_with_options(&values, target, &CastOptions { safe: false, ..Default::default() })?)
 }
 

@@ -45,7 +45,8 @@ impl RowFilter {
         Self { conditions }
     }
 
-    /// Removes dynamic filters: the times of their updates would decide which rows a LIMIT returns.
+    /// Removes dynamic filters. They change while the query runs, so the rows that a LIMIT returns
+    /// would depend on timing.
     pub(super) fn remove_dynamic(&self) -> Self {
         let dynamic = |condition: &Condition| {
             condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))
@@ -69,9 +70,9 @@ impl RowFilter {
         datafusion::physical_plan::apply_expression_roots(self.conditions.iter(), f)
     }
 
-    /// Returns the conditions grouped by the data that they read, with dynamic filters in their
-    /// current state. `constant` returns whether a column has one value in the whole file. `row` is
-    /// true if `_row` means the row position, that is, if the file has no column of this name.
+    /// Groups the conditions by the data that they read. Dynamic filters are used in their current
+    /// state. `constant` returns whether a column has one value in the whole file. `row` is false
+    /// if the file has a column `_row` of its own, and true if `_row` means the row position.
     pub(super) fn group_conditions(
         &self,
         constant: impl Fn(&str) -> bool,
@@ -117,7 +118,7 @@ pub(super) struct ScanConditions {
     pub(super) file: Vec<Condition>,
     /// Conditions on `_row`, which require only the header of the file.
     pub(super) rows: Vec<Condition>,
-    /// Conditions on columns of axis 0.
+    /// All other conditions, for which the file must be read. They use columns of axis 0.
     pub(super) values: Vec<Condition>,
 }
 

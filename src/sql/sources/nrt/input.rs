@@ -163,7 +163,8 @@ impl NrtInput {
         }
     }
 
-    /// Fetches the rows `runs` of `columns` up to axis `depth` into memory; returns a local file unchanged.
+    /// Returns a file in memory with the rows `runs` of `columns`, up to axis `depth`. Returns a
+    /// local file unchanged.
     pub(super) async fn fetch_rows(
         &self,
         runs: &[Range<usize>],

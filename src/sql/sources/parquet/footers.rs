@@ -50,7 +50,8 @@ type CachedFooters = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<Parqu
 
 struct CorrectedReaderFactory {
     inner: Arc<dyn ParquetFileReaderFactory>,
-    /// The footers already read. Readers of a scan share them: a file is opened once per range.
+    /// The corrected footers. The readers of a scan share them, because the scan opens a file once
+    /// per byte range.
     known: CachedFooters,
 }
 
@@ -133,8 +134,7 @@ fn correct_footer(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     }
     let mut builder = footer.as_ref().clone().into_builder();
     let groups = builder.take_row_groups();
-    // For each row group and column, whether the entry of the column in the page index is removed,
-    // too.
+    // For each row group and column, whether the page index loses its entry of the column, too.
     let mut removed: Vec<Vec<bool>> = Vec::with_capacity(groups.len());
     let groups = groups.into_iter().map(|group| {
         let columns = || group.columns().iter().zip(&floats);

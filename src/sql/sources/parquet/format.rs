@@ -135,8 +135,8 @@ impl ParquetFileFormat {
         Some(Arc::new(Schema::new(merged.fields().clone())))
     }
 
-    /// Returns DataFusion's plan of a writer. The sink of this plan receives rows with the types of
-    /// the files.
+    /// Returns DataFusion's plan that writes `input`. If the types of the rows must be converted
+    /// for Parquet, a [`StoredSink`] converts them and passes the rows to the sink of the plan.
     async fn plan_stock_writer(
         &self,
         input: Arc<dyn ExecutionPlan>,
@@ -368,14 +368,16 @@ async fn correct_statistics(
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let reader =
         DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
-    // A footer that cannot be read here is encrypted.
+    // A footer that cannot be read here is encrypted. Its statistics cannot be corrected, so the
+    // scan uses none.
     let Ok(footer) = reader.fetch_metadata().await else {
         return Statistics::new_unknown(schema);
     };
     set_leaf_sizes(remove_partial_bounds(statistics, &footer, schema), &footer, schema)
 }
 
-/// Sets the sizes of list columns to those of the values in memory, not of compressed pages.
+/// Estimates the byte size of list columns as the number of their values times the width of a
+/// value, because the sizes in the footer are those of compressed pages.
 fn set_leaf_sizes(
     mut statistics: Statistics,
     footer: &ParquetMetaData,
@@ -414,7 +416,8 @@ async fn refuse_repeated(
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let reader =
         DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
-    // A footer that cannot be read here is encrypted. It was checked when its schema was read.
+    // A footer that cannot be read here is encrypted, because a damaged footer is already an error
+    // when the schema of the file is inferred.
     let Ok(metadata) = reader.fetch_metadata().await else { return Ok(()) };
     let mut seen = HashSet::new();
     let fields = metadata.file_metadata().schema_descr().root_schema().get_fields();
@@ -447,7 +450,7 @@ fn declare_items(field: &FieldRef, below_null: bool) -> FieldRef {
             let item = Arc::new(item.as_ref().clone().with_nullable(nullable));
             DataType::FixedSizeList(item, *size)
         }
-        // A NULL list has no items, so a struct around the list does not make its items NULL.
+        // A NULL list has no items. So NULL in a struct around the list does not cause NULL items.
         DataType::List(item) => DataType::List(declare_items(item, false)),
         DataType::LargeList(item) => DataType::LargeList(declare_items(item, false)),
         _ => return Arc::clone(field),

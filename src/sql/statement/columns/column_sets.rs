@@ -91,8 +91,8 @@ struct ColumnSetRewriter {
     /// For each collected SELECT, the query `SELECT *` over the same FROM.
     places: Vec<Query>,
     /// `None` in the first pass. In the second pass, the columns of the tables of each collected
-    /// SELECT, or `None` for a SELECT whose columns are unknown. The `bool` is whether the second
-    /// pass has replaced any item.
+    /// SELECT, or `None` for a SELECT whose columns are unknown. The `bool` becomes true when the
+    /// second pass replaces an item.
     known: Option<(std::vec::IntoIter<Option<Vec<TableColumn>>>, bool)>,
 }
 

@@ -187,9 +187,9 @@ pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
         for table in std::iter::once(&from.relation).chain(joined) {
             match table_name(table) {
                 Some(name) => tables.push(fold_name(name)),
-                // A table without a name may have the column `t.k`. With an alias, other clauses of
-                // the query could not refer to this column as `t.k`, so no column of the query gets
-                // an alias.
+                // A table without a name, such as a join in parentheses, may contain the table `t`
+                // of `t.k`. Then `t.k` is not an outer column, and with an alias, other clauses of the
+                // query could not refer to it as `t.k`. So no column of the query gets an alias.
                 None => return,
             }
         }

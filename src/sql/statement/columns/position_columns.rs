@@ -149,9 +149,9 @@ fn find_column_ident(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
-/// Appends the tables of a FROM to `out`, so that `*` becomes one `*` per table. Adds to each table
-/// the USING columns that earlier tables already have. Returns `None` if a table has no name or a
-/// join returns only the columns of one input.
+/// Appends the tables of a FROM to `out`, so that `*` becomes one `*` per table. Each table gets
+/// the USING columns that its `*` omits, because an earlier table has them. Returns `None` if a
+/// table has no name, or for a NATURAL, RIGHT SEMI or RIGHT ANTI join.
 fn expand_star(
     from: &[TableWithJoins],
     out: &mut Vec<(ObjectName, Vec<ObjectName>)>,

@@ -25,7 +25,8 @@ use crate::sql::statement::scopes::{Scopes, track_scopes};
 /// A column of a star: its table and its name.
 type StarColumn = (Option<TableReference>, String);
 
-/// Replaces the stars of a statement that exclude columns of several tables.
+/// Replaces each star that DataFusion cannot plan because of its EXCLUDE with the remaining
+/// columns.
 pub(in crate::sql) async fn write_out<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -66,7 +67,8 @@ async fn list_star_columns(state: &SessionState, query: Query) -> Option<Vec<Sta
     Some(columns.map(|(table, field)| (table.cloned(), field.name().clone())).collect())
 }
 
-/// Stops at a star that excludes columns. If there is none, the visitor [`StarExcludeRewriter`], which copies queries, is skipped.
+/// Stops at the first star that [`find_star`] finds. A statement without such a star skips the
+/// visitor [`StarExcludeRewriter`], which copies queries.
 struct AnyExclude;
 
 impl VisitorMut for AnyExclude {
@@ -86,9 +88,8 @@ struct StarExcludeRewriter {
     scopes: Scopes<Cte>,
     /// For each SELECT, the SELECT as a separate query, and a query of all columns of its tables.
     places: Vec<(Query, Query)>,
-    /// `None` in the first pass. In the second pass, the columns of the tables of each SELECT, or
-    /// `None` for a SELECT whose star stays. The `bool` is whether the second pass has replaced any
-    /// star.
+    /// `None` in the first pass. In the second pass: for each entry of `places`, the columns of its
+    /// tables, or `None` if its star stays; and whether a star has been replaced so far.
     known: Option<(std::vec::IntoIter<Option<Vec<StarColumn>>>, bool)>,
 }
 

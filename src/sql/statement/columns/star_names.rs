@@ -1,9 +1,10 @@
-//! Gives unique names to the columns of queries with `*` where DataFusion finds columns by name.
+//! Gives unique names to the columns of queries with `*` where DataFusion rejects repeated names.
 //!
-//! The inputs of UNION, EXCEPT and INTERSECT correspond by position, but DataFusion gives the columns of all
-//! inputs the names of the first input, and rejects two columns with the same name. `SELECT *, x` repeats a
-//! name of the star. The names of a star are known only after planning, so such queries are planned alone
-//! first. Obsolete once the test `stock_set_operations_by_name_still_fail` fails.
+//! `SELECT *, x` repeats a name of the star. In UNION, EXCEPT and INTERSECT, the inputs correspond
+//! by position, but DataFusion gives the columns of all inputs the names of the first input, and
+//! rejects two columns with the same name. The names of a star are known only after planning, so
+//! each of these queries is first planned alone. Obsolete once the test
+//! `stock_set_operations_by_name_still_fail` fails.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -202,9 +203,9 @@ fn list_aliases(items: &[SelectItem]) -> impl Iterator<Item = String> {
     })
 }
 
-/// For a SELECT list such as `id, *`, in which a column before the star has the name of a column of
-/// the star, returns the list with columns in place of the star. The first of the two columns keeps
-/// the name, and the other gets an alias. Returns `None` for any other SELECT list, for a star with
+/// Replaces the star in a SELECT list such as `id, *`, where `id` is also a column of the star:
+/// `id, *` -> `id, "id" AS "id_1", "code"`. The first of the two columns keeps the name. Returns
+/// `None` if no column before the star has the name of a column of the star, for a star with
 /// options, and for a star with two columns of one name.
 fn write_out_star(
     items: &[SelectItem],

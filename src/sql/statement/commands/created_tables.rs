@@ -73,9 +73,8 @@ pub(in crate::sql::statement) async fn compute_rows(
 ) -> Result<()> {
     let mut names = HashSet::new();
     let is_distinct = table.input.schema().fields().iter().all(|field| names.insert(field.name()));
-    // DataFusion runs no query or reports an error if two columns have one name, if the table
-    // exists and is not to be replaced, or if the table is temporary. The plan then stays
-    // unchanged.
+    // The plan stays unchanged where DataFusion reports an error or runs no query: two columns have
+    // one name, the table exists and is not replaced, or the table is temporary.
     let exists = ctx.table_exist(table.name.clone())?;
     if !is_distinct || exists && (table.if_not_exists || !table.or_replace) || table.temporary {
         return Ok(());
@@ -85,9 +84,9 @@ pub(in crate::sql::statement) async fn compute_rows(
     let plan = query.create_physical_plan().await?;
     let mut types = plan.schema();
     let partitions = collect_partitioned(plan, tasks).await?;
-    // The table gets the types of the first batch. Rules may have changed the planned types (for a
-    // UNION, the planner uses the types of the first input), and functions may return other element
-    // names than they declare.
+    // The table gets the types of the first batch, which may differ from the planned types. For a
+    // UNION, the planner uses the types of the first input, and rules may change them. A function
+    // may return lists whose element field has another name than it declares.
     if let Some(batch) = partitions.iter().flatten().next() {
         types = batch.schema();
     }

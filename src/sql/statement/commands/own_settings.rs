@@ -34,7 +34,8 @@ pub(in crate::sql::statement) fn reset_to_default(plan: LogicalPlan) -> Result<L
     if let LogicalPlan::Statement(Statement::SetVariable(set)) = &plan
         && set.variable.eq_ignore_ascii_case(MEMORY)
     {
-        // DataFusion's setting would create another pool, which ignores other sessions' memory.
+        // `datafusion.runtime.memory_limit` would give the session another memory pool, which
+        // ignores the memory of other sessions.
         let (variable, value) = (OWN_MEMORY.to_owned(), set.value.clone());
         return Ok(LogicalPlan::Statement(Statement::SetVariable(SetVariable { variable, value })));
     }

@@ -1,4 +1,5 @@
-//! Adds suggestions to DataFusion's errors about lists that are used as scalars.
+//! Rewords errors of DataFusion's planner and adds suggestions, for example for a list that is used
+//! as a scalar.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -13,9 +14,9 @@ use crate::functions::find_list_function;
 use crate::sql::checks::elements::explain_element;
 use crate::sql::statement::functions::calls::visit_statement;
 
-/// Rewords an error of DataFusion's planner about a list, with a suggestion as in
-/// [`check_lists`](crate::sql::checks::list_uses::check_lists). Returns other errors unchanged. `conditions` are the
-/// conditions in the original statement.
+/// Rewords an error of DataFusion's planner and adds a suggestion. For a list that is used as a
+/// scalar, the suggestion is as in [`check_lists`](crate::sql::checks::list_uses::check_lists). Returns
+/// other errors unchanged. `conditions` are WHERE, HAVING and QUALIFY of the original statement.
 pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -> DataFusionError {
     match e {
         DataFusionError::Diagnostic(diagnostic, inner) => {
@@ -102,8 +103,9 @@ fn remove_far_suggestion(error: &SchemaError) -> Option<String> {
     (!is_near).then(|| format!("{before}.{after}"))
 }
 
-/// Removes the table name of a call or a file in FROM from column names: `"meds()".code` and `"x.parquet".code` become
-/// `code`. Lists each column once, because for GROUP BY and ORDER BY the columns come from the table and from SELECT.
+/// Removes the table name of a call or a file in FROM from column names: `"meds()".code` and
+/// `"x.parquet".code` become `code`. Lists each column once: for GROUP BY and ORDER BY, DataFusion
+/// lists the columns of the table and those of SELECT.
 fn remove_calls(error: SchemaError) -> SchemaError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {

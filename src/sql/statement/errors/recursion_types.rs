@@ -104,8 +104,8 @@ struct Recursions {
 }
 
 impl Recursions {
-    /// Adds a recursive query. In the query for the recursive part, the name of the recursive query
-    /// refers to its first part.
+    /// Adds a recursive query as two queries: its first part, and its recursive part, in which the
+    /// name of the recursive query stands for the first part.
     fn add_recursion(&mut self, cte: &Cte, earlier: &[Cte]) {
         let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } =
             cte.query.body.as_ref()

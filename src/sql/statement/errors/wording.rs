@@ -95,8 +95,8 @@ fn strip_blame(message: &str) -> String {
 pub(crate) fn describe_error(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => describe_error(inner),
-        // Drops a context that only names an optimizer rule, or the table of UPDATE or DELETE. The
-        // names of rules have no spaces.
+        // Drops a context that is only the name of an optimizer rule (a word without spaces), or of
+        // the table of UPDATE or DELETE.
         DataFusionError::Context(rule, inner)
             if !rule.contains(' ')
                 || rule.starts_with("Optimizer rule '")
@@ -221,7 +221,7 @@ fn describe_arrow_error(e: &ArrowError) -> String {
     }
 }
 
-/// Wraps an analyzer rule so that its internal errors become errors about the statement.
+/// Wraps an analyzer rule, and applies [`convert_internal_error`] to its errors.
 #[derive(Debug)]
 pub(in crate::sql) struct OfStatement(pub(in crate::sql) Arc<dyn AnalyzerRule + Send + Sync>);
 

@@ -334,7 +334,8 @@ fn read_name(name: Ident) -> Expr {
 fn make_equality(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {
-        // The operand is computed twice: the borrow checker rejects a borrow that only one branch returns.
+        // Calls `find_weak_operand` twice, because the borrow checker rejects a borrow that only
+        // one branch returns.
         if find_weak_operand(first).is_none() {
             break;
         }
@@ -415,8 +416,9 @@ fn append_table(call: &mut Function) -> Result<()> {
     let all_texts = texts.len() == args.len().saturating_sub(before);
     let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
     let own = Path::new(from);
-    // The function itself reads the codes of a folder. For a folder in an object store, it reads a
-    // copy. A URL without an extension and without `*` is taken for a folder.
+    // The function itself reads the `codes.parquet` of a folder, so the call needs no subquery. For
+    // a folder in an object store, it reads a copy. A URL without an extension and without `*` is
+    // taken for a folder.
     let is_folder = match access::is_store_url(from) {
         true => own.extension().is_none() && !from.contains('*'),
         false => access::is_dir(own),

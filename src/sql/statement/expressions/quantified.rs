@@ -88,7 +88,8 @@ pub(in crate::sql) fn name_quantified(item: &mut SelectItem) {
     }
 }
 
-/// Rewrites `x = ANY(list)` in WHERE, where FALSE acts like NULL, to `array_has`, which scans support.
+/// Rewrites `x = ANY(list)` in WHERE to `array_has`, which scans support. `array_has` may be false
+/// where ANY is NULL, but WHERE drops the row in both cases.
 pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     let mut open = vec![condition];
     while let Some(expr) = open.pop() {

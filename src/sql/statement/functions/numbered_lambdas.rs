@@ -18,7 +18,8 @@ use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::names::order_aliases::may_differ;
 
-/// Functions that take positions in DuckDB, and whether they return elements of the list, not results of the lambda.
+/// Functions whose lambda takes a position in DuckDB. The `bool` is whether a function returns
+/// elements of the list, as `list_filter` does, instead of results of the lambda.
 const NUMBERED: [(&str, bool); 6] = [
     ("list_transform", false),
     ("array_transform", false),

@@ -183,7 +183,7 @@ pub(crate) fn list_shorthand_forms(name: &str) -> Vec<(&'static str, &'static st
 /// Returns the names of all shorthands that statements can call.
 pub(crate) fn list_shorthand_names() -> impl Iterator<Item = &'static str> {
     let names = SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '));
-    // `names` has a name once for each number of arguments that the shorthand takes.
+    // `names` repeats the name of a shorthand that takes different numbers of arguments.
     let unique: BTreeSet<&str> = names.collect();
     unique.into_iter()
 }
@@ -319,7 +319,8 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
     }
 }
 
-/// Writes an expression as in the statement, in which `rewrite_known_forms` has quoted the names of arguments.
+/// Writes an expression without the quotes that `rewrite_known_forms` has added to names of
+/// arguments.
 fn write_expr(expr: &Expr) -> String {
     struct Unquote;
     impl VisitorMut for Unquote {
@@ -451,7 +452,7 @@ impl VisitorMut for ArgumentInserter<'_> {
         if let Expr::Function(call) = expr
             && to_plain_name(&call.name).is_some_and(|name| AGGREGATES.contains(&name.as_str()))
         {
-            // Expansions of windows have an OVER of their own.
+            // An expansion that is a window call keeps its own OVER.
             if self.over.is_some() {
                 call.over.clone_from(&self.over);
             }

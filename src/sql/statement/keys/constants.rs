@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, GroupByExpr, Query, Select, SetExpr, TypedString, Value,
-    WindowType, visit_expressions, visit_expressions_mut,
+    ArrayElemTypeDef, BinaryOperator, DataType, Expr, GroupByExpr, Query, Select, SetExpr,
+    TypedString, Value, WindowType, visit_expressions, visit_expressions_mut,
 };
 
 use crate::sql::base::syntax::parse_query;
@@ -48,18 +48,20 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Writes each cast to a decimal in VALUES twice. `sql::workarounds::types::decimal_values` removes
-/// one cast of each value, to undo the planner's cast to the common type of a column. The planner
-/// adds no cast to a value that already has this type. Without the second cast, the cast in the
-/// statement would be removed from such a value.
-pub(in crate::sql) fn repeat_decimal_casts(query: &mut Query) {
+/// Doubles each cast to a decimal or to a timestamp in nanoseconds in VALUES:
+/// `x::DECIMAL` -> `x::DECIMAL::DECIMAL`.
+///
+/// The planner casts the values of a column to their common type, and `sql::workarounds::types`
+/// removes one cast of each value to undo this. A value that already has the common type gets no
+/// cast from the planner. Without the second cast, it would lose the cast in the statement.
+pub(in crate::sql) fn repeat_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     if values.rows.len() < 2 {
         return;
     }
     for cell in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
         if let Expr::Cast { kind, expr, data_type, array, format } = cell
-            && let DataType::Decimal(_) | DataType::Numeric(_) | DataType::Dec(_) = data_type
+            && is_cast_twice(data_type)
         {
             let operand = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
             **expr = Expr::Cast {
@@ -70,6 +72,26 @@ pub(in crate::sql) fn repeat_decimal_casts(query: &mut Query) {
                 format: format.clone(),
             };
         }
+    }
+}
+
+fn is_cast_twice(to: &DataType) -> bool {
+    match to {
+        DataType::Decimal(_) | DataType::Numeric(_) | DataType::Dec(_) => true,
+        to => holds_nanoseconds(to),
+    }
+}
+
+fn holds_nanoseconds(t: &DataType) -> bool {
+    match t {
+        DataType::Timestamp(digits, _) => *digits == Some(9),
+        DataType::Array(
+            ArrayElemTypeDef::AngleBracket(item)
+            | ArrayElemTypeDef::SquareBracket(item, _)
+            | ArrayElemTypeDef::Parenthesis(item),
+        ) => holds_nanoseconds(item),
+        DataType::Struct(fields, _) => fields.iter().any(|f| holds_nanoseconds(&f.field_type)),
+        _ => false,
     }
 }
 

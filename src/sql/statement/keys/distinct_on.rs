@@ -50,8 +50,8 @@ pub(in crate::sql::statement) fn check_unnest(query: &Query) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites the query to `SELECT .. QUALIFY row_number() OVER (PARTITION BY k ORDER BY x) = 1 ORDER BY x`. A query whose
-/// order begins with the keys, or that has QUALIFY, too, stays unchanged.
+/// Rewrites the query to `SELECT .. QUALIFY row_number() OVER (PARTITION BY k ORDER BY x) = 1 ORDER
+/// BY x`. A query that has QUALIFY already, or whose order begins with the keys, stays unchanged.
 pub(in crate::sql) fn number_rows(query: &mut Query) {
     let Query { body, order_by: Some(order), .. } = query else { return };
     let (SetExpr::Select(select), OrderByKind::Expressions(sorts)) = (body.as_mut(), &order.kind)
@@ -75,7 +75,7 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
         let columns = remove_aliases(expr, &select.projection)?;
         name_columns(columns, &select.projection, table.as_ref())
     };
-    // A key that is only a name may be an alias. A name within a larger key is a column, as in
+    // `DISTINCT ON (a)` may mean an alias `a`. In `DISTINCT ON (a + 1)`, `a` is a column, as in
     // DuckDB.
     let keys = keys.iter().map(|key| match key {
         Expr::Identifier(_) | Expr::Value(_) => without_aliases(key),

@@ -133,8 +133,8 @@ fn is_column(group: &Expr, columns: &[SelectItem]) -> bool {
     }
 }
 
-/// Casts integers with an alias in GROUP BY (`SELECT 5 AS a .. GROUP BY a`), whose values DataFusion 55 would
-/// use as column positions. Obsolete once the test `stock_integers_in_group_by_are_still_positions` fails.
+/// Casts the 5 in `SELECT 5 AS a .. GROUP BY a`, because DataFusion 55 would group by the fifth
+/// column. Obsolete once the test `stock_integers_in_group_by_are_still_positions` fails.
 pub(in crate::sql) fn cast_grouped_integers(select: &mut Select) {
     let GroupByExpr::Expressions(groups, _) = &select.group_by else { return };
     let mut grouped = HashSet::new();

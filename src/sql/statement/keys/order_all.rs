@@ -4,10 +4,10 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::base::syntax::parse_query;
 
-/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion also plans for expressions. A
-/// query that selects `*` keeps `ORDER BY ALL`, because the columns of `*` are unknown before
-/// planning. If such a query also selects expressions, as in `* REPLACE (a + 1 AS a)`, it becomes a
-/// subquery, whose columns have names.
+/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`: DataFusion plans a position for an expression
+/// such as `a + 1`, but not ALL. A query that selects `*` keeps `ORDER BY ALL`, because the columns
+/// of `*` are unknown before planning. If it also selects expressions, as in
+/// `* REPLACE (a + 1 AS a)`, it becomes a subquery, whose columns have names.
 pub(in crate::sql) fn number_columns(query: &mut Query) {
     let Query { body, order_by: Some(order), .. } = query else { return };
     let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, body.as_ref()) else {

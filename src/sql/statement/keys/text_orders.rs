@@ -16,8 +16,8 @@ use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::expressions::predicates::call_function;
 
 /// If a SELECT has several orders, rewrites `string_agg(x, ',' ORDER BY k)` to
-/// `array_to_string(array_agg(x ORDER BY k), ',')`, which then reads only values other than NULL.
-/// Result columns keep their names.
+/// `array_to_string(array_agg(x ORDER BY k) FILTER (WHERE x IS NOT NULL), ',')`. Result columns
+/// keep their names.
 pub(in crate::sql) fn sort_texts_apart(select: &mut Select) {
     let mut orders = Orders::default();
     for item in &select.projection {

@@ -2,9 +2,9 @@
 //! `SELECT z, -z AS z FROM t`.
 //!
 //! SQL accepts such names in the result of a statement. DataFusion rejects a name that is both a
-//! column of a table and an alias. So the alias gets a generated name in the plan, and a projection
-//! above the plan restores the name, with a qualifier that only the plan has. Obsolete once the
-//! test `stock_aliases_of_columns_beside_them_are_still_refused` fails.
+//! column of a table and an alias. So the alias gets a generated name in the plan. A projection
+//! above the plan restores the name as a column of a table `__serrate_twin`, which the result does
+//! not show. Obsolete once the test `stock_aliases_of_columns_beside_them_are_still_refused` fails.
 
 use std::collections::HashSet;
 

@@ -150,7 +150,7 @@ fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
     if keys.len() < 2 {
         return Vec::new();
     }
-    // Columns come first, so that they keep their names: another key may contain the column.
+    // Columns come first and are never wrapped, because another key may contain the column.
     keys.sort_by_key(|key| !is_name(key));
     let mut known: HashMap<String, Vec<&Expr>> = HashMap::new();
     let mut clashing = Vec::new();

@@ -439,7 +439,8 @@ fn find_expr_precedence(expr: &Expr) -> Option<u8> {
         Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
             find_expr_precedence(expr)
         }
-        // A function of Serrate may be displayed as an operator, and a column as its defining expression.
+        // A function of Serrate may be displayed as an operator, and a column as its defining
+        // expression, so the operators are read from the displayed text.
         Expr::Column(_) | Expr::ScalarFunction(_) => {
             find_loosest_operator(&expr.schema_name().to_string())
         }
@@ -447,7 +448,7 @@ fn find_expr_precedence(expr: &Expr) -> Option<u8> {
     }
 }
 
-/// Whether the call is of a function of Serrate, which displays its calls itself.
+/// Whether a call is of a function of Serrate. Such a function displays its calls itself.
 fn is_ours(call: &ScalarFunction) -> bool {
     find_definition(&call.func).is_some()
 }

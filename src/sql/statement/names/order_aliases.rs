@@ -136,9 +136,8 @@ fn uses_alias(expr: &Expr, at: usize, aliases: &[(String, usize)]) -> bool {
     .is_break()
 }
 
-/// Whether, in a SELECT without wildcards, the expression of a column with an alias uses an
-/// unqualified name that is the alias of another column. An alias that equals the name of its
-/// column, as in `a AS a`, does not count.
+/// Whether a column with an alias uses the alias of another column, as in `b AS a, a AS b`. Ignores
+/// qualified names, and aliases such as `a AS a`. Returns false for a SELECT with wildcards.
 fn uses_other_aliases(select: &Select) -> bool {
     let is_column = |item: &SelectItem| {
         matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })

@@ -150,8 +150,8 @@ impl OwnFields {
         }
     }
 
-    /// Returns how many parts of a name are the column and its qualifiers: 2 for `t.s.a`, the field
-    /// `a` of the column `t.s`. Returns `None` for a name that DataFusion reads correctly.
+    /// Returns the number of parts of a name up to its column: 2 for `t.s.a`, where `a` is a field
+    /// of the column `t.s`. Returns `None` for a name that DataFusion reads correctly.
     fn find_column(&self, parts: &[Ident]) -> Option<usize> {
         let names: Vec<String> = parts.iter().map(fold_name).collect();
         if names.first().is_some_and(|name| name == OUTER) {

@@ -32,7 +32,7 @@ use crate::sql::statement::scopes::Scopes;
 /// the columns are unknown.
 type Columns = Option<HashMap<String, bool>>;
 
-/// Whether a statement has a name whose first part is a table of an outer query only.
+/// Whether a statement has a name such as `t.a` where only an outer query has a table `t`.
 pub(in crate::sql::statement) fn has_outer_names<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -42,8 +42,8 @@ pub(in crate::sql::statement) fn has_outer_names<S: VisitMut>(
     names.found.iter().any(|found| found.is_needed)
 }
 
-/// Qualifies the columns of outer tables that DataFusion would take for fields. Returns whether it
-/// has changed a name.
+/// Adds a schema to each name `t.a` of an enclosing query that DataFusion would read as the field
+/// `a` of a column `t`. Returns whether it has changed a name.
 pub(in crate::sql::statement) async fn name_outer_tables<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -106,7 +106,6 @@ fn may_have_fields(data_type: &DataType) -> bool {
     }
 }
 
-/// The FROM of a SELECT.
 struct FoundFrom {
     /// A query of all columns of the FROM. `None` if the SELECT has no FROM, and in the pass that
     /// changes the names.

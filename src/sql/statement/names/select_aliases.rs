@@ -148,7 +148,8 @@ impl Visitor for FindRandomAlias<'_> {
         if select.having.is_none() && select.qualify.is_none() {
             return ControlFlow::Continue(());
         }
-        // A key of GROUP BY is computed once. A position and ALL may stand for any column.
+        // Accepts aliases that may be keys of GROUP BY, because a key is computed once. A position
+        // or ALL in GROUP BY may stand for any column.
         let may_group_all = match &select.group_by {
             GroupByExpr::All(_) => true,
             GroupByExpr::Expressions(keys, _) => {
@@ -250,8 +251,8 @@ impl VisitorMut for HavingAliases<'_> {
                     aggregates
                         .extend(alias.map(|alias| (fold_name(alias), has_query(expr), known)));
                 }
-                // The names in all other columns are kept in HAVING: such a column may be a key of
-                // GROUP BY by its position or alias, or by GROUP BY ALL.
+                // HAVING keeps the names that all other columns mention: such a column may be a key
+                // of GROUP BY by its position or alias, or by GROUP BY ALL.
                 _ => add_identifiers(expr, &mut grouped),
             }
         }
@@ -280,7 +281,8 @@ pub(in crate::sql::statement) enum SelectSource {
 pub(in crate::sql::statement) struct SelectAliases<'a> {
     state: &'a SessionState,
     scopes: Scopes<Cte>,
-    /// Number of expressions and LATERAL tables around the current position.
+    /// Number of expressions and LATERAL tables around the current position. A SELECT within them
+    /// may read an outer table, so it is skipped.
     enclosing: usize,
     pub(in crate::sql::statement) places: Vec<SelectSource>,
     /// `None` in the first pass. In the second pass, the columns of each FROM in `places`, or
@@ -422,8 +424,9 @@ struct KnownAlias {
 /// The aliases of the columns before the current one.
 #[derive(Default)]
 struct KnownAliases {
-    /// The aliases by name. `None` for a name that two columns have, and for an expression that has
-    /// a subquery, has a column of its own name, or may have another value at each use.
+    /// The aliases by name. `None` for an alias that is not replaced: two columns have it, or its
+    /// expression has a subquery, mentions a column of the same name (`a + 1 AS a`), or is
+    /// volatile.
     known: HashMap<String, Option<KnownAlias>>,
     added: usize,
 }

@@ -85,10 +85,10 @@ struct NameQueries {
     /// The WITH clause of each enclosing query. WITH clauses are visited separately, because they
     /// do not see the tables in FROM.
     withs: Vec<Option<With>>,
-    /// For each subquery in FROM around the position, the last entry of `scopes`, and the value of
-    /// `added` before the subquery. The entry is removed while the subquery is visited, because it
-    /// does not see the tables next to it. A LATERAL subquery does, so its entry stays in `scopes`
-    /// and is empty here.
+    /// For each subquery in FROM around the position: the entry of `scopes` that is hidden while
+    /// the subquery is visited, and the value of `added` before the visit. A subquery does not see
+    /// the tables next to it, so their names are hidden. A LATERAL subquery sees them, so its entry
+    /// is empty.
     before: Vec<(Vec<String>, usize)>,
 }
 
@@ -247,15 +247,15 @@ fn find_used_aliases(select: &Select) -> HashSet<String> {
     aliases.into_iter().filter(is_used).map(|(alias, _)| alias).collect()
 }
 
-/// Returns the lower-case names of the columns that a query lists. They include all columns without
-/// a table name. Returns `None` if the query may have further columns without a table name.
+/// Returns the lower-case names of the columns in a SELECT list, without those of `*`. Returns
+/// `None` if other columns of the query may lack a table name.
 fn list_computed(body: &SetExpr) -> Option<Vec<String>> {
     let select = match body {
         SetExpr::Select(select) => select,
         SetExpr::Query(query) => return list_computed(&query.body),
         _ => return None,
     };
-    // The columns of a star over tables have the names of the tables, unless a join merges columns.
+    // `*` over tables returns only columns with a table name, unless a join merges columns.
     let has_only_tables = || {
         let mut tables = select.from.iter();
         tables.all(|from| from.joins.is_empty() && table_name(&from.relation).is_some())
@@ -369,7 +369,7 @@ impl VisitorMut for NameQueries {
             *scope = hidden;
         }
         if added < self.added {
-            // An inner table has an alias only now, so this rewrite was not possible before.
+            // `name_outer_columns` needs the alias that an inner subquery has got only now.
             name_outer_columns(factor);
         }
         if let TableFactor::Derived { subquery, alias: alias @ None, .. } = factor

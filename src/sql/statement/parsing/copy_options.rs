@@ -105,12 +105,13 @@ struct CopyClauses {
     options: Vec<String>,
     compression: Option<String>,
     level: Option<String>,
-    /// The first option that applies only to CSV.
+    /// The first option of the statement that applies only to CSV, for the error if COPY writes
+    /// another format.
     only_csv: Option<String>,
 }
 
-/// Options of COPY that apply only to CSV. DuckDB has the same list, without the formats of dates
-/// and timestamps.
+/// Options of COPY that apply only to CSV. They are those of DuckDB, and `dateformat` and
+/// `timestampformat`.
 const ONLY_CSV: [&str; 11] = [
     "header",
     "delimiter",

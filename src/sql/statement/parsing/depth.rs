@@ -72,7 +72,7 @@ enum DepthEffect {
     /// Arithmetic, which ends a sequence of casts: `a::INT + b::INT` has one cast in a row.
     Arithmetic,
     Comparison,
-    /// XOR and EXPLAIN, as in `EXPLAIN EXPLAIN SELECT 1`.
+    /// XOR and EXPLAIN, each of which adds a level to the tree, as in `EXPLAIN EXPLAIN SELECT 1`.
     Nested,
     /// A cast or subscript, which binds tighter than arithmetic.
     Tight,
@@ -174,13 +174,13 @@ struct OperatorLevel {
 
 impl OperatorLevel {
     /// Returns the counts at the beginning of an expression that is not an operand of the operators
-    /// before it.
+    /// before it: all sequences of operators start again, except those of joins and unions.
     fn begin_expression(self) -> Self {
         Self { relations: self.relations, ..Self::default() }
     }
 
-    /// Returns the counts at an opening parenthesis. The expression in parentheses is an operand of
-    /// the operators before it.
+    /// Returns the counts after `(`. They continue, because the expression in parentheses is an
+    /// operand of the operators before it. Only joins and unions start again.
     fn open_parenthesis(self) -> Self {
         Self { relations: 0, ..self }
     }

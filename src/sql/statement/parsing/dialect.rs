@@ -253,8 +253,8 @@ fn contains_element(list: Expr, element: Expr, is_negated: bool) -> Expr {
     }
 }
 
-/// Returns the operator and the keyword if the next tokens are `= ANY`, or another comparison and quantifier, before a
-/// set operation in parentheses whose first input is in parentheses, too.
+/// If the next tokens begin like `= ANY ((SELECT 1) UNION (SELECT 2))`, returns the operator and
+/// the keyword. The first input of the set operation is in parentheses, too.
 fn find_quantified_set_operation(parser: &Parser<'_>) -> Option<(BinaryOperator, Keyword)> {
     let operator = match &parser.peek_nth_token_ref(0).token {
         Token::Eq => BinaryOperator::Eq,
@@ -274,9 +274,9 @@ fn find_quantified_set_operation(parser: &Parser<'_>) -> Option<(BinaryOperator,
     (is_quantified && begins_set_operation(parser, 2)).then_some((operator, quantifier))
 }
 
-/// Whether the tokens after the next `skipped` tokens are a set operation in parentheses whose
-/// first input is in parentheses, too. This test only looks ahead, because the parser would parse
-/// the input again after a failure.
+/// Whether the tokens after the next `skipped` tokens begin like `((SELECT 1) UNION (SELECT 2))`, a
+/// set operation whose first input is in parentheses. This test only looks ahead, because the
+/// parser would parse the input again after a failure.
 fn begins_set_operation(parser: &Parser<'_>, skipped: usize) -> bool {
     let outer = skipped.saturating_add(1);
     let mut first = outer;

@@ -80,8 +80,9 @@ fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
     }
 }
 
-/// The column that marks `INSERT INTO t BY NAME SELECT ..` for `by_name`, which replaces it with
-/// the columns of the query.
+/// The column that stands for BY NAME: `INSERT INTO t BY NAME SELECT ..` becomes
+/// `INSERT INTO t ("INSERT BY NAME") SELECT ..`, and `by_name` replaces it with the columns of the
+/// query.
 pub(in crate::sql) const BY_NAME: &str = "INSERT BY NAME";
 
 /// Removes BY POSITION from INSERT, and replaces BY NAME with the column [`BY_NAME`].

@@ -156,9 +156,10 @@ fn find_lossy_pattern(e: &Expr) -> Option<&ScalarValue> {
     is_lossy.then_some(pattern)
 }
 
-/// The values that IN lists test, and for each value the number of its IN lists. IN lists that one
-/// OR combines, and NOT IN lists that one AND combines, count as one list, because the simplifier
-/// may merge these. A merge of other lists is wrong for NULL.
+/// The values that IN lists test, and for each value the number of its IN lists.
+///
+/// IN lists that one OR combines, and NOT IN lists that one AND combines, count as one list: the
+/// simplifier merges them correctly. A merge of other lists is wrong for NULL.
 #[derive(Default)]
 struct TestedValues {
     lists: HashMap<Expr, usize>,

@@ -108,7 +108,7 @@ fn compare_order(left: Expr, op: Operator, right: Expr) -> Expr {
 }
 
 /// Splits each sort key `x` of a nested type into `x IS NULL`, which places NULL lists and structs,
-/// and `x`, unless `x` is among the first `kept` or already sorts NULL elements as the greatest.
+/// and `x`. Keeps the first `kept` keys, and keys that already sort NULL elements as the greatest.
 fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     let split = |by: &Sort| by.asc == by.nulls_first && is_nested(&by.expr, schema);
     if !keys.iter().skip(kept).any(split) {

@@ -66,8 +66,8 @@ pub(in crate::sql) fn project_computed_keys(
     }
 }
 
-/// Replaces sort keys of `calls` with columns of the returned plan. Replaces the keys for which
-/// `is_underivable` is true, or, if `has_computed_partition` is true for a call, all computed keys.
+/// Replaces the sort keys of `calls` for which `is_underivable` is true with columns of the
+/// returned plan. If `has_computed_partition` is true for a call, replaces all computed keys.
 fn compute_keys(
     calls: Vec<Expr>,
     input: Arc<LogicalPlan>,
@@ -191,8 +191,8 @@ pub(super) fn is_key_column(column: &Column) -> bool {
     column.relation.is_none() && column.name.starts_with(KEY)
 }
 
-/// Selects the columns of `schema` from a plan that has key columns after its first `first`
-/// columns.
+/// Removes the key columns from a plan, so that the columns of `schema` remain. The key columns
+/// start at the index `first`.
 fn select_columns(plan: LogicalPlan, schema: &Arc<DFSchema>, first: usize) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
     let further = columns.len().saturating_sub(schema.fields().len());

@@ -66,8 +66,8 @@ impl ScalarUDFImpl for NestedConstant {
         Ok(self.value.data_type())
     }
 
-    /// The field is nullable only if the value is NULL, as for a literal, because CREATE TABLE AS
-    /// requires the same nullability.
+    /// The field is nullable only if the value is NULL, like that of the literal: CREATE TABLE AS
+    /// requires that the replacement has the same nullability.
     fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = Field::new(self.name(), self.value.data_type(), self.value.is_null());
         Ok(Arc::new(field))

@@ -46,7 +46,8 @@ use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 /// <https://github.com/apache/datafusion/issues/25244>. The upstream fix,
 /// <https://github.com/apache/datafusion/pull/25259>, is not released yet;
 /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. `FilterPushdown` also
-/// passes conditions on lists to scans of Parquet that omit these conditions ([`guard_row_filters`]).
+/// passes conditions on lists to scans of Parquet, which accept these conditions and do not apply
+/// them ([`guard_row_filters`]).
 ///
 /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such
 /// filters depend on other rows and on timing, so whether a query over Parquet fails would depend
@@ -155,9 +156,9 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     true
 }
 
-/// Whether a dynamic filter may move below a node. It must not move below expressions that can
-/// fail, because its rows would decide whether they fail, nor below a volatile condition. It must
-/// also still refer to the same columns.
+/// Whether a dynamic filter may move below a node and still refer to the same columns. It must not
+/// move below an expression that can fail, because the rows that the filter drops would decide
+/// whether the query fails, nor below a volatile condition.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();

@@ -31,12 +31,13 @@ pub(in crate::sql) fn number_equal_rows(plan: LogicalPlan) -> Result<LogicalPlan
     Ok(plan.data)
 }
 
-/// Whether a join is EXCEPT ALL or INTERSECT ALL.
+/// Whether a join is EXCEPT ALL or INTERSECT ALL: a semi or anti join by whole rows, with NULL
+/// equal to NULL.
 ///
-/// Before the optimizer runs, only set operations and correlated queries join by whole rows with
-/// NULL equal to NULL. For a set operation without ALL, the left input is DISTINCT. The query of a
-/// view may be analyzed twice, so its correlated queries may be joins already, and its set operations
-/// may have numbered rows.
+/// Before the optimizer runs, only set operations and correlated queries are such joins. A set
+/// operation without ALL is excluded, because its left input is DISTINCT. The rule may visit the
+/// query of a view twice, so the joins that it has numbered already are excluded, and those of
+/// correlated queries.
 fn compares_rows(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull

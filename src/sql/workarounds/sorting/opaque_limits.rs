@@ -112,8 +112,9 @@ fn find_repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn Execution
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,
-    /// Whether this node reports the order of its input. If a parent requires this order, the rule then gives
-    /// the fetch of the parent to the sorts below this node.
+    /// Whether this node reports the order of its input. It does not above a sort that
+    /// [`split_sort`] has split: if a parent requires a reported order, the rule gives the fetch of
+    /// the parent to the sorts below this node.
     ordered: bool,
     properties: Arc<PlanProperties>,
 }
@@ -155,8 +156,8 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// Returns `false`. For `true`, the rule would pass an order that a parent of this node
-    /// requires on to the input of this node.
+    /// Returns `false`: otherwise, if a parent of this node requires an order, the rule would
+    /// require it from the input of this node.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

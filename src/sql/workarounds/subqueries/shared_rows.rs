@@ -408,7 +408,8 @@ fn depends_on_order(aggregate: &str) -> bool {
     find_aggregate_facts(aggregate).any_row || aggregate.starts_with("approx_")
 }
 
-/// Whether a plan returns the rows of a table, or some of them, in the order of the table.
+/// Whether a plan returns the rows of a table, or some of them, in the order of the table, so that
+/// a LIMIT above it returns the same rows in each run.
 fn is_scan(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(node) => is_scan(&node.input),
@@ -420,8 +421,8 @@ fn is_scan(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether each call of a window node has one value for all rows that are equal in ORDER BY, or the
-/// node numbers equal rows for a set operation.
+/// Whether a window node returns the same rows in each run: each call has one value for all rows
+/// that are equal in ORDER BY, or the node numbers equal rows for a set operation.
 fn is_determined_window(node: &Window) -> Result<bool> {
     if numbers_copies(node) {
         return Ok(true);

@@ -114,7 +114,8 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(counted.data)
 }
 
-/// Rewrites IN and ANY in a conjunct of WHERE to EXISTS. The result is true for the same rows as the condition.
+/// Rewrites IN and ANY in a conjunct of WHERE to EXISTS. The result is true for the same rows as
+/// the condition, but may be FALSE where the condition is NULL.
 pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
     if !condition.exists(|e| Ok(is_test(e)))? {
         return Ok(condition);
@@ -349,9 +350,9 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
     }
 }
 
-/// Whether `value` or a query after IN names a column of the query around IN that belongs to no
-/// table. DataFusion looks up such a column by its name alone, and may find a column of the query
-/// that has this name.
+/// Whether `value` or a query after IN uses a column of the query around IN that belongs to no
+/// table. DataFusion looks up such a column by its name alone, and may find a column of the inner
+/// query instead.
 fn names_bare(value: &Expr, query: &LogicalPlan) -> Result<bool> {
     let is_bare = |column: &Column| column.relation.is_none();
     Ok(value.column_refs().into_iter().any(is_bare)
@@ -430,7 +431,8 @@ impl InOperands {
     }
 
     fn rows(&self, condition: Option<Expr>) -> Result<Arc<LogicalPlan>> {
-        // If the rows do not depend on the outer query, EXISTS needs only one row.
+        // Rows that do not depend on the outer query get LIMIT 1, because EXISTS needs only one
+        // row.
         let alone = !self.correlated && !condition.as_ref().is_some_and(Expr::contains_outer);
         let mut rows = LogicalPlanBuilder::from(self.query.clone());
         if let Some(condition) = condition {

@@ -8,20 +8,23 @@ use crate::sql::workarounds::grouping::dependencies::COMPUTED_COLUMN;
 use crate::sql::workarounds::types::coarser_times::is_named_cast;
 use crate::sql::workarounds::types::compared_casts::is_utc;
 
-/// Analyzer rule: hides the statistics of a column below a cast that does not keep the order of its values or that
-/// makes different values equal.
+/// Analyzer rule: hides the statistics of a column below a cast that does not keep the order of its
+/// values or that makes different values equal.
 ///
-/// DataFusion 55 casts the minimum, the maximum and the number of distinct values of a column in a Parquet file, and
-/// answers `min`, `max` and `count(DISTINCT ..)` with the results. The strings '9' and '10' then have the maximum
-/// `'9'::INT`, which is 9: <https://github.com/apache/datafusion/issues/25221>. The upstream fix is not released yet.
-/// Obsolete once the tests `stock_casts_still_keep_statistics` and `stock_casts_still_skip_row_groups` fail.
+/// DataFusion 55 casts the minimum, the maximum and the number of distinct values of a column in a
+/// Parquet file, and answers `min`, `max` and `count(DISTINCT ..)` with the results. The strings
+/// '9' and '10' then have the maximum `'9'::INT`, which is 9:
+/// <https://github.com/apache/datafusion/issues/25221>. The upstream fix is not released yet.
+/// Obsolete once the tests `stock_casts_still_keep_statistics` and
+/// `stock_casts_still_skip_row_groups` fail.
 ///
 /// DataFusion also skips row groups for which a condition on the cast minimum and maximum is false.
-/// DataFusion excludes only casts between strings and other types, so that `t::TIME = TIME
-/// '12:00:00'` skips the row group of the times from 23:00 on one day to 01:00 on the next. In a
-/// filter, the rule hides the statistics only below casts that do not keep the order; a cast may
-/// make different values equal. The rule tests TRY_CAST in all nodes as in a filter, because the
-/// optimizer may move a TRY_CAST from a projection into a filter.
+/// DataFusion excludes only casts between strings and other types, so that
+/// `t::TIME = TIME '12:00:00'` skips the row group of the times from 23:00 on one day to 01:00 on
+/// the next. In a filter, the rule hides the statistics only below casts that do not keep the
+/// order, because a cast that makes different values equal skips no row group wrongly. The rule
+/// tests TRY_CAST in all nodes as in a filter, because the optimizer may move a TRY_CAST from a
+/// projection into a filter.
 pub(in crate::sql) fn hide_cast_statistics(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let is_scan = matches!(plan, LogicalPlan::TableScan(_));

@@ -102,8 +102,8 @@ fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
         }
         _ => false,
     };
-    // The operand of the cast is checked, too: if it is a cast, the simplifier moves it after it
-    // has moved the outer cast.
+    // The operand of the cast is checked, too: once the simplifier has moved the outer cast, it
+    // moves an inner cast.
     moves || is_moved(expr, schema)
 }
 

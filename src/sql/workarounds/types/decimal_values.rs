@@ -54,7 +54,7 @@ pub(super) fn convert_values_to_doubles(mut values: Values) -> Result<Transforme
 }
 
 /// Returns a value without the cast that the planner has added.
-fn remove_cast<'a>(cell: &'a Expr, planned: &DataType) -> &'a Expr {
+pub(super) fn remove_cast<'a>(cell: &'a Expr, planned: &DataType) -> &'a Expr {
     match cell {
         Expr::Cast(Cast { expr, field }) if field.data_type() == planned => expr,
         cell => cell,

@@ -39,7 +39,8 @@ use crate::sql::workarounds::types::times::take_branch_types;
 /// * Casts literals such as 1.005 to decimals digit by digit, also where the planner adds the cast, as in INSERT.
 /// * Checks that results of decimal arithmetic fit their precision ([`check_precision`]).
 pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // The planner casts the values of INSERT to the types of the columns of the table.
+    // VALUES in an INSERT are not converted: the planner casts them to the types of the table's
+    // columns.
     let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
     let plan = plan.transform_up_with_subqueries(|plan| {
         let plan = match plan {

@@ -1,5 +1,6 @@
 use std::sync::{Arc, LazyLock};
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err, plan_err};
@@ -11,6 +12,7 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 
 use super::coarser_times::is_named_cast;
+use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{declare, to_columnar};
 use crate::kernels::zones::{add_intervals, local_to_instants, may_change};
 use crate::sql::base::expression_parts::rewrite_parts;
@@ -55,27 +57,26 @@ fn is_sum(op: Operator) -> bool {
     matches!(op, Operator::Plus | Operator::Minus)
 }
 
-/// Returns the call that replaces a cast of a local time, or a sum of an instant and an interval, in a zone whose
+/// Returns the call that replaces a cast of a local time or of lists of them, or a sum of an instant and an interval, in a zone whose
 /// clocks change. Returns `None` for any other expression.
 fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
     let [cast, try_cast, add, subtract] = &*FUNCTIONS;
     match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })
-            if is_zoned(field.data_type()) && is_local(&expr.get_type(schema).ok()?) =>
+            if is_zoned(leaf_type(field.data_type()))
+                && reads_local_times(&expr.get_type(schema).ok()?, field.data_type()) =>
         {
             let function = if matches!(e, Expr::Cast(_)) { cast } else { try_cast };
-            let to = ScalarValue::try_from(field.data_type()).ok()?;
-            Some(function.call(vec![expr.as_ref().clone(), Expr::Literal(to, None)]))
+            make_cast(function, expr, field.data_type())
         }
         // Handles `arrow_cast` like a cast, because the simplifier replaces it with a cast after this rule.
         Expr::ScalarFunction(call) if is_named_cast(e) => {
             let (value, to) = (call.args.first()?, e.get_type(schema).ok()?);
-            if !is_zoned(&to) || !is_local(&value.get_type(schema).ok()?) {
+            if !is_zoned(leaf_type(&to)) || !reads_local_times(&value.get_type(schema).ok()?, &to) {
                 return None;
             }
             let function = if call.name() == "arrow_cast" { cast } else { try_cast };
-            let to = ScalarValue::try_from(&to).ok()?;
-            Some(function.call(vec![value.clone(), Expr::Literal(to, None)]))
+            make_cast(function, value, &to)
         }
         Expr::BinaryExpr(sum) if is_sum(sum.op) => {
             let (left, right) = (sum.left.as_ref(), sum.right.as_ref());
@@ -107,22 +108,54 @@ fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
 
 /// Returns the call that converts a local time of the zone `zone` to an instant.
 fn read_in_zone(local: &Expr, unit: TimeUnit, zone: Arc<str>) -> Option<Box<Expr>> {
-    let to = ScalarValue::try_from(&DataType::Timestamp(unit, Some(zone))).ok()?;
     let [cast, ..] = &*FUNCTIONS;
-    Some(Box::new(cast.call(vec![local.clone(), Expr::Literal(to, None)])))
+    make_cast(cast, local, &DataType::Timestamp(unit, Some(zone))).map(Box::new)
+}
+
+/// Returns a call that casts a local time to the type `to`. The last argument is the name of this type, because
+/// values of two zones are equal as [`ScalarValue`], so that calls for two zones would be taken for one.
+fn make_cast(function: &ScalarUDF, local: &Expr, to: &DataType) -> Option<Expr> {
+    let none = ScalarValue::try_from(to).ok()?;
+    let name = ScalarValue::from(to.to_string());
+    Some(function.call(vec![local.clone(), Expr::Literal(none, None), Expr::Literal(name, None)]))
 }
 
 fn is_zoned(t: &DataType) -> bool {
     matches!(t, DataType::Timestamp(_, Some(zone)) if may_change(zone))
 }
 
-fn is_local(t: &DataType) -> bool {
-    matches!(t, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64) || t.is_string()
+/// Whether a cast from `from` to `to`, a timestamp with a zone or lists of them, reads local times.
+fn reads_local_times(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Timestamp};
+    match (from, to) {
+        (FixedSizeList(f, n), FixedSizeList(g, m)) => {
+            n == m && reads_local_times_in_lists(f.data_type(), g.data_type())
+        }
+        (List(f) | LargeList(f) | FixedSizeList(f, _), List(g) | LargeList(g)) => {
+            reads_local_times_in_lists(f.data_type(), g.data_type())
+        }
+        (Timestamp(_, None) | Date32 | Date64, Timestamp(..)) => true,
+        (from, Timestamp(..)) => from.is_string(),
+        _ => false,
+    }
+}
+
+fn reads_local_times_in_lists(from: &DataType, to: &DataType) -> bool {
+    !from.is_string() && reads_local_times(from, to)
+}
+
+fn convert_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<ArrayRef> {
+    if list_depth(to) == 0 {
+        return Ok(local_to_instants(times, to, safe)?);
+    }
+    let lists = RaggedArray::try_from_arrow(times)?;
+    let instants = local_to_instants(lists.leaves(), leaf_type(to), safe)?;
+    Ok(lists.with_leaves(instants)?.to_arrow_as(to)?)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum ZonedTime {
-    /// Casts the first argument to the type of the second.
+    /// Casts the first argument to the type of the second, whose name is the third.
     Cast,
     TryCast,
     Add,
@@ -130,7 +163,7 @@ enum ZonedTime {
 }
 
 impl ScalarUDFImpl for ZonedTime {
-    declare!(Signature::any(2, Volatility::Immutable));
+    declare!(Signature::variadic_any(Volatility::Immutable));
 
     fn name(&self) -> &str {
         match self {
@@ -143,10 +176,10 @@ impl ScalarUDFImpl for ZonedTime {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match (self, types) {
-            (Self::Cast | Self::TryCast, [_, to]) => Ok(to.clone()),
+            (Self::Cast | Self::TryCast, [_, to, _]) => Ok(to.clone()),
             (Self::Add | Self::Subtract, [times, _]) => Ok(times.clone()),
             (_, types) => plan_err!(
-                "internal error: {} takes 2 arguments; {} given; please report it",
+                "internal error: {} does not take {} arguments; please report it",
                 self.name(),
                 types.len()
             ),
@@ -154,9 +187,9 @@ impl ScalarUDFImpl for ZonedTime {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [times, by] = args.args.as_slice() else {
+        let [times, by, ..] = args.args.as_slice() else {
             return exec_err!(
-                "internal error: {} takes 2 arguments; {} given; please report it",
+                "internal error: {} does not take {} arguments; please report it",
                 self.name(),
                 args.args.len()
             );
@@ -170,7 +203,7 @@ impl ScalarUDFImpl for ZonedTime {
         let times = array(times)?;
         let found = match self {
             Self::Cast | Self::TryCast => {
-                local_to_instants(&times, args.return_field.data_type(), *self == Self::TryCast)?
+                convert_to_instants(&times, args.return_field.data_type(), *self == Self::TryCast)?
             }
             Self::Add | Self::Subtract => {
                 add_intervals(&times, &array(by)?, *self == Self::Subtract)?

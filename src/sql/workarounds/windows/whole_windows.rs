@@ -68,7 +68,8 @@ fn merge_windows(window: Window) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Projection(named)))
 }
 
-/// Returns the functions that the node must compute, and all its columns as expressions over them.
+/// Returns the functions that the node still must compute, and an expression for each column of the
+/// node. The expression for a repeated function is the column that already has its values.
 fn find_distinct(window: &Window) -> (Vec<Expr>, Vec<Expr>) {
     let mut known: Vec<(&Expr, Column)> = Vec::new();
     let mut below = &window.input;

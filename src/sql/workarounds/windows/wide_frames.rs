@@ -100,8 +100,9 @@ fn widen_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
     (farthest <= FARTHEST).then(|| (by.expr.clone(), wide))
 }
 
-/// Returns the greatest offset of a RANGE frame, whose bounds are still strings. Returns `None` for
-/// other frames, for frames without offsets, and for offsets that are not integers.
+/// Returns the greatest offset of a RANGE frame. Its bounds are still strings, because type
+/// coercion has not parsed them yet. Returns `None` for other frames, for frames without offsets,
+/// and for offsets that are not integers.
 fn find_farthest_bound(frame: &WindowFrame) -> Option<u128> {
     let distance = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(ScalarValue::Utf8(Some(n)))

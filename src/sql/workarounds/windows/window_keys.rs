@@ -25,10 +25,10 @@ use serrate_core::internal::to_canonical_floats;
 /// Analyzer rule, before DataFusion's type coercion: replaces nested keys of windows and of ordered
 /// aggregates with strings that sort in the same order.
 ///
-/// DataFusion compares the keys of a row with the keys of the previous row as scalars, and fails with
-/// "Uncomparable values" for lists of lists. DataFusion also does not recognize constant keys of these types
-/// as ordered, and structs have no RANGE frame, which is the default. Obsolete once the test
-/// `stock_windows_over_lists_of_lists_still_fail` fails.
+/// DataFusion compares the keys of a row with the keys of the previous row as scalars, and fails
+/// with "Uncomparable values" for lists of lists. DataFusion also does not recognize constant keys
+/// of these types as ordered, and it rejects RANGE, the default frame, for structs. Obsolete once
+/// the test `stock_windows_over_lists_of_lists_still_fail` fails.
 ///
 /// An ordered aggregate such as `array_agg(x ORDER BY y)` compares its keys as scalars where it merges the
 /// results of partitions. The comparison of structs skips fields that are NULL, and lists of lists fail.

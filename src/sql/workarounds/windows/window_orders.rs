@@ -54,8 +54,8 @@ fn mark_frame(mut e: Expr) -> Transformed<Expr> {
     if !is_aggregate || !frame.is_causal() || frame.start_bound.is_unbounded() {
         return Transformed::no(e);
     }
-    // `new_bounds` derives from its last argument, the end of the frame, whether the frame is
-    // causal. So the new frame is made with another end, and then gets back the end of `frame`.
+    // `new_bounds` decides from the end of a frame whether it is causal. So make the frame with an
+    // end that is not causal, then put back the end of `frame`.
     let later = match frame.units {
         WindowFrameUnits::Rows => WindowFrameBound::Following(ScalarValue::UInt64(Some(1))),
         WindowFrameUnits::Range | WindowFrameUnits::Groups => WindowFrameBound::CurrentRow,

@@ -18,11 +18,11 @@ use super::{DecodedParts, ListsFile};
 use crate::error::Result;
 use crate::kernels::simd::for_avx2;
 
-/// Maximum number of entries (pairs of levels) per compressed byte for which memory is reserved,
-/// because a damaged footer may declare any number.
+/// Memory is reserved for at most this many entries (pairs of levels) per compressed byte, because
+/// a damaged footer may declare any number of entries.
 const ENTRIES_PER_BYTE: u64 = 16;
 
-/// Maximum number of values for which memory is reserved before any of them is decoded.
+/// Memory is reserved for at most this many values before the first value is decoded.
 const MOST_EXPECTED: usize = 1 << 28;
 
 #[derive(Debug)]
@@ -157,9 +157,9 @@ struct DecodeTarget<'a> {
 }
 
 impl<R: ChunkReader> PageCursor<R> {
-    /// Appends the next `rows` rows to `to` if `keep` is true, otherwise skips them. A row ends
-    /// where the next row starts. Returns an error if fewer rows are left, or the pages and the
-    /// footer disagree.
+    /// Appends the next `rows` rows to `to` if `keep` is true, otherwise skips them. The last row
+    /// may continue in the next page, so this reads until another row begins. Returns an error if
+    /// fewer rows are left, or the pages have other numbers of rows or entries than the footer.
     fn pass_rows(&mut self, to: &mut DecodeTarget<'_>, mut rows: usize, keep: bool) -> Result<()> {
         if rows == 0 {
             return Ok(());

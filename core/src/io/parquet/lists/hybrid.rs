@@ -306,7 +306,8 @@ impl GatherBits for PortableBits {
     }
 }
 
-/// Uses the `pext` instruction, which takes as long as one of the four or five steps of the portable form.
+/// Uses the instruction `pext`. It takes as long as one step of the portable form, which needs four
+/// or five steps.
 #[cfg(target_arch = "x86_64")]
 impl GatherBits for Avx2 {
     #[inline(always)]

@@ -38,12 +38,12 @@ pub enum DecodedParts {
     /// Lists and values.
     #[default]
     Values,
-    /// Lists and validity, for callers that only count; values are zeros and are not decoded.
+    /// Lists and validity, for callers that only count. The values are zeros instead of decoded.
     Lists,
 }
 
-/// Returns whether [`read_column`] supports the top-level column `root` of a file as the type of
-/// `field`, which is the field that the `parquet` crate derives.
+/// Returns whether [`read_column`] can read the top-level column `root` of a file. `field` is the
+/// Arrow field that the `parquet` crate derives for the column.
 ///
 /// The decoder supports columns with 0 to 7 levels of `List` or `LargeList` whose values are booleans,
 /// integers, floats, dates, times, timestamps or durations. All row groups must use only the
@@ -55,8 +55,8 @@ pub fn is_supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> b
 /// Reads rows `rows` of row group `group`, column `root`, as one array of the type of `field`,
 /// equal to the result of the `parquet` crate's reader.
 ///
-/// Pages before `rows` are skipped by their levels, without decoding values; pages after `rows` are
-/// not read. With an offset index in the footer, pages before `rows` are not read either.
+/// Decodes only the levels of the pages before `rows`, to find where `rows` begin. With an offset
+/// index in the footer, does not even read these pages. Does not read pages after `rows`.
 ///
 /// ```
 /// # use serrate_core as serrate;

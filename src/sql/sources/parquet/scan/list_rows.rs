@@ -85,7 +85,6 @@ enum SpanReading {
 struct PieceSpans<'a> {
     /// Ranges of rows in the row group: the rows of the piece, and the small gaps between them.
     spans: &'a [Range<usize>],
-    /// Number of rows of the row group.
     group_rows: usize,
     leaves_per_row: usize,
     /// Maximum number of leaves in a gap within a span.
@@ -95,8 +94,9 @@ struct PieceSpans<'a> {
 }
 
 impl PieceSpans<'_> {
-    /// Chooses how to read a column. `open` has the rows that its open reader has not read yet, `is_indexed` is whether
-    /// reading can start at any page, and `follows` whether the first span begins where the last read ended.
+    /// Chooses how to read the spans of a column. `open` has the rows that the open reader of the
+    /// column has not read yet. `is_indexed` is whether a reader can start at any page. `follows`
+    /// is whether the first span begins where the last read ended.
     fn choose_reading(
         &self,
         open: Option<&Range<usize>>,
@@ -334,7 +334,7 @@ impl ListRows {
         Ok(())
     }
 
-    /// Decodes the rows `runs` of a row group, for the entries `columns` of `split.columns`.
+    /// Decodes the list columns `split.columns[columns]` for the rows `runs` of a row group.
     async fn decode_lists(
         &mut self,
         group: usize,

@@ -2,8 +2,9 @@
 //!
 //! DataFusion's scan prunes, decodes flat columns, evaluates conditions on them, and applies a
 //! limit unless a condition needs lists. It also returns row numbers, and this module decodes the
-//! lists of these rows. DataFusion alone reads files that the decoder does not support (a type
-//! other than the table's, values of variable width).
+//! lists of these rows. DataFusion alone reads a file if the decoder supports none of its list
+//! columns, for example because their values are strings, or because their types differ from those
+//! of the table.
 
 mod bytes;
 mod cut;

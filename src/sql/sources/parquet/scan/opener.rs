@@ -162,7 +162,8 @@ impl ListsOpener {
     }
 }
 
-/// Whether the ordinals of row groups follow the order of the footer. Row numbers depend on it.
+/// Whether the ordinal of each row group is its position in the footer. Otherwise, row numbers
+/// would be wrong.
 fn has_ordered_groups(metadata: &ParquetMetaData) -> bool {
     let mut groups = metadata.row_groups().iter().enumerate();
     groups.all(|(i, group)| group.ordinal().is_some_and(|n| usize::try_from(n).ok() == Some(i)))

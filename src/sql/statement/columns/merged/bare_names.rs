@@ -85,7 +85,7 @@ fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) ->
         || matches!(select.distinct, Some(Distinct::On(_)));
     let is_known = select.from.is_empty()
         || columns.get(&from_text(&select.from)).and_then(Option::as_ref).is_some_and(|columns| {
-            // The alias of an item counts, too, because a later item of SELECT may refer to it.
+            // A later item of SELECT may refer to the alias of an earlier one.
             query.with.is_none()
                 && !select.projection.iter().any(is_named)
                 && !names.iter().any(|(name, _)| columns.contains(&fold_name(name)))

@@ -21,9 +21,9 @@ use crate::sql::statement::scopes::Scopes;
 /// they are unknown.
 pub(super) type FromColumns = HashMap<String, Option<HashSet<String>>>;
 
-/// The columns of tables in FROM, by the text of the table, or the reason why they are unknown. Has
-/// the tables of each SELECT with USING that has a `*` with EXCLUDE or REPLACE, or whose rewrite
-/// depends on which table has a merged column.
+/// The columns of tables in FROM, by the text of the table, or the reason why they are unknown.
+/// Only SELECTs with USING add their tables, and only if a `*` has EXCLUDE or REPLACE, or if
+/// [`needs_columns`] is true.
 pub(super) type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
 /// Plans the FROM of each subquery in a statement with USING, to learn whether an unqualified name
@@ -198,8 +198,8 @@ impl VisitorMut for InnerTables {
     }
 }
 
-/// Whether USING merges a column of a join input that consists of several tables, and no earlier
-/// USING shows which of these tables has the column.
+/// Whether a FROM does not show which table has a column of USING. In `a JOIN b ON .. JOIN c USING
+/// (k)`, `k` may be a column of `a` or of `b`. After `a JOIN b USING (k)`, this is known.
 fn needs_columns(from: &TableWithJoins) -> bool {
     let within = |factor: &TableFactor| match factor {
         TableFactor::NestedJoin { table_with_joins, alias: None } => {

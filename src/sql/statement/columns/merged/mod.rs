@@ -78,8 +78,8 @@ pub(in crate::sql) fn select_merged(relation: &mut TableFactor) -> Result<()> {
 }
 
 struct Merge {
-    /// The number of expressions and LATERAL tables around the current position. If it is not 0,
-    /// the planner looks up names in outer queries, too.
+    /// The number of expressions and LATERAL tables that contain the current position. If it is not
+    /// 0, a query at this position may use columns of outer queries.
     outer: usize,
     columns: FromColumns,
     relations: TableColumns,
@@ -136,8 +136,9 @@ impl VisitorMut for Merge {
     }
 }
 
-/// Returns an error if a RIGHT or FULL join merges a column although it is unknown which of several tables on its left
-/// has the column. DataFusion would return the left column, which is NULL for rows without a match.
+/// Returns an error for a RIGHT or FULL join such as `a JOIN b ON .. FULL JOIN c USING (k)` if it
+/// is unknown whether `a` or `b` has `k`. DataFusion would return the left column, which is NULL
+/// for rows without a match.
 fn check_holders(from: &TableWithJoins) -> Result<()> {
     use JoinOperator as J;
     let mut seen: Vec<Ident> = Vec::new();
@@ -281,8 +282,9 @@ impl MergedColumns {
         Ok(results)
     }
 
-    /// Returns the items of SELECT for a `*`: a star for each table. If DataFusion has to report an
-    /// error in the options of the `*`, returns the `*` itself, with its merged columns in REPLACE.
+    /// Returns the items of SELECT that replace a `*`: one star per table. If DataFusion has to
+    /// report an error in the options of the `*`, returns the `*` itself, with the merged columns
+    /// in REPLACE.
     fn write_star_items(
         &self,
         mut options: WildcardAdditionalOptions,
@@ -319,8 +321,8 @@ impl MergedColumns {
 
     /// Returns the names to replace in ORDER BY. A name of `computed` stays if a result column has
     /// it, because it then refers to the result column, which is already merged. A name of `plain`
-    /// stays only if it is an alias: after ON, two columns of FROM have the name, and the planner
-    /// would find the name ambiguous.
+    /// stays only if it is an alias. Otherwise, if USING has become ON, two columns of FROM have
+    /// the name, and the planner would find it ambiguous.
     fn list_names_in_order(&self, results: &ResultColumns) -> Vec<(Ident, Expr)> {
         let computed = self.computed.iter().filter(|(name, _)| {
             !results.has_star_with(name) && !results.names.contains(&fold_name(name))
@@ -332,10 +334,10 @@ impl MergedColumns {
 
     /// Returns the names to replace in SELECT, GROUP BY and DISTINCT ON.
     ///
-    /// All names of `computed` are replaced. The planner finds a name of `plain` ambiguous, and
-    /// then looks it up in the outer query first, so such a name is replaced, too. If there is no
-    /// outer query, a name that a table without this merged column may also have stays, so that the
-    /// planner can reject it.
+    /// All names of `computed` are replaced. A name of `plain` is replaced, too: the planner finds
+    /// it ambiguous, and would look it up in the outer query first. Without an outer query, a name
+    /// of `plain` stays if another table, whose column is not merged, may also have it. The planner
+    /// can then reject the name.
     fn list_names_in_columns(&self, has_outer: bool) -> Vec<(Ident, Expr)> {
         let tables = &self.tables;
         let is_certain = |name: &Ident| {

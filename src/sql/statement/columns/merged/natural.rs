@@ -40,9 +40,9 @@ pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: 
     unknown
 }
 
-/// Plans a query and returns the names of its columns, or `None` if it cannot be planned. After an
-/// error, [`Merge`](super::Merge) rewrites the query, and this function plans it again: names of
-/// merged columns may be ambiguous to the planner before.
+/// Plans a query and returns the names of its columns, or `None` if it cannot be planned. The
+/// planner may find the name of a merged column ambiguous. So after an error,
+/// [`Merge`](super::Merge) rewrites these names, and the query is planned again.
 async fn plan_merged_names(state: &SessionState, mut query: Query) -> Option<Vec<String>> {
     if let Some(names) = plan_names(state, query.clone()).await {
         return Some(names);

@@ -91,9 +91,9 @@ pub(super) fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // In the right input, the merged column is that of the table that already merges
-            // `name`, or else that of the only table with a column `name`. If there is no such
-            // table, the SELECT stays unchanged.
+            // The column `name` of the right input belongs to the table that already merges `name`,
+            // or else to the only table with such a column. If there is no such table, the SELECT
+            // stays unchanged.
             let merges =
                 |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, &name));
             let right_at = match out[before..].iter().position(merges) {
@@ -140,7 +140,9 @@ pub(super) fn merge_tables(
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // USING with a column of three tables cannot be planned, so ON is used.
+                    // DataFusion cannot plan a further USING with a column of three tables, as
+                    // `JOIN d USING (k)` after `a JOIN b USING (k) JOIN c USING (k)`. So it becomes
+                    // ON.
                     changed |=
                         by_conditions && holder.repeated.iter().any(|n| is_same_ident(n, &name));
                     holder.repeated.push(name.clone());
@@ -168,8 +170,8 @@ pub(super) fn merge_tables(
     Some(())
 }
 
-/// Returns the index of the only table with a column, or `None` if several tables have it or the
-/// columns of a table are unknown.
+/// Returns the index of the only table with a column. Returns `None` if no table or several tables
+/// have it, or if the columns of a table are unknown.
 fn find_holder(tables: &[MergedTable], name: &Ident, relations: &TableColumns) -> Option<usize> {
     let mut holder = None;
     for (at, table) in tables.iter().enumerate() {

@@ -65,9 +65,9 @@ fn make_node_lazy(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 /// Makes the conditions of a join that can fail depend on its other conditions.
 ///
 /// A join computes its keys for all rows of an input, and evaluates its other conditions together.
-/// After this change, the join computes `10 / a.n`, one operand of a key, only for rows of `a` for
-/// which the conditions on `a` alone are true. It evaluates any other condition that can fail only
-/// for pairs for which the conditions that cannot fail are true.
+/// After this change, the join computes an operand of a key, such as `10 / a.n`, only for rows of
+/// `a` for which the conditions on `a` alone are true. It evaluates any other condition that can
+/// fail only for pairs of rows for which the conditions that cannot fail are true.
 fn guard_join(mut join: Join) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(&join.schema);
     let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));

@@ -61,7 +61,8 @@ fn push_free(
 }
 
 /// Applies DataFusion's rule to a join below a filter of free conditions (`above`). Free conditions
-/// may move. Held conditions stay in the join filter, unless the join is null-aware.
+/// may move, and held conditions stay in the join filter. For a null-aware join, all conditions may
+/// move.
 fn push_over(
     stock: &dyn OptimizerRule,
     above: Option<Expr>,
@@ -218,7 +219,9 @@ fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// If a join has a key that cannot fail, removes its keys that can fail and returns them as conditions.
+/// If a join has a key that cannot fail, removes its keys that can fail and returns them as
+/// conditions: a join computes its keys for all rows, but its conditions only for pairs of rows
+/// with equal keys.
 fn take_keys(join: &mut Join) -> Vec<Expr> {
     let (l, r) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
     let is_whole = |(left, right): &(Expr, Expr)| is_free(left, &l) && is_free(right, &r);

@@ -1,9 +1,9 @@
 //! Computes the rows of a correlated query for all distinct outer rows at once, node by node of its
 //! plan. Methods return `None` for a node that is not supported.
 //!
-//! The plan of a query becomes a plan that returns, for each distinct outer row, the rows of the query
-//! for this outer row. It has the columns of the query and the columns `keys`, the values of the outer
-//! columns: rows of the same run of the query are those with equal `keys`. The subquery in
+//! The plan of a query becomes a plan of its *bound rows*: for each distinct outer row, the rows of the
+//! query for this outer row. They have the columns of the query and the columns `keys`, the values of
+//! the outer columns: rows of the same run of the query have equal `keys`. The subquery in
 //! `SELECT (SELECT max(u.b) FROM u WHERE u.a < t.a) FROM t` becomes:
 //!
 //! ```text
@@ -16,9 +16,8 @@
 //!
 //! Filters and projections name the columns `keys` in place of the outer columns. Aggregates add
 //! them to GROUP BY, windows to PARTITION BY, and joins to their condition. A LIMIT numbers the
-//! rows of each run. A query within an expression of the query is planned with the bound rows as
-//! its outer rows, which leads back here: `project_values` and `rewrite_filter` expand it with a
-//! further [`BoundOuter`].
+//! rows of each run. A query within an expression of the query has the bound rows as its outer rows:
+//! `project_values` and `rewrite_filter` expand it with a [`BoundOuter`] of its own.
 
 use std::sync::Arc;
 

@@ -201,8 +201,8 @@ fn are_equations(filter: &Filter) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether an expression is a column, or a cast of a column that never makes different values
-/// equal, such as a cast of INT to BIGINT.
+/// Whether an expression is a column, or a cast of a column under which different values stay
+/// different, such as a cast of INT to BIGINT.
 fn is_column(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let Expr::Cast(cast) = e else { return Ok(matches!(e, Expr::Column(_))) };
     let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());

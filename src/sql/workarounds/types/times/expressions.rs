@@ -22,7 +22,10 @@ use super::unify::{
 };
 use super::wide::find_wide_part;
 use crate::array::{leaf_type, list_depth};
-use crate::functions::{StockFact, find_aggregate_facts, find_facts, has_fact, refine_unit};
+use crate::functions::{
+    StockFact, cast_dates_to_zone, cast_element_dates, find_aggregate_facts, find_facts, has_fact,
+    refine_unit,
+};
 
 /// Returns an error if a list of numbers is cast to a list of timestamps. Arrow would treat the numbers as
 /// microseconds, but `5::TIMESTAMP` is 5 seconds.
@@ -127,16 +130,18 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
     }
     let pair = match op {
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom => {
-            let pair = unify_compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
-            let pair = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()).map(|[a, b]| (a, b));
-            let pair = pair.or_else(|| unify_nested(&left, &right, schema));
-            let pair = pair.or_else(|| unify_text_lists(&left, &right, schema));
-            let pair = pair.or_else(|| unify_time_lists(&left, &right, schema));
-            let pair = pair.or_else(|| unify_dates_in_structs(&left, &right, schema));
-            if pair.is_none() {
-                refuse_nested(&format!("{op} between"), &[(&*left, schema), (&*right, schema)])?;
+            match unify_nested(&left, &right, schema) {
+                Some(pair) => Some(pair),
+                None => {
+                    let what = format!("{op} between");
+                    refuse_nested(&what, &[(&*left, schema), (&*right, schema)])?;
+                    let both = [left.as_ref().clone(), right.as_ref().clone()];
+                    let pair = unify_compared(&both, schema)?;
+                    let pair = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok());
+                    let pair = pair.map(|[a, b]| (a, b));
+                    pair.or_else(|| unify_text_lists(&left, &right, schema))
+                }
             }
-            pair
         }
         Plus | Minus => match unify_operands(&left, &right, schema) {
             Some(pair) => Some(pair),
@@ -150,7 +155,8 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
     Ok(Transformed::new_transformed(binary, changed))
 }
 
-/// Returns an error if values to compare are lists or structs that contain intervals.
+/// Returns an error if values to compare are lists or structs that contain intervals, because 1 day
+/// and 24 hours would not be equal.
 fn refuse_nested(what: &str, values: &[(&Expr, &DFSchema)]) -> Result<()> {
     let types = values.iter().filter_map(|(e, schema)| e.get_type(*schema).ok());
     let nested: Vec<DataType> = types.filter(DataType::is_nested).collect();
@@ -196,88 +202,6 @@ fn unify_text_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Exp
     Some((seconds(left), seconds(right)))
 }
 
-/// Converts two lists of dates or timestamps, which differ in more than their zones, to lists of seconds. Type
-/// coercion would cast both to nanoseconds without a zone, whose range is small, and instants to their time in UTC.
-fn unify_time_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
-    use DataType::{Date32, Date64, Timestamp};
-    let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
-    let is_time = |t: &DataType| matches!(leaf_type(t), Date32 | Date64 | Timestamp(..));
-    let is_alike = match (leaf_type(&a), leaf_type(&b)) {
-        (Timestamp(u, _), Timestamp(v, _)) => u == v,
-        (s, t) => s == t,
-    };
-    if is_alike || !is_time(&a) || !is_time(&b) {
-        return None;
-    }
-    if list_depth(&a) == 0 || list_depth(&a) != list_depth(&b) {
-        return None;
-    }
-    let seconds = |e: &Expr, t: &DataType, of_other: &DataType| {
-        let local = match (leaf_type(t), leaf_type(of_other)) {
-            (Timestamp(unit, None), Timestamp(_, zone)) => Some((*unit, zone.clone())),
-            (Date32 | Date64, Timestamp(_, zone)) => Some((TimeUnit::Microsecond, zone.clone())),
-            _ => None,
-        };
-        let e = match local {
-            Some((unit, zone @ Some(_))) => {
-                Expr::Cast(Cast::new(Box::new(e.clone()), replace_leaf(t, &Timestamp(unit, zone))))
-            }
-            _ => e.clone(),
-        };
-        ComparableForm::ExactSeconds.call(e)
-    };
-    Some((seconds(left, &a, &b), seconds(right, &b, &a)))
-}
-
-/// If one struct has a date where the other struct has an instant, casts the date to an instant in
-/// the same zone, as [`unify_time_lists`] does for lists.
-fn unify_dates_in_structs(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
-    let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
-    if !a.is_nested() || !b.is_nested() {
-        return None;
-    }
-    let (to_left, to_right) = (move_dates_to_zone(&a, &b), move_dates_to_zone(&b, &a));
-    if to_left == a && to_right == b {
-        return None;
-    }
-    let cast = |e: &Expr, to: DataType| Expr::Cast(Cast::new(Box::new(e.clone()), to));
-    Some((cast(left, to_left), cast(right, to_right)))
-}
-
-/// Returns the type `t` with a timestamp with a zone in place of each date for which the type
-/// `other` has a timestamp with a zone.
-fn move_dates_to_zone(t: &DataType, other: &DataType) -> DataType {
-    use DataType::{Date32, Date64, List, Struct, Timestamp};
-    let within = |field: &FieldRef, other: &FieldRef| {
-        let to = move_dates_to_zone(field.data_type(), other.data_type());
-        Arc::new(field.as_ref().clone().with_data_type(to))
-    };
-    match (t, other) {
-        (Date32 | Date64, Timestamp(_, zone @ Some(_))) => {
-            Timestamp(TimeUnit::Microsecond, zone.clone())
-        }
-        (List(field), List(of_other)) => List(within(field, of_other)),
-        (Struct(fields), Struct(of_other)) if fields.len() == of_other.len() => {
-            Struct(fields.iter().zip(of_other).map(|(f, g)| within(f, g)).collect())
-        }
-        _ => t.clone(),
-    }
-}
-
-/// Returns the type of lists with another type of values.
-fn replace_leaf(lists: &DataType, leaf: &DataType) -> DataType {
-    let within = |field: &FieldRef| {
-        let to = replace_leaf(field.data_type(), leaf);
-        Arc::new(field.as_ref().clone().with_data_type(to))
-    };
-    match lists {
-        DataType::List(field) => DataType::List(within(field)),
-        DataType::LargeList(field) => DataType::LargeList(within(field)),
-        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(within(field), *size),
-        _ => leaf.clone(),
-    }
-}
-
 /// Returns a type in which durations in nanoseconds replace all durations and intervals.
 fn to_durations(t: &DataType) -> DataType {
     let within = |field: &FieldRef| {
@@ -294,8 +218,9 @@ fn to_durations(t: &DataType) -> DataType {
     }
 }
 
-/// Returns a date plus or minus an integer as arithmetic of integers. Type coercion would turn the integer into an
-/// interval, and when the query of a view is analyzed again, a date plus an interval is a timestamp.
+/// Rewrites `date + 1` as a sum of integers that is cast to a date. Type coercion would turn the
+/// `1` into an interval. The query of a view is analyzed twice, and the second analysis would make
+/// a timestamp of the date plus an interval.
 fn add_days(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     use DataType::{Date32, Int32, Int64};
     let types = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
@@ -373,7 +298,11 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
         call.func = part;
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }
-    if let Some(args) = cast_dates_to_instants(&call, schema) {
+    let zoned = match name {
+        "nvl2" => cast_dates_to_zone(&pair_with_schema(&call.args, schema)),
+        _ => cast_element_dates(&call, schema),
+    };
+    if let Some(args) = zoned {
         call.args = args;
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }
@@ -397,33 +326,6 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
         );
     }
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
-}
-
-/// If a function of lists, such as `array_append`, has both dates and instants as arguments, casts
-/// the dates to instants in the same zone. Returns `None` for any other call. Type coercion would
-/// cast both to timestamps without a zone, and the instants to their time in UTC.
-fn cast_dates_to_instants(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
-    use DataType::{Date32, Date64, Timestamp};
-    let builds_list =
-        ["make_array", "array_append", "array_prepend", "array_concat"].contains(&call.name());
-    if !builds_list && !has_fact(call.name(), StockFact::ComparesElements) {
-        return None;
-    }
-    let types = call.args.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
-    let zone = types.iter().find_map(|t| match leaf_type(t) {
-        Timestamp(_, zone) => zone.clone(),
-        _ => None,
-    })?;
-    let is_date = |t: &DataType| matches!(leaf_type(t), Date32 | Date64);
-    if !types.iter().any(is_date) {
-        return None;
-    }
-    let to = Timestamp(TimeUnit::Microsecond, Some(zone));
-    let args = call.args.iter().zip(&types).map(|(e, t)| match is_date(t) {
-        true => Expr::Cast(Cast::new(Box::new(e.clone()), replace_leaf(t, &to))),
-        false => e.clone(),
-    });
-    Some(args.collect())
 }
 
 /// Returns the intervals among the arguments in SQL syntax, for an error message.
@@ -505,7 +407,7 @@ fn holds_duration(t: &DataType) -> bool {
 }
 
 /// Whether a type, or a type within it, satisfies a condition.
-fn holds_type(t: &DataType, is: fn(&DataType) -> bool) -> bool {
+pub(super) fn holds_type(t: &DataType, is: fn(&DataType) -> bool) -> bool {
     is(t)
         || match t {
             DataType::List(f)

@@ -21,12 +21,13 @@ use crate::functions::{call_on_arrays, declare};
 /// A form in which times, durations or intervals can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ComparableForm {
-    /// Seconds as an exact decimal, for timestamps, dates and durations of all units, for strings of
-    /// timestamps without a zone, and for the values of lists of these types.
+    /// Seconds as an exact decimal, for timestamps, dates and durations of all units, for strings
+    /// that are timestamps without a zone, and for the values of lists of these types.
     ExactSeconds,
     /// The length of an interval in nanoseconds, where a month has 30 days.
     IntervalNanoseconds,
-    /// An interval normalized to months of 30 days and days of 24 hours, compared field by field.
+    /// An interval normalized to months of 30 days and days of 24 hours, so that equal lengths have
+    /// equal fields. It is still an interval, so GROUP BY and aggregates return intervals.
     EqualInterval,
 }
 
@@ -75,8 +76,8 @@ impl ScalarUDFImpl for InForm {
     }
 }
 
-/// Returns the type of [`ComparableForm::ExactSeconds`]: a decimal, or, if `t` is a list type, the
-/// same lists of decimals.
+/// Returns the type of [`ComparableForm::ExactSeconds`]: a decimal, or a list of decimals if `t` is
+/// a list type.
 fn find_seconds_type(t: &DataType) -> DataType {
     let within = |field: &FieldRef| {
         let seconds = find_seconds_type(field.data_type());
@@ -106,7 +107,8 @@ fn convert_to_seconds(values: &ArrayRef) -> Result<ArrayRef> {
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
-/// Normalizes intervals: converts as much as possible to months and days, and gives all fields one sign.
+/// Normalizes intervals to months of 30 days and days of 24 hours, with all fields of one sign: 750
+/// hours become 1 month, 1 day and 6 hours.
 fn canonicalize_intervals(values: &ArrayRef) -> Result<ArrayRef> {
     let lengths = to_exact_nanoseconds(values)?;
     let lengths = lengths.as_primitive::<Decimal128Type>();

@@ -3,13 +3,14 @@ mod expressions;
 mod functions;
 mod series;
 mod unify;
+mod values;
 mod wide;
 mod written;
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
@@ -18,11 +19,13 @@ use datafusion::logical_expr::{
     WriteOp,
 };
 
+use crate::functions::move_all_dates;
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
 use clock::INTERVAL;
 use expressions::{holds_interval, rewrite_expr};
 use functions::ComparableForm;
 use unify::{make_interval_key, unify_compared_pairs};
+use values::convert_values_to_zone;
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 
@@ -42,11 +45,14 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 /// * GROUP BY, DISTINCT and aggregates compare intervals in a normalized form. Lists and structs of
 ///   intervals would compare field by field, so grouping by them is an error.
 pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
+    // The planner casts the values of INSERT to the types of the columns of the table.
+    let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
+    Ok(plan.transform_up_with_subqueries(|plan| rewrite_plan(plan, inserts))?.data)
 }
 
-/// Rewrites a plan node whose inputs are already rewritten.
-fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+/// Rewrites a plan node whose inputs are already rewritten. `inserts` is whether the node is part of a
+/// statement that changes a table.
+fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
         // A rewrite below may have changed types, so inserted values are cast to the table's types.
         let target = dml.target.schema();
@@ -98,12 +104,14 @@ fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         LogicalPlan::Union(mut union) => {
             let more = convert_dates_to_timestamps(&mut union)?
+                | convert_dates_to_zone(&mut union)?
                 | unify_clocks(&mut union)?
                 | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
         // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to them.
         LogicalPlan::Values(mut values) => {
+            let more = !inserts && convert_values_to_zone(&mut values)?;
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
                     let t = value.get_type(&schema);
@@ -112,7 +120,7 @@ fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
                     }
                 }
             }
-            (LogicalPlan::Values(values), false)
+            (LogicalPlan::Values(values), more)
         }
         plan => (plan, false),
     };
@@ -149,14 +157,34 @@ fn convert_dates_to_timestamps(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
+/// Casts the dates in a column of a union, also in lists and structs, to the zone that the timestamps of
+/// other inputs have in this column. Returns whether an input changed.
+fn convert_dates_to_zone(union: &mut Union) -> Result<bool> {
+    let mut changed = false;
+    for column in 0..union.schema.fields().len() {
+        let Some(types) = find_input_types(union, column) else { return Ok(changed) };
+        let Some(moved) = move_all_dates(&types) else { continue };
+        for ((input, t), to) in union.inputs.iter_mut().zip(&types).zip(&moved) {
+            if t != to {
+                (*input, changed) = (cast_column(input, column, to)?, true);
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// Returns the types of a column in the inputs of a union, or `None` if an input lacks the column.
+fn find_input_types(union: &Union, column: usize) -> Option<Vec<DataType>> {
+    let types = union.inputs.iter().map(|input| input.schema().fields().get(column));
+    types.map(|field| Some(field?.data_type().clone())).collect()
+}
+
 /// Casts times of day in a column of a union to the finest of their units, because type coercion
 /// has no common type for them. Returns whether an input changed.
 fn unify_clocks(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     for column in 0..union.schema.fields().len() {
-        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
-        let types = types.map(|field| Some(field?.data_type().clone()));
-        let Some(types) = types.collect::<Option<Vec<_>>>() else { return Ok(changed) };
+        let Some(types) = find_input_types(union, column) else { return Ok(changed) };
         let Some(finest) = clock::find_finest(&types) else { continue };
         for (input, t) in union.inputs.iter_mut().zip(&types) {
             if clock::is_clock(t) && *t != finest {
@@ -167,7 +195,7 @@ fn unify_clocks(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Returns the rows of a plan with one of their columns cast to a type.
+/// Adds a projection to a plan that casts one of its columns.
 fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result<Arc<LogicalPlan>> {
     let exprs = input.schema().iter().enumerate().map(|(i, named)| {
         let e = Expr::Column(Column::from(named));
@@ -181,9 +209,10 @@ fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result
     Ok(Arc::new(LogicalPlan::Projection(cast)))
 }
 
-/// Gives a column of a union the type of its first input if no rewritten input kept the planned
-/// type. The rewrite turns a date plus hours into a timestamp in microseconds, and gives `nullif`
-/// of an integer an integer type. Type coercion would cast all inputs to the planned type.
+/// Updates the types of a union after its inputs were rewritten: a date plus hours, for example,
+/// becomes a timestamp in microseconds. If no input has the planned type of a column any more, the
+/// column gets the type of the first input that is not just NULL. Otherwise type coercion would
+/// cast all inputs back to the planned type.
 pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     let mut fields = Vec::with_capacity(union.schema.fields().len());

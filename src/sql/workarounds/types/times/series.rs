@@ -258,7 +258,8 @@ impl SeriesTimestamps {
         span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
     }
 
-    /// Whether the time one step after `time`, computed in UTC, is within the bounds of the series.
+    /// Whether the step after `time` would be within the bounds in UTC. If it is, but fails in the
+    /// zone of the series, the local time does not exist or occurs twice because clocks change.
     fn has_next_on_clock(&self, time: i64) -> bool {
         let utc = Tz::from_str("+00:00").ok();
         let next = |zone| match self.unit {
@@ -304,7 +305,8 @@ impl Iterator for SeriesTimestamps {
                     self.unit_name()
                 ));
             }
-            // The next time does not fit nanoseconds, but every stop does, so the series ends here.
+            // The next time does not fit 64-bit nanoseconds. The stop does fit, so the next time is
+            // past it.
             None if self.unit == TimeUnit::Nanosecond => None,
             None => {
                 let stop = self.bounds.stop;

@@ -10,7 +10,10 @@ use serrate_core::internal::times::{
 
 use super::clock;
 use super::functions::ComparableForm;
-use crate::functions::{find_unit_of_text, fold_constant, is_constant};
+use crate::array::{leaf_type, list_depth};
+use crate::functions::{
+    cast_dates_to_zone, find_unit_of_text, fold_constant, is_constant, replace_leaf,
+};
 
 struct TypedValue {
     expr: Expr,
@@ -38,11 +41,12 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
     if let Some(clock) = clock::unify_compared(values) {
         return Ok(Some(clock));
     }
-    let Some(values) = find_types(values) else { return Ok(None) };
+    let Some(values) = find_types(values) else { return Ok(unify_nested_times(values)) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let (durations, intervals) = (of(is_duration), of(is_interval));
     if of(is_text) && of(is_date) && !of(|t| !t.is_null() && !is_text(t) && !is_date(t)) {
-        // Type coercion casts strings to dates, which drops the time of day.
+        // Type coercion would cast the strings to dates and drop their times of day, so strings
+        // with a time of day are compared as seconds.
         let is_exact = values.iter().all(|v| !is_text(&v.data_type) || is_plain_date(v));
         return Ok((!is_exact).then(|| apply_form(&values, ComparableForm::ExactSeconds)));
     }
@@ -64,9 +68,13 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
     let alike: Vec<TypedValue> = values
         .into_iter()
         .map(|v| match (&v.data_type, &zone) {
-            // Timestamps without a time zone get the zone of the other values.
+            // Dates and timestamps without a time zone get the zone of the other values.
             (DataType::Timestamp(unit, None), Some(_)) => {
                 let to = DataType::Timestamp(*unit, zone.clone());
+                cast_value(v, to)
+            }
+            (t, Some(_)) if is_date(t) => {
+                let to = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
                 cast_value(v, to)
             }
             (t, Some(_)) if is_text(t) => {
@@ -84,7 +92,8 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
     if let Some(clock) = clock::choose_from(values, schema) {
         return Ok(Some(clock));
     }
-    let Some(values) = find_types(&pair_with_schema(values, schema)) else { return Ok(None) };
+    let pairs = pair_with_schema(values, schema);
+    let Some(values) = find_types(&pairs) else { return Ok(cast_dates_to_zone(&pairs)) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let durations = of(is_duration);
     let foreign = match durations {
@@ -93,17 +102,74 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
         false => of(|t| !t.is_null() && !is_timestamp(t) && !is_date(t)),
     };
     if foreign || !(durations || of(is_timestamp)) {
-        return Ok(None);
+        return Ok(cast_dates_to_zone(&pairs));
     }
-    // For a duration and an interval with months, `cast_to_one_type` fails and DataFusion casts to intervals.
+    // `cast_to_one_type` fails for an interval with months. The values then stay unchanged, and
+    // DataFusion casts them to intervals.
     let changed = cast_to_one_type(&values).unwrap_or_default();
-    Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
+    let changed = changed.filter(|c| c.iter().any(Option::is_some));
+    Ok(changed.map(|c| apply_changes(values, c)).or_else(|| cast_dates_to_zone(&pairs)))
+}
+
+/// Makes compared lists or structs of dates and timestamps comparable. Returns `None` if nothing has to
+/// change.
+fn unify_nested_times(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
+    let types = values.iter().map(|(e, schema)| e.get_type(*schema).ok());
+    let types = types.collect::<Option<Vec<_>>>()?;
+    if !types.iter().any(DataType::is_nested) {
+        return None;
+    }
+    convert_time_lists(values, &types).or_else(|| cast_dates_to_zone(values))
+}
+
+/// Converts lists of dates or timestamps, which differ in more than their zones, to lists of seconds. Type
+/// coercion would cast all to nanoseconds without a zone, whose range is small, and instants to their time in UTC.
+fn convert_time_lists(values: &[(&Expr, &DFSchema)], types: &[DataType]) -> Option<Vec<Expr>> {
+    use DataType::{Date32, Date64, Timestamp};
+    let mut lists = types.iter().filter(|t| !t.is_null());
+    let depth = lists.next().map(list_depth).filter(|depth| *depth > 0)?;
+    if lists.any(|t| list_depth(t) != depth) {
+        return None;
+    }
+    let leaves: Vec<&DataType> = types.iter().map(leaf_type).filter(|t| !t.is_null()).collect();
+    let (first, rest) = leaves.split_first()?;
+    let is_alike = |t: &&DataType| match (*first, *t) {
+        (Timestamp(u, _), Timestamp(v, _)) => u == v,
+        (s, t) => s == t,
+    };
+    if rest.iter().all(is_alike) || !leaves.iter().all(|t| is_date(t) || is_timestamp(t)) {
+        return None;
+    }
+    let zone = leaves.iter().find_map(|t| match t {
+        Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    });
+    let seconds = |e: &Expr, t: &DataType| {
+        let local = match (leaf_type(t), &zone) {
+            (Timestamp(unit, None), Some(_)) => Some(*unit),
+            (Date32 | Date64, Some(_)) => Some(TimeUnit::Microsecond),
+            _ => None,
+        };
+        let e = match local {
+            Some(unit) => {
+                let to = replace_leaf(t, &Timestamp(unit, zone.clone()));
+                Expr::Cast(Cast::new(Box::new(e.clone()), to))
+            }
+            None => e.clone(),
+        };
+        ComparableForm::ExactSeconds.call(e)
+    };
+    let changed = values.iter().zip(types).map(|(&(e, _), t)| match leaf_type(t).is_null() {
+        true => e.clone(),
+        false => seconds(e, t),
+    });
+    Some(changed.collect())
 }
 
 /// Casts the results of a CASE, timestamps of several units or zones, to the type that type
-/// coercion will give them. Before coercion, the type of CASE is that of its first result, and a
-/// comparison that casts CASE to a time zone would drop the digits of a finer result. Returns `None`
-/// if nothing has to change, or if a value is not a timestamp.
+/// coercion will give them. Before coercion, CASE has the type of its first result. A comparison
+/// that adds a zone to this type would cast a finer result to the unit of the first and drop
+/// digits. Returns `None` if nothing has to change, or if a value is not a timestamp.
 pub(super) fn refine_timestamps(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let values = find_types(&pair_with_schema(values, schema))?;
     if !values.iter().all(|v| v.data_type.is_null() || is_timestamp(&v.data_type)) {
@@ -174,8 +240,8 @@ fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<ReplacedExpr>>> 
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
     };
-    // The common unit is that of the columns. If there are no columns, it is the finest unit of the
-    // literals.
+    // The common unit is the unit of the columns; if these have several units, there is no common
+    // type. Without columns, it is the finest unit of the literals.
     let units = |literals: bool| {
         let of = move |v: &TypedValue| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
@@ -242,7 +308,7 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
         // The value stays unchanged, because DataFusion itself adds the time zone of the other values.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
-        // Microseconds can represent every calendar date, unlike nanoseconds.
+        // Every unit except nanoseconds can represent all calendar dates.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
         // A string is cast only to a type with a zone. For other types, `None` makes the values
         // compare as exact seconds, because a cast would drop digits that are finer than the unit.
@@ -251,8 +317,8 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
     })
 }
 
-/// Whether a text is a constant date without a time of day. Also true for a constant that is not
-/// a time: type coercion then adds a cast, which fails with an error for the constant.
+/// Whether a text is a constant date without a time of day. Also true for a constant such as `'x'`
+/// that is not a time, so that type coercion casts it and the cast reports the error.
 fn is_plain_date(text: &TypedValue) -> bool {
     const DAY: i128 = 86_400_000_000_000;
     let Some(constant) = &text.constant else { return false };
@@ -289,7 +355,8 @@ fn find_text_unit(value: &TypedValue) -> TimeUnit {
     text.map_or(TimeUnit::Microsecond, find_unit_of_text)
 }
 
-/// Returns an error if a literal interval with months is compared with a duration.
+/// Returns an error if a literal interval with months is compared with a duration, because a month
+/// has no fixed length.
 fn check_months(values: &[TypedValue]) -> Result<()> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let literals = values.iter().filter_map(|v| v.constant.as_ref());

@@ -44,7 +44,8 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
         WideFunction::new(WideTask::Trunc, datetime::date_trunc()),
         WideFunction::new(WideTask::Bin, datetime::date_bin()),
         WideFunction::new(WideTask::Parse, datetime::to_timestamp(&config)),
-        // `now()` does not return nanoseconds, because `now() + INTERVAL '2000 years'` would then overflow.
+        // `now()` returns microseconds, because `now() + INTERVAL '2000 years'` overflows in
+        // nanoseconds.
         WideFunction::new(WideTask::Now, datetime::now(&config)),
     ] {
         ctx.register_udf(ScalarUDF::new_from_impl(function));
@@ -225,7 +226,8 @@ impl ScalarUDFImpl for WideFunction {
         })
     }
 
-    /// Turns `date_part('year', t) = 2024` into a range of `t`, like the inner function.
+    /// Turns `date_part('year', t) = 2024` into a range of `t`, as DataFusion's `date_part`
+    /// (`inner`) does.
     fn preimage(
         &self,
         args: &[Expr],
@@ -302,7 +304,8 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
     to_columnar(found, true)
 }
 
-/// Computes `date_part` of durations, and calendar parts of many dates or timestamps.
+/// Computes `date_part` of durations, of long periods such as centuries, and of arrays of dates or
+/// timestamps for which a faster kernel exists. Calls DataFusion's function for all else.
 ///
 /// DataFusion 55 counts parts in 32 bits: seconds over 68 years are NULL, and milliseconds of a
 /// month overflow. Obsolete once `parts_of_long_durations_are_exact` passes without this function.
@@ -406,7 +409,7 @@ fn find_calendar_part(name: &str) -> Option<TimePart> {
     })
 }
 
-/// Number of days of 400 years, after which dates and weekdays repeat.
+/// Number of days in 400 years, after which dates and weekdays repeat.
 const CYCLE_DAYS: i128 = 146_097;
 const CYCLE_MONTHS: i32 = 4800;
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
@@ -428,8 +431,8 @@ fn find_times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
     let per = count_nanoseconds(unit);
-    // Times within this cycle need no shift: nanoseconds represent the cycle and long periods around it, so
-    // they also represent the bins and truncated times.
+    // Times within the cycle (1800 to 2199) need no shift: nanoseconds reach from 1677 to 2262, so
+    // that bins and truncated times fit, too.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)

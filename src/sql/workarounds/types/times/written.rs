@@ -9,8 +9,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 use super::wide::has_wide_series;
 use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predicates};
 
-/// Replaces casts to TIMESTAMP with custom operators that cast to microseconds, and declares columns of
-/// that type in microseconds. Does nothing unless the session's planners can plan these operators.
+/// Replaces casts to TIMESTAMP with custom operators that cast to microseconds, and declares
+/// columns of that type in microseconds. Does nothing in a session whose planners do not know these
+/// operators, because its queries would fail.
 pub(in crate::sql) fn cast_in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
         let _ =
@@ -76,8 +77,8 @@ impl VisitorMut for TimestampRewriter {
                     CastKind::TryCast | CastKind::SafeCast => TRY_AS_TIMESTAMP,
                 }
             }
-            // Arguments in FROM are computed before analyzer rules run, so the planner of the
-            // operator rounds them down.
+            // DataFusion computes arguments in FROM before the analyzer rules that make casts to
+            // `TIMESTAMP(0)` and `TIMESTAMP(3)` round down. The operator rounds down itself.
             Expr::Cast {
                 data_type: DataType::Timestamp(Some(0 | 3), _),
                 kind,
@@ -128,7 +129,8 @@ fn make_null(mut data_type: DataType) -> Box<Expr> {
     })
 }
 
-/// Sets the precision of timestamps in a type to microseconds if they have none.
+/// Sets the precision of timestamps in a type to microseconds if they have none: `TIMESTAMP[]`
+/// becomes `TIMESTAMP(6)[]`.
 fn set_microseconds(data_type: &mut DataType) {
     match data_type {
         DataType::Timestamp(digits @ None, _) => *digits = Some(6),

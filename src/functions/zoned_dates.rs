@@ -1,0 +1,184 @@
+//! Dates that are combined with timestamps with a zone.
+//!
+//! Such a date is midnight in this zone. DataFusion 55 has no common type with a zone for the two: its
+//! type coercion casts both to timestamps without a zone, and so each instant to its time in UTC.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef, TimeUnit};
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+
+use crate::array::leaf_type;
+use crate::functions::{StockFact, has_fact};
+
+/// Functions that add values to a list, or make a list of values. Functions that compare elements
+/// are in the table of facts.
+const BUILDING: [&str; 5] =
+    ["array_append", "array_concat", "array_prepend", "array_resize", "make_array"];
+
+/// Casts the dates of values that get one type, also the dates in lists and structs, to timestamps with
+/// the zone that other values have at the same place. Returns `None` if nothing has to change.
+pub(crate) fn cast_dates_to_zone(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
+    let types = values.iter().map(|(e, schema)| e.get_type(*schema).ok());
+    let types = types.collect::<Option<Vec<_>>>()?;
+    let moved = move_all_dates(&types)?;
+    let cast = values.iter().zip(types).zip(moved).map(|((&(e, _), t), to)| match t == to {
+        true => e.clone(),
+        false => Expr::Cast(Cast::new(Box::new(e.clone()), to)),
+    });
+    Some(cast.collect())
+}
+
+/// If a function of lists, such as `array_append`, has both dates and timestamps with a zone as elements,
+/// casts the dates as [`cast_dates_to_zone`] does. Returns `None` for any other call.
+pub(crate) fn cast_element_dates(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
+    let name = call.name();
+    if !BUILDING.contains(&name) && !has_fact(name, StockFact::ComparesElements) {
+        return None;
+    }
+    cast_leaf_dates(&call.args, schema)
+}
+
+/// Casts dates as [`cast_dates_to_zone`] does, but compares elements of lists of any depth with each other
+/// and with values that are not lists.
+pub(super) fn cast_leaf_dates(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
+    let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
+    let leaves: Vec<DataType> = types.iter().map(|t| leaf_type(t).clone()).collect();
+    let moved = move_all_dates(&leaves)?;
+    let leaves = leaves.iter().zip(moved);
+    let cast =
+        values.iter().zip(&types).zip(leaves).map(|((e, t), (leaf, to))| match *leaf == to {
+            true => e.clone(),
+            false => Expr::Cast(Cast::new(Box::new(e.clone()), replace_leaf(t, &to))),
+        });
+    Some(cast.collect())
+}
+
+/// Returns the types of values that get one type, with timestamps with a zone in place of the dates for
+/// which another type has such a timestamp. Returns `None` if there are no such dates.
+pub(crate) fn move_all_dates(types: &[DataType]) -> Option<Vec<DataType>> {
+    let mut distinct: Vec<&DataType> = Vec::new();
+    for t in types {
+        if !distinct.contains(&t) {
+            distinct.push(t);
+        }
+    }
+    if distinct.len() < 2 {
+        return None;
+    }
+    let move_type = |t: &DataType| {
+        distinct.iter().fold(t.clone(), |moved, other| move_dates_to_zone(&moved, other))
+    };
+    let moved: Vec<DataType> = types.iter().map(move_type).collect();
+    (moved.as_slice() != types).then_some(moved)
+}
+
+/// Returns the type `t` with a timestamp with a zone in place of each date for which the type
+/// `other` has a timestamp with a zone.
+fn move_dates_to_zone(t: &DataType, other: &DataType) -> DataType {
+    use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Map, Struct, Timestamp};
+    let within = |field: &FieldRef, other: &FieldRef| {
+        let to = move_dates_to_zone(field.data_type(), other.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(to))
+    };
+    match (t, other) {
+        // Nanoseconds cannot represent all dates, and `Date64` counts milliseconds.
+        (Date32, Timestamp(unit, zone @ Some(_))) => {
+            Timestamp((*unit).min(TimeUnit::Microsecond), zone.clone())
+        }
+        (Date64, Timestamp(unit, zone @ Some(_))) => {
+            Timestamp((*unit).clamp(TimeUnit::Millisecond, TimeUnit::Microsecond), zone.clone())
+        }
+        (
+            List(field) | LargeList(field) | FixedSizeList(field, _),
+            List(of_other) | LargeList(of_other) | FixedSizeList(of_other, _),
+        ) => replace_element(t, within(field, of_other)),
+        (Map(field, sorted), Map(of_other, _)) => Map(within(field, of_other), *sorted),
+        (Struct(fields), Struct(of_other)) if fields.len() == of_other.len() => {
+            // Type coercion pairs fields by name if the structs have the same names, else by position.
+            let by_name = fields.iter().all(|field| of_other.find(field.name()).is_some());
+            let find = |at: usize, field: &FieldRef| match by_name {
+                true => of_other.find(field.name()).map(|(_, found)| found),
+                false => of_other.get(at),
+            };
+            let moved = fields.iter().enumerate().map(|(at, field)| match find(at, field) {
+                Some(found) => within(field, found),
+                None => Arc::clone(field),
+            });
+            Struct(moved.collect())
+        }
+        _ => t.clone(),
+    }
+}
+
+/// Returns the type of lists with another type of values.
+pub(crate) fn replace_leaf(lists: &DataType, leaf: &DataType) -> DataType {
+    use DataType::{FixedSizeList, LargeList, List};
+    match lists {
+        List(field) | LargeList(field) | FixedSizeList(field, _) => {
+            let to = replace_leaf(field.data_type(), leaf);
+            replace_element(lists, Arc::new(field.as_ref().clone().with_data_type(to)))
+        }
+        _ => leaf.clone(),
+    }
+}
+
+fn replace_element(lists: &DataType, element: FieldRef) -> DataType {
+    use DataType::{FixedSizeList, LargeList, List};
+    match lists {
+        List(_) => List(element),
+        LargeList(_) => LargeList(element),
+        FixedSizeList(_, size) => FixedSizeList(element, *size),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Field;
+
+    use super::*;
+
+    #[test]
+    fn dates_move_to_the_zone_at_the_same_place() {
+        let zoned = |unit| DataType::Timestamp(unit, Some("Europe/Berlin".into()));
+        let (seconds, micros) = (zoned(TimeUnit::Second), zoned(TimeUnit::Microsecond));
+        let date = DataType::Date32;
+        let list = |t: &DataType| DataType::new_list(t.clone(), true);
+        let fixed = |t: &DataType| DataType::new_fixed_size_list(t.clone(), 2, true);
+        let fields = |names: [&str; 2], types: [&DataType; 2]| {
+            let fields = names.into_iter().zip(types);
+            DataType::Struct(fields.map(|(n, t)| Field::new(n, t.clone(), true)).collect())
+        };
+        let moved = |types: [&DataType; 2]| move_all_dates(&types.map(DataType::clone));
+        assert_eq!(moved([&date, &seconds]), Some(vec![seconds.clone(), seconds.clone()]));
+        assert_eq!(
+            moved([&date, &zoned(TimeUnit::Nanosecond)]),
+            Some(vec![micros.clone(), zoned(TimeUnit::Nanosecond)])
+        );
+        assert_eq!(
+            moved([&list(&fixed(&micros)), &fixed(&list(&date))]),
+            Some(vec![list(&fixed(&micros)), fixed(&list(&micros))])
+        );
+        // The fields `a` and `b` of both structs are compared, in any order.
+        let (ab, ba) = (["a", "b"], ["b", "a"]);
+        assert_eq!(
+            moved([
+                &fields(ab, [&date, &DataType::Int64]),
+                &fields(ba, [&DataType::Int64, &micros])
+            ]),
+            Some(vec![
+                fields(ab, [&micros, &DataType::Int64]),
+                fields(ba, [&DataType::Int64, &micros])
+            ])
+        );
+        assert_eq!(
+            moved([&fields(ab, [&date, &date]), &fields(["c", "d"], [&micros, &date])]),
+            Some(vec![fields(ab, [&micros, &date]), fields(["c", "d"], [&micros, &date])])
+        );
+        assert_eq!(moved([&date, &DataType::Timestamp(TimeUnit::Second, None)]), None);
+        assert_eq!(moved([&list(&date), &micros]), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! Sets the type of a column of VALUES with dates and timestamps with a zone.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::DFSchema;
+use datafusion::error::Result;
+use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Values};
+
+use super::expressions::holds_type;
+use crate::functions::move_all_dates;
+use crate::sql::workarounds::types::decimal_values::remove_cast;
+
+/// Gives a column of VALUES with both dates and timestamps with a zone, also in lists and structs, a
+/// type with the zone. Returns whether a column changed.
+///
+/// The planner casts all values of such a column to timestamps in nanoseconds without a zone. This
+/// function removes one cast of each value. A cast that the statement contains remains, because
+/// `sql::statement::keys::constants` writes such a cast twice before the planner runs.
+pub(super) fn convert_values_to_zone(values: &mut Values) -> Result<bool> {
+    let none = DFSchema::empty();
+    let mut fields = Vec::with_capacity(values.schema.fields().len());
+    let mut changed = false;
+    for (at, (table, field)) in values.schema.iter().enumerate() {
+        let planned = field.data_type().clone();
+        let cells = values.values.iter().filter_map(|row| row.get(at));
+        let Some(to) = find_zoned_type(&planned, cells) else {
+            fields.push((table.cloned(), Arc::clone(field)));
+            continue;
+        };
+        for cell in values.values.iter_mut().filter_map(|row| row.get_mut(at)) {
+            let value = find_value(cell, &planned).clone();
+            *cell = match value.get_type(&none)? == to {
+                true => value,
+                false => Expr::Cast(Cast::new(Box::new(value), to.clone())),
+            };
+        }
+        fields.push((table.cloned(), Arc::new(field.as_ref().clone().with_data_type(to))));
+        changed = true;
+    }
+    if changed {
+        let schema = DFSchema::new_with_metadata(fields, values.schema.metadata().clone())?;
+        values.schema = Arc::new(schema);
+    }
+    Ok(changed)
+}
+
+/// Returns the common type of the values of a column if it has a zone that the planned type lacks.
+fn find_zoned_type<'a>(
+    planned: &DataType,
+    cells: impl Iterator<Item = &'a Expr>,
+) -> Option<DataType> {
+    let is_local = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, None));
+    let has_zone = |t: &DataType| holds_type(t, |t| matches!(t, DataType::Timestamp(_, Some(_))));
+    if !holds_type(planned, is_local) {
+        return None;
+    }
+    let none = DFSchema::empty();
+    let values = cells.filter(|cell| !is_null(cell)).map(|cell| find_value(cell, planned));
+    let types = values.map(|value| value.get_type(&none).ok()).collect::<Option<Vec<_>>>()?;
+    let moved = match move_all_dates(&types) {
+        Some(moved) => moved,
+        // The rewrite of a value, such as a list of dates and timestamps with a zone, gave it the zone.
+        None if types.iter().any(has_zone) && !has_zone(planned) => types,
+        None => return None,
+    };
+    let (first, rest) = moved.split_first()?;
+    rest.iter().try_fold(first.clone(), |common, t| type_union_coercion(&common, t))
+}
+
+/// Returns a value without the cast that the planner has added.
+fn find_value<'a>(cell: &'a Expr, planned: &DataType) -> &'a Expr {
+    let value = remove_cast(cell, planned);
+    // The cast of a string is a literal of the statement, such as `TIMESTAMP(9) '2020-01-01'`.
+    let is_text = value.get_type(&DFSchema::empty()).is_ok_and(|t| t.is_string());
+    if is_text { cell } else { value }
+}
+
+fn is_null(cell: &Expr) -> bool {
+    matches!(cell, Expr::Literal(value, _) if value.is_null())
+}
