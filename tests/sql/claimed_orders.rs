@@ -679,6 +679,43 @@ async fn stock_reversed_distinct_aggregates_are_still_wrong() {
     }
 }
 
+/// Texts of a dictionary, as the codes of health records are.
+const CODES: &str = "CREATE TABLE c AS SELECT id, arrow_cast(s, 'Dictionary(Int32, Utf8)') AS s
+    FROM (VALUES (1, 'b'), (1, 'a'), (2, 'c'), (2, NULL), (1, 'b')) v(id, s)";
+
+#[tokio::test]
+async fn distinct_texts_of_dictionaries_are_sorted() {
+    for partitions in [1, 2] {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let ctx = serrate::sql::session_with(config);
+        query_batches(&ctx, CODES).await.unwrap();
+        for (sql, expected) in [
+            ("SELECT string_agg(DISTINCT s, '-' ORDER BY s) FROM c", "a-b-c"),
+            ("SELECT string_agg(DISTINCT s, '-' ORDER BY s DESC NULLS LAST) FROM c", "c-b-a"),
+            (
+                "SELECT string_agg(DISTINCT s, '-' ORDER BY s) || '; ' || string_agg(DISTINCT s, '-' ORDER BY s DESC) FROM c",
+                "a-b-c; c-b-a",
+            ),
+            (
+                "SELECT string_agg(t, '; ' ORDER BY id) FROM (SELECT id, string_agg(DISTINCT s, '-' ORDER BY s) AS t FROM c GROUP BY id)",
+                "a-b; c",
+            ),
+        ] {
+            let found = query_text(&ctx, sql).await;
+            assert!(found.contains(expected), "{sql}\n{found}");
+        }
+    }
+}
+
+/// When this fails, `find_sorted_argument` of `functions::aggregate` can go.
+#[tokio::test]
+async fn stock_texts_of_dictionaries_are_still_no_keys() {
+    let ctx = SessionContext::new();
+    stock_batches(&ctx, CODES).await.unwrap();
+    let e = stock_error(&ctx, "SELECT string_agg(DISTINCT s, '-' ORDER BY s) FROM c").await;
+    assert!(e.contains("must appear in argument list"), "{e}");
+}
+
 /// Percentiles of more groups than a partial aggregation keeps.
 const PERCENTILES: [&str; 2] = [
     "CREATE TABLE b AS SELECT value AS k, value % 7 AS x FROM range(0, 1000)",
