@@ -175,6 +175,16 @@ fn list_refused() -> Vec<(Dialect, &'static str, &'static str)> {
         (DuckDB, "SELECT 1 AS a UNION ALL SELECT 2 AS a INTO z", "INTO"),
         (MySQL, "SELECT STRAIGHT_JOIN id FROM t", "STRAIGHT_JOIN"),
         // Statements.
+        (
+            DuckDB,
+            "MERGE INTO t USING u ON t.id = u.a WHEN MATCHED THEN UPDATE SET s = 'a'",
+            "MERGE is not supported: write UPDATE t",
+        ),
+        (
+            DuckDB,
+            "UPDATE t SET (id, s) = (1, 'a')",
+            "SET (id, s) = .. is not supported: write an assignment for each column",
+        ),
         (DuckDB, "DROP TABLE t CASCADE", "CASCADE"),
         (DuckDB, "DROP TABLE t RESTRICT", "RESTRICT"),
         (DuckDB, "DROP TABLE t PURGE", "PURGE"),

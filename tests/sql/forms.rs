@@ -546,6 +546,11 @@ async fn forms_without_a_counterpart_are_named() {
         ("SELECT * FROM t a ASOF JOIN u b ON a.id >= b.k", "DISTINCT ON (a.id)"),
         ("SELECT * FROM t AT (VERSION => 1)", "no versions"),
         ("SELECT * FROM t TABLESAMPLE reservoir(2 ROWS)", "random() < 0.01"),
+        (
+            "SELECT sum(id) OVER (ORDER BY id ROWS 1 PRECEDING EXCLUDE CURRENT ROW) FROM t",
+            "EXCLUDE in a window frame at line 1, column 51",
+        ),
+        ("SELECT sum(id) OVER (ORDER BY id ROWS 1 PRECEDING EXCLUDE TIES) FROM t", "1 FOLLOWING"),
     ] {
         let e = query_refusal(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");

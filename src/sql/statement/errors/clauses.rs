@@ -10,11 +10,11 @@ use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    CreateTable, CreateView, Cte, CteAsMaterialized, Expr, FunctionArg, GroupByExpr, Ident,
-    JoinConstraint, JoinOperator, LimitClause, MacroDefinition, ObjectType, OrderByKind,
-    PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, TableAlias,
-    TableFactor, TableSampleKind, TableWithJoins, TopQuantity, UnaryOperator, Visit, Visitor,
-    visit_relations,
+    AssignmentTarget, CreateTable, CreateView, Cte, CteAsMaterialized, Expr, FunctionArg,
+    GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, MacroDefinition, ObjectType,
+    OrderByKind, PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement,
+    TableAlias, TableFactor, TableSampleKind, TableWithJoins, TopQuantity, UnaryOperator, Visit,
+    Visitor, visit_relations,
 };
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
@@ -159,6 +159,18 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             Err(refuse_clause(
                 "ATTACH is not supported: files are read as tables, not as databases; write the file in FROM, as in FROM 'x.parquet'",
             ))
+        }
+        SqlStatement::Merge(_) => Err(refuse_clause(
+            "MERGE is not supported: write UPDATE t SET a = (SELECT s.a FROM s WHERE s.id = t.id) WHERE id IN (SELECT id FROM s) for the rows that match, and INSERT INTO t SELECT * FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.id = s.id) for those that do not",
+        )),
+        SqlStatement::Update(update) => {
+            let mut targets = update.assignments.iter().map(|assignment| &assignment.target);
+            match targets.find(|target| matches!(target, AssignmentTarget::Tuple(_))) {
+                Some(columns) => Err(refuse_clause(format!(
+                    "SET {columns} = .. is not supported: write an assignment for each column, as in SET a = 1, b = 2"
+                ))),
+                None => Ok(()),
+            }
         }
         SqlStatement::Pragma { name, .. } => Err(refuse_clause(format!(
             "PRAGMA {name} is not supported: write SET name = value to change a setting, and SHOW ALL for all settings"
@@ -697,6 +709,12 @@ pub(in crate::sql) fn find_other_forms(
         ["TABLESAMPLE", _, "(", ..] => Some((
             "TABLESAMPLE",
             "write WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
+        )),
+        ["EXCLUDE", "CURRENT", "ROW", ..]
+        | ["EXCLUDE", "NO", "OTHERS", ..]
+        | ["EXCLUDE", "GROUP" | "TIES", ")", ..] => Some((
+            "EXCLUDE in a window frame",
+            "write two windows, one whose frame ends at 1 PRECEDING and one whose frame starts at 1 FOLLOWING, and combine their results",
         )),
         ["GLOB", pattern, ..] if pattern.starts_with('\'') => Some((
             "GLOB",
