@@ -46,6 +46,21 @@ async fn lists_compared_with_all_and_any_have_this_order() {
 }
 
 #[tokio::test]
+async fn distinct_lists_have_null_at_one_end() {
+    let ctx = serrate::sql::session();
+    for (order, expected) in [
+        ("x NULLS LAST", "[[1], [1, 2], [1, 9], [1, ], [, 1], ]"),
+        ("x DESC NULLS FIRST", "[, [, 1], [1, ], [1, 9], [1, 2], [1]]"),
+        ("x NULLS FIRST", "write the other place of NULL"),
+        ("x DESC NULLS LAST", "FILTER (WHERE x IS NOT NULL)"),
+    ] {
+        let sql = format!("SELECT array_agg(DISTINCT x ORDER BY {order}) FROM {LISTS}");
+        let found = rows_or_error(&ctx, &sql).await;
+        assert!(found.contains(expected), "{sql}\n{found}");
+    }
+}
+
+#[tokio::test]
 async fn rows_are_sorted_by_lists_whose_nulls_are_greatest() {
     let up = "[1]; [1, 2]; [1, 9]; [1, ]; [, 1]";
     let down = "[, 1]; [1, ]; [1, 9]; [1, 2]; [1]";

@@ -85,6 +85,11 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
             let changed = split_keys(&mut params.order_by, schema, 0);
+            if changed && params.distinct && func.name() == "array_agg" {
+                return plan_err!(
+                    "array_agg(DISTINCT x ORDER BY x) of lists or structs takes NULLS LAST for an ascending order and NULLS FIRST for a descending one; write the other place of NULL, or remove NULL with FILTER (WHERE x IS NOT NULL)"
+                );
+            }
             let call = Expr::AggregateFunction(AggregateFunction { func, params });
             Ok(Transformed::new_transformed(call, changed))
         }
