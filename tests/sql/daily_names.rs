@@ -243,6 +243,14 @@ async fn aggregates_of_duckdb() {
         ),
         ("SELECT g, quantile_cont(f, [0.5]) FROM a GROUP BY g ORDER BY g", "1 [2.0]; 2 [8.0]"),
         (
+            "SELECT g, quantile_disc(f, [0, 1]) FILTER (WHERE g = 1) AS q FROM a GROUP BY g ORDER BY g",
+            "1 [1.0, 4.0]; 2 NULL",
+        ),
+        (
+            "SELECT quantile_cont(f, [0.5, 0.9]) FILTER (WHERE f > 9), quantile_disc(f, [0.5]) FILTER (WHERE f > 9) IS NULL FROM a",
+            "NULL true",
+        ),
+        (
             "SELECT geomean(f), round(sem(f), 6), favg(f), fsum(f) FROM a",
             "2.82842712474619 1.340476 3.75 15.0",
         ),

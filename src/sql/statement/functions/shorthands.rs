@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
+use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator,
-    Value, Visit, VisitMut, Visitor, VisitorMut, WindowType,
+    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr,
+    UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut, WindowType,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -257,7 +258,8 @@ fn remove_within_group(call: &Function) -> Option<Function> {
     Some(plain)
 }
 
-/// Returns `quantile_cont(x, [0.1, 0.9])` as a list of one call for each quantile, or `None` for any other call.
+/// Returns `quantile_cont(x, [0.1, 0.9])` as a list of one call for each quantile, or NULL if there are no values, as in
+/// DuckDB. Returns `None` for any other call.
 fn list_quantiles(call: &Function) -> Option<Expr> {
     let name = to_plain_name(&call.name)?;
     if !["quantile_cont", "percentile_cont", "quantile_disc"].contains(&name.as_str()) {
@@ -273,7 +275,18 @@ fn list_quantiles(call: &Function) -> Option<Expr> {
         }
         Expr::Function(one)
     });
-    Some(call_function("make_array", calls.collect()))
+    let calls: Vec<Expr> = calls.collect();
+    let first = calls.first().cloned();
+    let list = call_function("make_array", calls);
+    let Some(first) = first else { return Some(list) };
+    let has_values = Expr::IsNotNull(Box::new(first));
+    Some(Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition: has_values, result: list }],
+        else_result: None,
+    })
 }
 
 /// Names result columns after the original calls, and makes ORDER BY refer to these columns.
