@@ -481,3 +481,24 @@ async fn values_of_case_are_computed_for_their_rows() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn correlated_queries_are_compared_with_any_and_all() {
+    let tables = [
+        "CREATE TABLE p AS SELECT * FROM (VALUES ('a', 10.5), ('b', 3.5), ('b', 1.0), (NULL, 7.0)) v(k, v)",
+        "CREATE TABLE q AS SELECT * FROM (VALUES (1, 'a'), (2, NULL), (3, 'b'), (4, 'c')) v(j, k)",
+    ];
+    let sum = "(SELECT sum(v) FROM p WHERE p.k = q.k)";
+    let cases = [
+        (format!("{sum} > ALL (SELECT v FROM p WHERE p.k = q.k)"), "2; 3; 4"),
+        (format!("{sum} > ALL (SELECT v FROM p WHERE p.k <> q.k)"), "1; 2"),
+        (format!("NOT ({sum} > ALL (SELECT v FROM p WHERE p.k <> q.k))"), "3"),
+        (format!("j = 4 OR {sum} > ALL (SELECT v FROM p WHERE p.k <> q.k)"), "1; 2; 4"),
+        (format!("{sum} > ANY (SELECT v FROM p WHERE p.k <> q.k)"), "1"),
+        (format!("{sum} >= ALL (SELECT v FROM p)"), "1"),
+    ];
+    let cases =
+        cases.map(|(test, rows)| (format!("SELECT j FROM q WHERE {test} ORDER BY j"), rows));
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&tables, &cases).await;
+}

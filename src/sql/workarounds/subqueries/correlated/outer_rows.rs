@@ -55,8 +55,8 @@ pub(super) fn rewrite_filter(
     LogicalPlanBuilder::from(filtered).project(columns)?.build().map(Transformed::yes)
 }
 
-/// Computes conditions such as `(SELECT ..) IN (SELECT ..)` as new columns of the input, and
-/// replaces these conditions with the new columns. DataFusion would turn such a condition into a
+/// Computes conditions such as `(SELECT ..) IN (SELECT ..)` and `(SELECT ..) > ALL (SELECT ..)` as
+/// new columns of the input, and replaces these conditions with the new columns. DataFusion would turn such a condition into a
 /// join condition, which cannot contain a correlated subquery.
 fn project_operands(
     input: Arc<LogicalPlan>,
@@ -83,6 +83,7 @@ fn has_query_as_operand(condition: &Expr) -> Result<bool> {
         |e: &Expr| matches!(e, Expr::ScalarSubquery(query) if is_correlated(query));
     condition.exists(|e| match e {
         Expr::InSubquery(test) => test.expr.exists(|e| Ok(is_correlated_query(e))),
+        Expr::SetComparison(test) => test.expr.exists(|e| Ok(is_correlated_query(e))),
         _ => Ok(false),
     })
 }
