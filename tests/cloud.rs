@@ -239,6 +239,32 @@ fn errors_are_one_sentence() {
 }
 
 #[test]
+fn large_objects_are_copied_in_ranges() {
+    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("codes.parquet").display().to_string();
+    let copy = format!(
+        "COPY (SELECT 'code ' || value AS code, repeat('x', 1000) || value AS description \
+         FROM generate_series(1, 20000) AS t(value)) TO '{path}' OPTIONS (compression 'uncompressed')"
+    );
+    assert!(run_statement(&server, &copy).ok);
+    let bytes = std::fs::read(&path).unwrap();
+    let (range, end) = (16 << 20, bytes.len());
+    assert!(range < end && end < 2 * range, "{end} bytes");
+    server.put_object("bucket/codes.parquet", bytes);
+    let query = "SELECT ragged_encode(['code 7', 'code 20000'], 'PATH') AS c";
+    let local = run_statement(&server, &query.replace("PATH", &path));
+    let query = query.replace("PATH", "s3://bucket/codes.parquet");
+    let remote = run_statement(&server, &query);
+    assert!(local.ok && remote.ok, "{}\n{}", local.err, remote.err);
+    assert_eq!(local.out, remote.out);
+    assert_eq!(server.take_ranges(), [(0, range - 1), (range, end - 1)]);
+    // A copy of two versions would be damaged.
+    server.change_after_ranges(true);
+    expect_error(&run_statement(&server, &query), &["codes.parquet changed while it was copied"]);
+}
+
+#[test]
 fn functions_read_copies_of_objects() {
     let server = Server::start();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/synthea-meds");

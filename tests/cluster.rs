@@ -1,6 +1,8 @@
 //! Queries over worker processes: the same answers as in one process, and clear errors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "cluster/command.rs"]
+mod command;
 #[path = "cluster/faults.rs"]
 mod faults;
 #[path = "cluster/network.rs"]

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+#[path = "layers/plan_nodes.rs"]
+mod plan_nodes;
 #[path = "layers/source.rs"]
 mod source;
 

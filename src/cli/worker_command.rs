@@ -70,11 +70,15 @@ impl ConnectionArgs {
         .help("Seconds after which a silent machine counts as lost [default: 60]"))
 )]
 pub(super) struct WorkerArgs {
-    /// Address to listen on; port 0 chooses a free one. Addresses of other machines require --token-file.
+    /// Address to listen on; port 0 chooses a free one. Addresses of other machines require --token-file,
+    /// --tls-cert and --tls-key.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7100")]
     listen: String,
     #[command(flatten)]
     files: ListenerFiles,
+    /// Allow addresses of other machines without token and encryption.
+    #[arg(long)]
+    insecure_listen: bool,
     #[command(flatten)]
     connection: ConnectionArgs,
     #[arg(skip)]
@@ -142,6 +146,7 @@ pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
         listen: resolve_address("--listen", &args.listen)?,
         token: args.secrets.token,
         tls: args.secrets.tls,
+        insecure: args.insecure_listen,
         authority: args.secrets.authority,
         timeout: args.connection.get_timeout(),
     };

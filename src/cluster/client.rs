@@ -21,6 +21,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use url::Url;
 
 use super::VERSION;
+use super::losses::{find_sentence, make_loss};
 
 /// Maximum time that a session waits until a connection to a worker is open.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -317,15 +318,12 @@ impl Cluster {
 
     /// Returns a sentence that says why a worker could not be asked whether it can be used.
     fn describe_failure(&self, name: &str, e: &DataFusionError) -> String {
-        match e.find_root() {
-            // The error comes from `open_channel`, and its text is already such a sentence.
-            DataFusionError::Execution(text) if text.starts_with("worker ") => text.clone(),
-            root => {
-                let cause = find_innermost_cause(root);
-                let cause = cause.lines().next().unwrap_or_default();
-                describe_refusal(name, cause, self.shared.channels.tls.is_some())
-            }
-        }
+        let root = e.find_root();
+        find_sentence(root).unwrap_or_else(|| {
+            let cause = find_innermost_cause(root);
+            let cause = cause.lines().next().unwrap_or_default();
+            describe_refusal(name, cause, self.shared.channels.tls.is_some())
+        })
     }
 
     pub(super) fn add_note(&self, note: String) {
@@ -406,8 +404,7 @@ fn find_innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Returns a sentence that says why a worker cannot be reached. The function `is_lost` in
-/// `cluster_exec.rs` searches for its words "cannot be reached".
+/// Returns a sentence that says why a worker cannot be reached.
 fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
     // Recognizes errors of rustls by their messages, because the types of these errors are not
     // accessible here.
@@ -462,7 +459,7 @@ impl Channels {
     async fn open_channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let failed = |e: &(dyn std::error::Error + 'static)| {
             let (name, cause) = (show_address(url), find_innermost_cause(e));
-            exec_datafusion_err!("{}", describe_refusal(&name, &cause, self.tls.is_some()))
+            make_loss(describe_refusal(&name, &cause, self.tls.is_some()))
         };
         let endpoint = Endpoint::from_shared(url.to_string())
             .map_err(|e| failed(&e))?
@@ -539,6 +536,21 @@ mod tests {
         ] {
             assert_eq!(Cluster::new(&ClientConfig::new(worker)).is_ok(), valid, "{worker}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_refused_connection_is_a_loss() {
+        // A port on which nothing listens.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let worker = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let cluster = Cluster::new(&ClientConfig::new(&worker)).unwrap();
+        let Err(refused) = cluster.ask_once(&cluster.shared.all[0]).await else {
+            panic!("{worker} answers");
+        };
+        assert!(crate::cluster::losses::is_lost(&refused), "{refused:?}");
+        let sentence = cluster.describe_failure(&worker, &refused);
+        assert!(sentence.starts_with(&format!("worker {worker} cannot be reached")), "{sentence}");
     }
 
     #[test]

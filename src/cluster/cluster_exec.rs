@@ -16,6 +16,7 @@ use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::client::Cluster;
+use super::losses::is_lost;
 use super::settings::SentSettings;
 use crate::sql::{pass_through, replace_config};
 
@@ -123,14 +124,6 @@ fn name_lost_workers(
             }
         }
     })
-}
-
-/// Whether an error comes from the connection to a worker, not from the query itself.
-fn is_lost(error: &DataFusionError) -> bool {
-    match error.find_root() {
-        DataFusionError::External(e) => e.is::<tonic::Status>(),
-        _ => error.to_string().contains("cannot be reached"),
-    }
 }
 
 async fn explain_loss(error: &DataFusionError, cluster: &Cluster) -> DataFusionError {

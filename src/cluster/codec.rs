@@ -342,8 +342,9 @@ mod tests {
         }
     }
 
-    /// Queries whose plans together contain every kind of encoded node.
-    const QUERIES: [&str; 9] = [
+    /// Queries whose plans together contain every node and source that `to_portable` describes,
+    /// except `DeepStackExec` ([`write_deep_query`]).
+    const QUERIES: [&str; 13] = [
         "SELECT * FROM T WHERE subject_id % 7 = 3 AND g > 1",
         "SELECT subject_id, codes FROM T WHERE ragged_any(codes > 3)",
         "SELECT subject_id, ragged_lengths(codes) FROM T",
@@ -353,7 +354,20 @@ mod tests {
         "SELECT g FROM (SELECT g, subject_id FROM T LIMIT 350) WHERE subject_id > 100",
         "SELECT count(*), sum(subject_id) FROM meds('tests/data/synthea-meds')",
         "SELECT code, time FROM meds('tests/data/tiny-meds') LIMIT 3",
+        // A unique column changes its index, and a column has another constant in each input.
+        "SELECT rank() OVER (ORDER BY count(*)) AS r, g FROM T GROUP BY g ORDER BY r, g",
+        "SELECT * FROM (SELECT subject_id, 0 AS c FROM T UNION ALL SELECT subject_id, 1 FROM T) ORDER BY c, subject_id",
+        // A constant key is NULL in the row of the total.
+        "SELECT k, count(*) FROM (SELECT 'a' AS k FROM T) GROUP BY ROLLUP (k)",
+        "SELECT g, count(*) FROM T WHERE g = 3 GROUP BY ROLLUP (g)",
     ];
+
+    /// Returns a query with an expression that is too deep for the stack of a thread.
+    fn write_deep_query() -> String {
+        // A long sum would become one call, which is not deep.
+        let compared = format!("(subject_id > 400){}", " = (g > 2)".repeat(70));
+        format!("SELECT {compared} AS k, count(*) FROM T GROUP BY k")
+    }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn decoded_plans_return_the_same_rows() {
@@ -368,7 +382,7 @@ mod tests {
             "serrate.parquet_lists = false",
         ] {
             crate::sql::sql(&context, &format!("SET {setting}")).await.unwrap();
-            for query in QUERIES {
+            for query in QUERIES.map(str::to_owned).into_iter().chain([write_deep_query()]) {
                 for format in ["nrt", "parquet"] {
                     let path = folder.path().join(format).display().to_string();
                     let query = query.replace("FROM T", &format!("FROM '{path}/*.{format}'"));
@@ -377,9 +391,19 @@ mod tests {
                 }
             }
         }
-        for node in
-            ["BatchSizeExec", "PacedExec", "SourceOrderExec", "YieldingExec", "Meds:", "lists="]
-        {
+        for node in [
+            "BatchSizeExec",
+            "DeepStackExec",
+            "PacedExec",
+            "PlainOrderExec",
+            "SourceOrderExec",
+            "UnorderedExec",
+            "YieldingExec",
+            "Meds:",
+            ".nrt",
+            ".parquet",
+            "lists=",
+        ] {
             assert!(seen.contains(node), "no plan has {node}");
         }
     }

@@ -9,6 +9,7 @@ mod client;
 mod cluster_exec;
 mod cluster_planner;
 mod codec;
+mod losses;
 mod nodes;
 mod preflight;
 mod settings;

@@ -24,6 +24,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::losses::keep_loss;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::find_panic_text;
 
@@ -165,7 +166,8 @@ impl ExecutionPlan for RowsInOrderExec {
 
 /// Runs its input, a part of a plan, on the runtime for queries. The runtime of the connections
 /// stays free to answer health checks. A panic of the input becomes an error; otherwise, the stream
-/// would end as if all rows had been sent.
+/// would end as if all rows had been sent. The loss of another worker stays recognizable to the
+/// session.
 #[derive(Debug)]
 pub(super) struct GuardExec {
     inner: Arc<dyn ExecutionPlan>,
@@ -236,7 +238,7 @@ impl ExecutionPlan for GuardExec {
         let inner = Arc::clone(&self.inner);
         let work = self.runtime.spawn(async move {
             if let Err(e) = send_batches(&inner, partition, context, &sender).await {
-                let _ = sender.send(Err(e)).await;
+                let _ = sender.send(Err(keep_loss(e))).await;
             }
         });
         let abort = AbortOnDrop(work.abort_handle());
@@ -263,7 +265,7 @@ async fn send_batches(
         let Some(batch) = next.map_err(|panic| panic_error(panic.as_ref()))? else {
             return Ok(());
         };
-        if sender.send(batch).await.is_err() {
+        if sender.send(batch.map_err(keep_loss)).await.is_err() {
             return Ok(());
         }
     }

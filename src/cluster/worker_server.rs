@@ -45,11 +45,30 @@ pub struct WorkerConfig {
     pub token: Option<String>,
     /// Certificate and private key; connections are encrypted if they are set.
     pub tls: Option<TlsIdentity>,
+    /// Whether other machines may connect without token and TLS.
+    pub insecure: bool,
     /// Text of a PEM file with the certificates of other workers, or of the authorities that signed
     /// them. If it is `None`, other workers must have the certificate of this worker.
     pub authority: Option<String>,
     /// Time without an answer after which another worker counts as lost.
     pub timeout: Duration,
+}
+
+impl WorkerConfig {
+    /// Unless `insecure` is set, returns an error if other machines could connect without a token or
+    /// without TLS. A worker runs any plan that it receives, and returns rows of the files it reads.
+    fn check_exposure(&self) -> Result<()> {
+        if self.insecure || self.listen.ip().is_loopback() {
+            return Ok(());
+        }
+        if self.token.is_none() || self.tls.is_none() {
+            return plan_err!(
+                "sessions on other machines need a token and an encrypted connection, so the worker listens on {} only with --token-file, --tls-cert and --tls-key; set these options, listen on 127.0.0.1, or set --insecure-listen",
+                self.listen.ip()
+            );
+        }
+        Ok(())
+    }
 }
 
 /// The threads that run queries. Dropping this value does not wait until running queries end.
@@ -77,6 +96,7 @@ impl Drop for WorkerThreads {
 ///     listen: "127.0.0.1:0".parse()?,
 ///     token: None,
 ///     tls: None,
+///     insecure: false,
 ///     authority: None,
 ///     timeout: Duration::from_secs(60),
 /// };
@@ -94,15 +114,10 @@ impl Drop for WorkerThreads {
 /// ```
 ///
 /// # Errors
-/// If the address or the certificate cannot be used, or if other machines can reach the address and
-/// no token is set.
+/// If the address or the certificate cannot be used, or if other machines could connect without
+/// token or TLS, unless `insecure` is set.
 pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Result<()> {
-    if !config.listen.ip().is_loopback() && config.token.is_none() {
-        return plan_err!(
-            "a worker runs any plan that it receives, so it listens on {} only with a token; write one to a file and name it with --token-file, or listen on 127.0.0.1",
-            config.listen.ip()
-        );
-    }
+    config.check_exposure()?;
     // Queries have their own threads, so that the server still answers while all these threads compute.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_stack_size(STACK)

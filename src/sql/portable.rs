@@ -51,24 +51,8 @@ use crate::sql::workarounds::types::text_to_time_casts::list_time_text_functions
 pub(crate) use crate::functions::reads_paths;
 pub(crate) use crate::sql::sources::meds::MedsScan;
 
-/// Names of nodes and sources that can run in another process. A test checks that every node and
-/// source is in this list or in [`STAYS`].
-#[cfg(test)]
-const TRAVELS: [&str; 11] = [
-    "BatchSizeExec",
-    "DeepStackExec",
-    "GuardedSource",
-    "ListsSource",
-    "MedsSource",
-    "NrtSource",
-    "PacedExec",
-    "PlainOrderExec",
-    "SourceOrderExec",
-    "UnorderedExec",
-    "YieldingExec",
-];
-
-/// Nodes and sources that must run in the session, each with the reason that messages to the user give.
+/// Nodes and sources that must run in the session, each with the reason that messages to the user
+/// give. A test in `tests/layers` checks that every other node and source can run on workers.
 pub(crate) const STAYS: [(&str, &str); 21] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
@@ -558,43 +542,4 @@ pub(crate) fn list_paths(leaf: &Arc<dyn ExecutionPlan>) -> Option<Vec<String>> {
     }
     let meds = source.downcast_ref::<MedsSource>()?;
     Some(vec![meds.folder_root().to_string_lossy().into_owned()])
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-    use std::fs;
-    use std::path::{Path, PathBuf};
-
-    use super::*;
-
-    fn read_sources(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => read_sources(&path, found),
-                false => found.push(path),
-            }
-        }
-    }
-
-    #[test]
-    fn every_node_and_source_travels_or_says_why_not() {
-        let mut files = Vec::new();
-        read_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sql"), &mut files);
-        let mut found = BTreeSet::new();
-        for file in files {
-            let text = fs::read_to_string(&file).unwrap();
-            for line in text.lines().filter(|line| line.starts_with("impl ")) {
-                for kind in ["ExecutionPlan", "DataSource", "FileSource"] {
-                    if let Some((_, rest)) = line.split_once(&format!("impl {kind} for ")) {
-                        found.insert(rest.split([' ', '<']).next().unwrap().to_owned());
-                    }
-                }
-            }
-        }
-        let known = TRAVELS.iter().copied().chain(STAYS.iter().map(|(name, _)| *name));
-        let known: BTreeSet<String> = known.map(str::to_owned).collect();
-        assert_eq!(found, known);
-    }
 }

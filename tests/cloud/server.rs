@@ -14,6 +14,10 @@ struct State {
     objects: BTreeMap<String, Vec<u8>>,
     uploads: HashMap<String, BTreeMap<usize, Vec<u8>>>,
     bytes: usize,
+    /// First and last position of the ranges of objects that were sent.
+    ranges: Vec<(usize, usize)>,
+    /// Whether an object changes once a range of it was sent.
+    changes: bool,
     /// Number of next requests that are refused because there are too many.
     refused: usize,
     /// Number of next requests whose connection is closed without an answer.
@@ -59,6 +63,16 @@ impl Server {
     /// Returns the number of bytes of objects that were sent since the last call.
     pub(crate) fn take_bytes(&self) -> usize {
         std::mem::take(&mut self.state.lock().unwrap().bytes)
+    }
+
+    /// Returns the first and last position of all ranges that were sent since the last call.
+    pub(crate) fn take_ranges(&self) -> Vec<(usize, usize)> {
+        std::mem::take(&mut self.state.lock().unwrap().ranges)
+    }
+
+    /// Changes an object whenever a range of it was sent.
+    pub(crate) fn change_after_ranges(&self, changes: bool) {
+        self.state.lock().unwrap().changes = changes;
     }
 
     pub(crate) fn refuse_next(&self, requests: usize) {
@@ -205,7 +219,7 @@ fn respond(
             to_xml("200 OK", format!("<ListBucketResult>{found}</ListBucketResult>"))
         }
         "GET" | "HEAD" => {
-            let Some(bytes) = state.objects.get(&name) else {
+            let Some(bytes) = state.objects.get_mut(&name) else {
                 return refuse("404 Not Found", "NoSuchKey");
             };
             let mut sent = vec![
@@ -221,6 +235,10 @@ fn respond(
             let part = bytes[first..=last].to_vec();
             sent.push(format!("Content-Range: bytes {first}-{last}/{}", bytes.len()));
             sent.push(format!("Content-Length: {}", part.len()));
+            if state.changes {
+                bytes[0] ^= 1;
+            }
+            state.ranges.push((first, last));
             Answer { status: "206 Partial Content", headers: sent, body: part }
         }
         "POST" if query.contains_key("uploads") => {

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion_distributed::Worker;
 use futures::StreamExt;
-use serrate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};
+use serrate::cluster::{ClientConfig, Cluster, TlsIdentity, WorkerConfig, serve};
 use serrate::datafusion;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 
 use crate::processes::{
-    Pair, WorkerProcess, create_tables, run_query, start_pair, start_workers, wait_until_idle,
+    Pair, WorkerProcess, create_tables, run_query, shipped_file, start_pair, start_workers,
+    wait_until_idle,
 };
 
 /// Takes a minute on these machines.
@@ -157,15 +158,58 @@ async fn tokens_keep_others_out() {
     // A join exchanges rows between workers.
     pair.check_divided("SELECT count(*) FROM p a JOIN p b ON a.subject_id = b.subject_id + 1")
         .await;
+}
+
+/// Runs a worker on all addresses of this machine until sessions can connect. The error says why it
+/// does not listen.
+async fn listen_everywhere(token: bool, tls: bool, insecure: bool) -> Result<(), String> {
+    let read = |path| std::fs::read_to_string(shipped_file(path)).unwrap();
+    let identity =
+        TlsIdentity { certificate: read("serve/certificate.pem"), key: read("serve/key.pem") };
     let config = WorkerConfig {
         listen: "0.0.0.0:0".parse().unwrap(),
-        token: None,
-        tls: None,
+        token: token.then(|| "a secret".into()),
+        tls: tls.then_some(identity),
+        insecure,
         authority: None,
         timeout: Duration::from_secs(5),
     };
-    let refused = serve(config, |_| ()).await.unwrap_err().to_string();
-    assert!(refused.contains("only with a token"), "{refused}");
+    let (send, ready) = tokio::sync::oneshot::channel();
+    let served = serve(config, |address| {
+        let _ = send.send(address);
+    });
+    tokio::select! {
+        served = served => Err(served.unwrap_err().strip_backtrace()),
+        address = ready => {
+            assert!(address.is_ok(), "the worker stopped");
+            Ok(())
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_machines_need_token_and_tls() {
+    for (token, tls) in [(false, false), (true, false), (false, true)] {
+        let refused = listen_everywhere(token, tls, false).await.unwrap_err();
+        assert!(refused.contains("sessions on other machines need a token"), "{refused}");
+        for option in ["--token-file", "--tls-cert", "--tls-key", "--insecure-listen"] {
+            assert!(refused.contains(option), "{refused}");
+        }
+        assert_eq!(listen_everywhere(token, tls, true).await, Ok(()));
+    }
+    assert_eq!(listen_everywhere(true, true, false).await, Ok(()));
+    let worker = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_serrate"));
+        command.args(["worker", "--listen", "0.0.0.0:0"]).args(args).output().unwrap()
+    };
+    let token = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(token.path(), "a secret\n").unwrap();
+    let output = worker(&["--token-file", &token.path().display().to_string()]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty(), "{said}");
+    assert!(said.starts_with("error: sessions on other machines need"), "{said}");
+    // Drops the worker once it has said that it listens.
+    WorkerProcess::start_at("0.0.0.0:0", &["--insecure-listen"]);
 }
 
 /// The same error if only one of the workers must not read the files.

@@ -126,10 +126,17 @@ const PATHS: &[&str] = &[
     "FROM read_csv('{}')",
     "FROM read_parquet('{}')",
     "FROM read_json('{}')",
+    "FROM read_ndjson('{}')",
+    "FROM read_arrow('{}')",
+    "FROM read_nrt('{}')",
+    "FROM read_csv(['a.csv', '{}'])",
+    "FROM read_parquet(['{}'])",
     "FROM 'file://{}'",
     "SUMMARIZE '{}'",
     "FROM meds('{}')",
     "FROM meds_asof('{}', '{}')",
+    "FROM meds_cohort('{}', '{}')",
+    "FROM meds_features('{}', '{}')",
     "FROM vocab('{}')",
     "FROM ragged_nest('{}', 'x')",
     "FROM ragged_explode('{}')",
@@ -142,12 +149,22 @@ const PATHS: &[&str] = &[
     "SELECT dok_get('{}', 1, 1)",
     "CREATE EXTERNAL TABLE e STORED AS CSV LOCATION '{}'",
     "CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION '{}'",
+    "CREATE EXTERNAL TABLE e STORED AS NRT LOCATION '{}'",
+    "CREATE EXTERNAL TABLE e STORED AS JSON LOCATION '{}'",
+    "CREATE EXTERNAL TABLE e STORED AS ARROW LOCATION '{}'",
+    "CREATE EXTERNAL TABLE e STORED AS DOK LOCATION '{}'",
     "CREATE VIEW v AS SELECT * FROM '{}'",
     "CREATE TABLE c AS SELECT * FROM '{}'",
     "COPY (SELECT 1 AS x) TO '{}.csv'",
     "COPY (SELECT 1 AS x) TO '{}.nrt'",
     "COPY (SELECT 1 AS x) TO '{}.parquet'",
     "COPY (SELECT [1] AS x) TO '{}.safetensors'",
+    "COPY (SELECT 1 AS x) TO '{}.nrt' STORED AS NRT",
+    "COPY (SELECT 1 AS x) TO '{}.json' STORED AS JSON",
+    "COPY (SELECT 1 AS x) TO '{}.arrow' STORED AS ARROW",
+    "COPY (SELECT 1 AS i, 2.0 AS v) TO '{}.safetensors' STORED AS DOK OPTIONS (keys 'i')",
+    "COPY (SELECT [1.0] AS x) TO '{}.d' STORED AS BATCHES OPTIONS (batch 1)",
+    "COPY (SELECT 1 AS x, 2 AS k) TO '{}.d/' STORED AS PARQUET PARTITIONED BY (k)",
     "EXPLAIN SELECT * FROM '{}'",
     "PREPARE p AS SELECT * FROM '{}'",
 ];
@@ -181,10 +198,17 @@ async fn no_statement_leaves_the_root() {
             let update = client.execute_update(sql.clone(), None).await;
             assert_eq!(status_of(update.unwrap_err()).code(), Code::PermissionDenied, "{sql}");
         }
+        // The message may say that the setting belongs to the server.
+        let sql = format!("SET datafusion.runtime.temp_directory = '{path}'");
+        assert_eq!(query_refusal(&mut client, &sql).await.0, Code::PermissionDenied, "{sql}");
+        let update = client.execute_update(sql.clone(), None).await;
+        assert_eq!(status_of(update.unwrap_err()).code(), Code::PermissionDenied, "{sql}");
     }
     let (_, said) = query_refusal(&mut client, "FROM 'https://example.com/x.csv'").await;
     assert!(said.contains("--root"), "{said}");
-    assert!(!dir.path().join("outside.csv.csv").exists());
+    // No file is new, neither inside the folder nor outside.
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(&root).unwrap().count(), 2);
 }
 
 #[tokio::test]

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use futures::stream::TryStreamExt;
 use object_store::path::Path;
-use object_store::{Error as StoreError, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{
+    Error as StoreError, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt,
+};
 use serrate_core::internal::Lease;
 use url::Url;
 
@@ -18,6 +20,10 @@ use crate::sql::sources::stores::open_from_environment;
 
 /// Time for which a copy is used before the store is asked again whether the objects have changed.
 const RECHECK: Duration = Duration::from_secs(1);
+
+/// Maximum number of bytes that one request asks for. The time of a request, which includes the whole
+/// answer, is limited, by default to 30 seconds.
+const RANGE: u64 = 16 << 20;
 
 /// Path, size, ETag and time of last change, in seconds since 1970, of each object of a copy.
 type CopyVersion = Vec<(String, u64, Option<String>, i64)>;
@@ -148,13 +154,14 @@ async fn copy_objects(
     if known == Some(&version) {
         return Ok(None);
     }
+    let is_web = matches!(url.scheme(), "http" | "https");
     for meta in &objects {
         let mut path = target.to_path_buf();
         match is_file {
             true => path.push(root.filename().unwrap_or("object")),
             false => path.extend(name_below(&root, &meta.location)),
         }
-        copy_object(&store, meta, &path).await?;
+        copy_object(&store, meta, is_web, &path).await?;
     }
     let path = match is_file {
         true => target.join(root.filename().unwrap_or("object")),
@@ -179,27 +186,66 @@ fn to_stamp(meta: &ObjectMeta) -> (String, u64, Option<String>, i64) {
     (meta.location.to_string(), meta.size, meta.e_tag.clone(), meta.last_modified.timestamp())
 }
 
+/// Copies one object to the new file `path`, in several requests if it has more than [`RANGE`]
+/// bytes. All requests must find the same version of the object.
 async fn copy_object(
     store: &Arc<dyn ObjectStore>,
     meta: &ObjectMeta,
+    is_web: bool,
     path: &std::path::Path,
 ) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         access::create_dir_all(folder)?;
     }
     let mut file = access::create_new(path)?;
-    let options = GetOptions { if_match: meta.e_tag.clone(), ..GetOptions::default() };
-    let mut bytes = store.get_opts(&meta.location, options).await?.into_stream();
-    let mut size = 0u64;
-    while let Some(bytes) = bytes.try_next().await? {
-        size = size.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        file.write_all(&bytes)?;
+    let mut version = None;
+    let mut start = 0u64;
+    loop {
+        let answer = request_range(store, meta, is_web, start).await?;
+        let found = (answer.meta.size, answer.meta.e_tag.clone(), answer.meta.last_modified);
+        if *version.get_or_insert_with(|| found.clone()) != found {
+            return Err(io::Error::other(format!(
+                "{} changed while it was copied; run the statement again",
+                meta.location
+            )));
+        }
+        let mut bytes = answer.into_stream();
+        let mut size = 0u64;
+        while let Some(bytes) = bytes.try_next().await? {
+            size = size.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+            file.write_all(&bytes)?;
+        }
+        start = start.saturating_add(size);
+        if size == 0 || start >= meta.size {
+            break;
+        }
     }
-    match size == meta.size {
+    match start == meta.size {
         true => Ok(()),
         false => Err(io::Error::other(format!(
-            "the store sent {size} bytes of {} instead of {}; run the statement again",
+            "the store sent {start} bytes of {} instead of {}; run the statement again",
             meta.location, meta.size
         ))),
+    }
+}
+
+/// Requests at most [`RANGE`] bytes of an object, from the byte `start` on.
+async fn request_range(
+    store: &Arc<dyn ObjectStore>,
+    meta: &ObjectMeta,
+    is_web: bool,
+    start: u64,
+) -> object_store::Result<GetResult> {
+    let whole = GetOptions { if_match: meta.e_tag.clone(), ..GetOptions::default() };
+    if meta.size <= RANGE {
+        return store.get_opts(&meta.location, whole).await;
+    }
+    let end = start.saturating_add(RANGE).min(meta.size);
+    let range = Some(GetRange::Bounded(start..end));
+    let answer = store.get_opts(&meta.location, GetOptions { range, ..whole.clone() }).await;
+    match answer {
+        // Some web servers do not answer requests for a range.
+        Err(_) if is_web && start == 0 => store.get_opts(&meta.location, whole).await,
+        answer => answer,
     }
 }

@@ -128,7 +128,7 @@ pub fn binary_owned(op: Op, left: RaggedArray, right: Operand<'_>) -> Result<Rag
     };
     let types = Types::new(op, OperandType::Leaves(left.leaf_type()), OperandType::Literal(value))?;
     if types.left() == left.leaf_type() && types.output() == left.leaf_type() {
-        let one = SideValues::One(value.clone()).cast(types.right())?;
+        let one = SideValues::One(value.clone()).cast_values(types.right())?;
         return match left.leaf_type() {
             DataType::Float32 => compute_in_place::<Float32Type>(op, left, &one, right),
             DataType::Float64 => compute_in_place::<Float64Type>(op, left, &one, right),
