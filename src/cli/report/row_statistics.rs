@@ -1,4 +1,4 @@
-//! What a report says about rows.
+//! The statistics of rows in a report.
 
 use super::codes::CodeOverview;
 use super::profile::TableProfile;

@@ -7,7 +7,7 @@ use arrow::array::ArrayRef;
 use crate::error::{Error, Result};
 
 /// State of an aggregate for many groups, numbered from 0. A group may have no rows.
-pub(in crate::functions) trait GroupStates: fmt::Debug + Send + Sync {
+pub(crate) trait GroupStates: fmt::Debug + Send + Sync {
     fn fresh(&self) -> Result<Box<dyn GroupStates>>;
 
     /// Adds rows: `values` has the columns of the arguments, followed by the columns of the sort
