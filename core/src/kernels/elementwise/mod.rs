@@ -33,6 +33,7 @@ use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
 pub use operand_types::{OperandType, Types};
+pub(crate) use operand_types::find_common_decimal;
 #[cfg(feature = "het")]
 pub(crate) use pair::pair_dims;
 pub(crate) use pair::{Pair, for_each_length, pair_arrays, repeat_values};
