@@ -598,8 +598,14 @@ async fn integers_compare_with_narrow_floats_everywhere_as_doubles() {
             "false true false false true false",
         ),
         ("SELECT count(*) FROM t x JOIN t y ON x.i = y.h", "0"),
-        // The results of UNION and CASE keep their types.
+        // The result of CASE is compared with nothing, so it keeps its type.
         ("SELECT arrow_typeof(CASE WHEN true THEN [b] ELSE [a] END) FROM t", "List(Float32)"),
+        (
+            "SELECT CASE WHEN true THEN j ELSE h END, coalesce(j, h), j + h, [j, h] FROM (SELECT 70000 AS j, h FROM t)",
+            "70000.0 70000.0 72048.0 [70000.0, 2048.0]",
+        ),
+        ("SELECT max(x) FROM (SELECT 70000 AS x UNION ALL SELECT h FROM t)", "70000.0"),
+        ("SELECT arrow_typeof(h + 1), arrow_typeof(h + 70000) FROM t", "Float16 Float64"),
     ];
     expect_rows(&setup, &cases).await;
 }

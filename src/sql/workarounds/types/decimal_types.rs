@@ -6,11 +6,11 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 
-/// Returns doubles in place of `types` if some are decimals and some floats: `[DECIMAL, FLOAT]`
-/// becomes `[DOUBLE, DOUBLE]`. Does the same for the elements of lists and the fields of structs.
+/// Returns doubles in place of `types` if some are decimals and some floats, or some float16 and
+/// some integers that float16 lacks: `[DECIMAL, FLOAT]` becomes `[DOUBLE, DOUBLE]`. Does the same for the elements of lists and the fields of structs.
 /// Returns `None` if no type changes.
 pub(super) fn convert_types_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
-    convert_if(types, mixes_decimals)
+    convert_if(types, lose_values)
 }
 
 /// Does the same as [`convert_types_to_doubles`] for values that are compared: also if some are
@@ -38,6 +38,14 @@ pub(super) fn rounds_integers(float: &DataType, t: &DataType) -> bool {
         Float32 => matches!(t, Int32 | Int64 | UInt32 | UInt64),
         _ => false,
     }
+}
+
+/// Whether the common type that DataFusion chooses would lose values: a decimal for decimals and
+/// floats, float16 for float16 and any integers.
+fn lose_values(types: &[&DataType]) -> bool {
+    let has_half = types.iter().any(|t| **t == DataType::Float16);
+    let rounds = has_half && types.iter().any(|t| rounds_integers(&DataType::Float16, t));
+    rounds || mixes_decimals(types)
 }
 
 fn compare_as_doubles(types: &[&DataType]) -> bool {

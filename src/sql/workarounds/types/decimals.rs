@@ -30,7 +30,8 @@ use crate::sql::workarounds::types::times::take_branch_types;
 /// Analyzer rule, before DataFusion's type coercion.
 ///
 /// * Compares an integer with a float32 or float16 as doubles, also within lists and structs. DataFusion
-///   converts the integer to the float type, which rounds it.
+///   converts the integer to the float type, which rounds it. Sums, CASE, UNION and the like of an integer and
+///   a float16 are doubles, too: as float16, 70000 is infinite.
 ///   Obsolete once the test `stock_integers_are_still_rounded_to_float32` fails.
 /// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which fails
 ///   for NaN, infinity and 1e30, and rounds other values. The values of CASE, `coalesce`, lists, UNION and USING are
@@ -154,10 +155,18 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
+fn is_arithmetic(op: Operator) -> bool {
+    use Operator::{Divide, Minus, Modulo, Multiply, Plus};
+    matches!(op, Plus | Minus | Multiply | Divide | Modulo)
+}
+
 fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let changed = match &mut expr {
         Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
             as_doubles(vec![&mut *binary.left, &mut *binary.right], schema)
+        }
+        Expr::BinaryExpr(binary) if is_arithmetic(binary.op) => {
+            widen_halves(vec![&mut *binary.left, &mut *binary.right], schema)
         }
         Expr::Between(between) => {
             as_doubles(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema)
@@ -274,6 +283,22 @@ fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         parts.iter().zip(&types).any(is_rounded)
     });
     if !numbers || !(decimals || integers) {
+        return false;
+    }
+    cast_all(parts.into_iter().map(|part| (part, DataType::Float64)), schema)
+}
+
+/// Casts expressions to doubles if some are float16 and some integers that float16 may lack.
+/// Returns whether it did so.
+fn widen_halves(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Option<Vec<DataType>> = parts.iter().map(|e| e.get_type(schema).ok()).collect();
+    let Some(types) = types else { return false };
+    let numbers = types.iter().all(|t| t.is_numeric() || t.is_null());
+    if !numbers || !types.contains(&DataType::Float16) {
+        return false;
+    }
+    let half = DataType::Float16;
+    if !parts.iter().zip(&types).any(|(part, t)| is_rounded_to(&half, part, t)) {
         return false;
     }
     cast_all(parts.into_iter().map(|part| (part, DataType::Float64)), schema)
@@ -434,7 +459,7 @@ fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         return doubles.is_some_and(|to| cast_all(parts.into_iter().zip(to), schema));
     }
     if !parts.iter().any(|e| e.get_type(schema).is_ok_and(|t| t.is_decimal())) {
-        return false;
+        return widen_halves(parts, schema);
     }
     let floats = parts.iter().filter(|e| is_floating(e));
     if floats.clone().all(|e| to_written_decimal(e).is_some()) {
