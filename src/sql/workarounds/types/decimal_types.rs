@@ -7,8 +7,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 
 /// Returns doubles in place of `types` if some are decimals and some floats, or some float16 and
-/// some integers that float16 lacks: `[DECIMAL, FLOAT]` becomes `[DOUBLE, DOUBLE]`. Does the same for the elements of lists and the fields of structs.
-/// Returns `None` if no type changes.
+/// some integers that float16 lacks: `[DECIMAL, FLOAT]` becomes `[DOUBLE, DOUBLE]`. Does the same
+/// for the elements of lists and the fields of structs. Returns `None` if no type changes.
 pub(super) fn convert_types_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     convert_if(types, lose_values)
 }
