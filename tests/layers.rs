@@ -2,6 +2,7 @@
 //! fails, and so does what they declare and no source uses.
 #![allow(clippy::unwrap_used)]
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -57,7 +58,10 @@ const NAMES: [(&str, &str); 3] =
     [("Error", "error"), ("Result", "error"), ("with_offsets", "array")];
 
 /// Files of one folder that may use each other in a circle.
-const CIRCLES: [(&str, &[&str]); 4] = [
+const CIRCLES: [(&str, &[&str]); 5] = [
+    // A definition checks and computes calls, which name it. The name of a call has the names of nested calls,
+    // whose definitions are in the lists of `mod`; these lists also have the aggregates.
+    ("functions", &["aggregate", "args", "def", "mod", "naming"]),
     // A fold names the registers that hold its accumulators, and their functions are generic over folds.
     ("kernels/reduce", &["block", "fold", "registers"]),
     // A source makes its opener, which holds the source.
@@ -73,6 +77,15 @@ struct Source {
     module: Vec<String>,
     file: String,
     text: String,
+    uses: OnceCell<Vec<Use>>,
+}
+
+impl Source {
+    /// Returns the paths within the crate that the file names. The first call reads the text.
+    fn list_uses_once(&self) -> &[Use] {
+        let read = || list_uses(&self.text, &self.module, &["crate"]).unwrap_or_default();
+        self.uses.get_or_init(read)
+    }
 }
 
 /// The place where each edge was seen first, by its two ends.
@@ -95,9 +108,7 @@ fn the_root_points_one_way() {
 #[test]
 fn files_of_a_module_point_one_way() {
     let mut sources = read_sources(Path::new("core/src"));
-    // Only `sql` is checked of the root package.
-    let root = read_sources(Path::new("src"));
-    sources.extend(root.into_iter().filter(|s| s.module.first().is_some_and(|m| m == "sql")));
+    sources.extend(read_sources(Path::new("src")));
     let folders: BTreeSet<&[String]> =
         sources.iter().flat_map(|s| (1..s.module.len()).map(move |n| &s.module[..n])).collect();
     for folder in folders {
@@ -177,13 +188,11 @@ fn edges_within(sources: &[Source], module: &[String]) -> Edges {
     let depth = module.len();
     let within: Vec<&Source> = sources.iter().filter(|s| s.module.starts_with(module)).collect();
     let children: BTreeSet<&String> = within.iter().filter_map(|s| s.module.get(depth)).collect();
-    let of =
-        |source: &Source| list_uses(&source.text, &source.module, &["crate"]).unwrap_or_default();
     // The items that the parent exports, by name.
     let mut exports = BTreeMap::new();
     for parent in within.iter().filter(|s| s.module.len() == depth) {
-        for Use { path, exported, .. } in of(parent) {
-            if let (Some([child, .., name]), true) = (path.strip_prefix(module), exported)
+        for Use { path, exported, .. } in parent.list_uses_once() {
+            if let (Some([child, .., name]), true) = (path.strip_prefix(module), *exported)
                 && children.contains(child)
             {
                 exports.insert(name.clone(), child.clone());
@@ -193,9 +202,9 @@ fn edges_within(sources: &[Source], module: &[String]) -> Edges {
     let mut edges = Edges::new();
     for source in within {
         let from = source.module.get(depth).map_or("mod", |child| child.as_str());
-        for Use { path, line, exported } in of(source) {
+        for Use { path, line, exported } in source.list_uses_once() {
             let Some([name, ..]) = path.strip_prefix(module) else { continue };
-            if from == "mod" && exported {
+            if from == "mod" && *exported {
                 continue;
             }
             let to = match children.get(name) {
@@ -247,7 +256,8 @@ fn read_sources(folder: &Path) -> Vec<Source> {
                     module.pop();
                 }
                 let file = path.strip_prefix(root).unwrap().display().to_string();
-                sources.push(Source { module, file, text: fs::read_to_string(&path).unwrap() });
+                let text = fs::read_to_string(&path).unwrap();
+                sources.push(Source { module, file, text, uses: OnceCell::new() });
             }
         }
     }
@@ -262,6 +272,7 @@ fn make_sources(of: &[(&str, &str)]) -> Vec<Source> {
         module: file.split('/').filter(|s| *s != "mod").map(Into::into).collect(),
         file: format!("{file}.rs"),
         text: (*text).into(),
+        uses: OnceCell::new(),
     };
     of.iter().map(source).collect()
 }

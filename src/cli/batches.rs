@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::arguments::{BATCH, LENGTH, THREADS, parse_up_to, parse_value};
 use super::command_failure::{Failure, Outcome};
-use super::command_line::{BATCH, LENGTH, THREADS, parse_up_to, parse_value};
-use super::convert_files::print_line;
 use super::files::check_name;
 use super::interrupt;
-use super::output::{format_rounded, group_digits};
+use super::output::{format_rounded, group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
 use crate::dense::Side;

@@ -9,10 +9,9 @@ use clap::Args;
 use rayon::prelude::*;
 
 use super::command_failure::{Failure, Outcome};
-use super::convert_files::print_line;
 use super::files::{FileFormat, NewFolders, check_name};
 use super::interrupt;
-use super::output::group_digits;
+use super::output::{group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
 use crate::cohorts::{Attrition, Cohort, CohortColumn, CohortRows, Criteria};

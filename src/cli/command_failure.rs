@@ -1,17 +1,13 @@
 //! [`Failure`]: the message and exit code of a failed command.
 
 use std::fmt;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 
-use super::interrupt;
-use super::output::find_terminal_width;
 use crate::error::Error;
-use crate::functions::wrap_words;
 use crate::sql::{describe_error, remove_store_words};
 
 pub(super) type Outcome<T = ()> = Result<T, Failure>;
@@ -66,28 +62,6 @@ impl Failure {
             other => other,
         }
     }
-
-    pub(super) fn print_failure(&self) -> ExitCode {
-        match self {
-            Self::Closed => ExitCode::SUCCESS,
-            Self::Interrupted => {
-                let what = if interrupt::is_terminated() { "terminated" } else { "interrupted" };
-                eprintln!("{what}");
-                ExitCode::from(interrupt::exit_code())
-            }
-            Self::Failed(message) => {
-                eprintln!("{}", wrap_for_terminal(&format!("error: {message}")));
-                ExitCode::from(1)
-            }
-            Self::Usage(message) => {
-                eprintln!(
-                    "{}\n\nFor more information, try '--help'.",
-                    wrap_for_terminal(&format!("error: {message}"))
-                );
-                ExitCode::from(2)
-            }
-        }
-    }
 }
 
 impl From<DataFusionError> for Failure {
@@ -134,25 +108,6 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// If stderr is a terminal, wraps the lines of a message between words, because a terminal breaks
-/// long lines within words.
-fn wrap_for_terminal(message: &str) -> String {
-    match find_terminal_width().filter(|_| io::stderr().is_terminal()) {
-        Some(width) => wrap_lines(message, width),
-        None => message.to_owned(),
-    }
-}
-
-/// Wraps long lines between words. Indented lines stay unchanged, because they show a statement and
-/// a caret.
-fn wrap_lines(message: &str, width: usize) -> String {
-    let wrap = |line: &str| match line.starts_with(' ') {
-        true => line.to_owned(),
-        false => wrap_words(line, width, 0),
-    };
-    message.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
-}
-
 fn is_broken_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
     let mut current = Some(e);
     while let Some(e) = current {
@@ -166,17 +121,4 @@ fn is_broken_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
         current = e.source();
     }
     false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_broken_between_words() {
-        let message = "error: one two three\n  SELECT one, two, three\n         ^";
-        let expected = "error: one\ntwo three\n  SELECT one, two, three\n         ^";
-        assert_eq!(wrap_lines(message, 12), expected);
-        assert_eq!(wrap_lines(message, 80), message);
-    }
 }

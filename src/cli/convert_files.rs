@@ -13,13 +13,12 @@ use super::files::{
     SinkOptions, check_name, describe_losses, describe_times, format_of,
 };
 use super::interrupt;
-use super::output::{find_terminal_width, group_digits};
+use super::output::{group_digits, print_line};
 use super::progress::Progress;
 use super::tensorize::{self, TensorizeArgs};
 use crate::access;
 use crate::array::leaf_type;
 use crate::dense::TableDenseOptions;
-use crate::functions::wrap_words;
 use crate::io::meds::Vocabulary;
 use serrate_core::internal::AtomicFiles;
 
@@ -306,20 +305,6 @@ pub(super) fn print_written_rows(rows: u64, output: &Path, files: Option<usize>)
         Some(1) => print_line(&format!("wrote {rows} {noun} to 1 file in {output}")),
         Some(files) => print_line(&format!("wrote {rows} {noun} to {files} files in {output}")),
     }
-}
-
-/// Prints a sentence. If the width of the terminal is known, wraps the sentence between words.
-pub(super) fn print_sentence(text: &str) -> Outcome {
-    match find_terminal_width() {
-        Some(width) => print_line(&wrap_words(text, width, 2)),
-        None => print_line(text),
-    }
-}
-
-pub(super) fn print_line(line: &str) -> Outcome {
-    use std::io::Write;
-    writeln!(std::io::stdout(), "{line}")?;
-    Ok(())
 }
 
 fn write_shards(

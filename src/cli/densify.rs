@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::arguments::parse_value;
 use super::command_failure::{Failure, Outcome};
-use super::command_line::parse_value;
-use super::convert_files::{print_line, print_written_rows};
+use super::convert_files::print_written_rows;
 use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform_batch};
 use super::interrupt;
+use super::output::print_line;
 use crate::access;
 use crate::config::parse_bytes;
 use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rayon::prelude::*;
 
+use super::arguments::{BATCH, parse_up_to, parse_value};
 use super::batches::{describe_tasks, describe_unknown};
 use super::command_failure::{Failure, Outcome};
-use super::command_line::{BATCH, parse_up_to, parse_value};
-use super::convert_files::print_line;
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name, format_of};
 use super::interrupt;
-use super::output::group_digits;
+use super::output::{group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
 use crate::io::features::{

@@ -4,14 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::arguments::{PATIENTS, SHARDS};
 use super::command_failure::{Failure, Outcome};
-use super::command_line::{PATIENTS, SHARDS};
-use super::convert_files::{
-    find_staged_path, list_formats, names_folder, print_line, print_written_rows,
-};
+use super::convert_files::{find_staged_path, list_formats, names_folder, print_written_rows};
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, describe_times};
 use super::interrupt;
-use super::output::group_digits;
+use super::output::{group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
 use crate::generate::{MedsWriteOptions, Patients};

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 success, 1 a query or a file failed, 2 wrong usage, 130 interrupted, 143 terminated.
 
+mod arguments;
 mod batches;
 mod bins;
 mod check;
@@ -11,6 +12,7 @@ mod command_failure;
 mod command_line;
 mod convert_files;
 mod densify;
+mod failure_output;
 mod features;
 mod files;
 mod generate;
@@ -62,10 +64,6 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn create_session() -> Outcome<datafusion::prelude::SessionContext> {
-    Ok(crate::sql::session())
-}
-
 /// Stack size of each thread that plans and runs queries. Planning, evaluating and dropping an expression
 /// recurse as deep as the expression is nested. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
@@ -92,7 +90,7 @@ fn run_command(cli: Cli) -> Outcome {
             ))
         })?;
     #[cfg(feature = "cluster")]
-    let cli = worker_command::read_secrets(cli)?;
+    let cli = read_secrets(cli)?;
     #[cfg(feature = "serve")]
     let secrets = match &cli.command {
         Some(Command::Serve(args)) => Some(args.read_secrets(cli.limits.root_folder())?),
@@ -121,6 +119,18 @@ fn run_command(cli: Cli) -> Outcome {
         interrupt::remove_leftovers();
     }
     result
+}
+
+/// Reads the files with secrets that the arguments name, if the command is a worker, or a session
+/// that uses workers. Stores the secrets in the arguments.
+#[cfg(feature = "cluster")]
+fn read_secrets(mut cli: Cli) -> Outcome<Cli> {
+    match &mut cli.command {
+        None => cli.query.cluster.read_files()?,
+        Some(Command::Worker(args)) => args.read_files(cli.limits.root_folder())?,
+        Some(_) => {}
+    }
+    Ok(cli)
 }
 
 async fn run_file_command(command: Command) -> Outcome {

@@ -1,14 +1,17 @@
 //! Finds the position of an error in a script, and shows the line with a caret below the position.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use datafusion::common::config::Dialect;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::run::hint_folder;
+use super::files::is_meds_root;
 use super::script::{Statement, TokenError};
+use crate::access;
+use crate::io::meds_torch::TensorizedCohort;
 #[cfg(feature = "cloud")]
 use crate::sql::hide_credentials;
 
@@ -492,6 +495,21 @@ impl NamedPlace {
         });
         places.next().and_then(|at| tokens.get(at)).map(|t| t.span.start)
     }
+}
+
+/// If a statement uses a folder as a table, as in `FROM data`, returns a hint on how to read this
+/// folder.
+fn hint_folder(message: &str) -> Option<String> {
+    let (_, name) = message.split_once("table 'datafusion.public.")?;
+    let (name, _) = name.split_once("' not found")?;
+    let folder = Path::new(name);
+    if !access::is_dir(folder) {
+        return None;
+    }
+    Some(match TensorizedCohort::is_at(folder) || is_meds_root(folder) {
+        true => format!("; {name} is a MEDS folder; read it as meds('{name}')"),
+        false => format!("; {name} is a folder; read its files as '{name}/'"),
+    })
 }
 
 #[cfg(test)]

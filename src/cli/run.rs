@@ -14,10 +14,11 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures::{FutureExt, StreamExt};
 
+use super::arguments::Format;
 use super::batches::describe_tasks;
 use super::command_failure::{Failure, Outcome};
-use super::command_line::{Format, QueryArgs};
-use super::files::{FileFormat, is_meds_root};
+use super::command_line::QueryArgs;
+use super::files::FileFormat;
 use super::interrupt;
 use super::output::{
     self, OutputTarget, ResultWriter, TableStyle, find_terminal_width, group_digits,
@@ -29,7 +30,6 @@ use super::script::{self, Statement};
 use crate::access;
 use crate::error::Error;
 use crate::functions::wrap_words;
-use crate::io::meds_torch::TensorizedCohort;
 use crate::sql::{convert_internal_error, sum_counts};
 
 pub(super) struct Runner {
@@ -80,7 +80,7 @@ impl Runner {
                 path.display()
             )));
         }
-        let context = super::create_session()?;
+        let context = crate::sql::session();
         interrupt::watch_session(&context);
         #[cfg(feature = "cluster")]
         let cluster = args.cluster.connect_workers()?;
@@ -487,21 +487,6 @@ async fn start_statement(
 /// Joins the lines of a comment to paragraphs. An empty line ends a paragraph.
 fn join_lines(lines: &[String]) -> Vec<String> {
     lines.split(String::is_empty).filter(|part| !part.is_empty()).map(|p| p.join(" ")).collect()
-}
-
-/// If a statement uses a folder as a table, as in `FROM data`, returns a hint on how to read this
-/// folder.
-pub(super) fn hint_folder(message: &str) -> Option<String> {
-    let (_, name) = message.split_once("table 'datafusion.public.")?;
-    let (name, _) = name.split_once("' not found")?;
-    let folder = Path::new(name);
-    if !access::is_dir(folder) {
-        return None;
-    }
-    Some(match TensorizedCohort::is_at(folder) || is_meds_root(folder) {
-        true => format!("; {name} is a MEDS folder; read it as meds('{name}')"),
-        false => format!("; {name} is a folder; read its files as '{name}/'"),
-    })
 }
 
 /// Prints two notes about a query over labels: that the labels have several tasks, and how many

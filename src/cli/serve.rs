@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::arguments::parse_up_to;
 use super::command_failure::{Failure, Outcome};
-use super::command_line::parse_up_to;
 use super::interrupt;
 #[cfg(feature = "cluster")]
 use super::network::check_outside;

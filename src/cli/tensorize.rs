@@ -5,12 +5,11 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
+use super::arguments::{THREADS, parse_up_to};
 use super::command_failure::{Failure, Outcome};
-use super::command_line::{THREADS, parse_up_to};
-use super::convert_files::print_sentence;
 use super::files::check_name;
 use super::interrupt;
-use super::output::group_digits;
+use super::output::{group_digits, print_sentence};
 use super::progress::Progress;
 use crate::io::meds::MedsDataset;
 use crate::io::meds_torch::{

@@ -8,7 +8,6 @@ use std::time::Duration;
 use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
-use super::command_line::{Cli, Command};
 use super::interrupt;
 use super::network::{ListenerFiles, read_text, read_token, resolve_address};
 use crate::cluster::{ClientConfig, Cluster, TlsIdentity, WorkerConfig, serve};
@@ -31,17 +30,6 @@ impl fmt::Debug for WorkerSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerSecrets").finish_non_exhaustive()
     }
-}
-
-/// Reads the files with secrets that the arguments name, if the command is a worker, or a session
-/// that uses workers. Stores the secrets in the arguments.
-pub(super) fn read_secrets(mut cli: Cli) -> Outcome<Cli> {
-    match &mut cli.command {
-        None => cli.query.cluster.read_files()?,
-        Some(Command::Worker(args)) => args.read_files(cli.limits.root_folder())?,
-        Some(_) => {}
-    }
-    Ok(cli)
 }
 
 /// How a session or a worker connects to workers.
@@ -98,7 +86,7 @@ pub(super) struct WorkerArgs {
 }
 
 impl WorkerArgs {
-    fn read_files(&mut self, root: Option<&Path>) -> Outcome {
+    pub(super) fn read_files(&mut self, root: Option<&Path>) -> Outcome {
         self.files.check_outside(root)?;
         self.secrets.token = self.files.token_file.as_deref().map(read_token).transpose()?;
         self.secrets.authority = self.connection.read_authority()?;
@@ -132,7 +120,7 @@ impl ClusterArgs {
         }
     }
 
-    fn read_files(&mut self) -> Outcome {
+    pub(super) fn read_files(&mut self) -> Outcome {
         if !self.default_config().workers.is_empty() {
             self.secrets.token = self.token_file.as_deref().map(read_token).transpose()?;
             self.secrets.authority = self.connection.read_authority()?;

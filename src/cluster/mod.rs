@@ -4,6 +4,7 @@
 //! partitions of each scan, and run the nodes above the scan up to the first exchange of rows. A statement
 //! whose answer the division could change runs in the session; `docs/scale.md` lists these statements.
 
+mod attach_session;
 mod client;
 mod cluster_exec;
 mod cluster_planner;

@@ -1,21 +1,22 @@
 //! [`Criteria`]: a configuration of a cohort, read from YAML and checked.
 
+mod config_file;
 mod definitions;
 mod ends;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use self::definitions::{parse_expression, read_derived, read_plain};
+use self::config_file::ConfigFile;
+use self::definitions::{PredicateDraft, parse_expression, read_derived, read_plain};
 use self::ends::{check_order, describe_boundary};
 use super::boundary::{
     ANY_EVENT, Boundary, BoundarySearch, RECORD_END, RECORD_START, WindowSide, is_name,
 };
 use super::matches::PlainPredicate;
-use super::tree::{CohortWindow, build_tree};
-use super::yaml::{YamlEntry, YamlNode, YamlValue, parse_yaml};
-use crate::access;
-use crate::error::{Error, Result};
+use super::tree::{CohortWindow, Constraint, build_tree};
+use super::yaml::{YamlEntry, YamlNode, YamlValue};
+use crate::error::Result;
 
 /// Content of a column of counts, which has one number for each time of a subject.
 #[derive(Clone, Debug)]
@@ -42,16 +43,6 @@ pub(super) struct CountColumn {
     /// Whether the predicate selects subjects by their measurements without a time.
     pub(super) is_static: bool,
     pub(super) definition: String,
-}
-
-/// Bounds of the count of a predicate in a window; `column` is an index of [`Criteria::columns`].
-#[derive(Clone, Debug)]
-pub(super) struct Constraint {
-    pub(super) predicate: String,
-    line: usize,
-    pub(super) column: usize,
-    pub(super) min: Option<i64>,
-    pub(super) max: Option<i64>,
 }
 
 /// How the end of an [`Edge`] is found from its start: at a fixed distance, or at an event.
@@ -152,63 +143,6 @@ impl Criteria {
     }
 }
 
-/// A YAML file that is part of a configuration: the configuration itself, or a file of predicates.
-struct ConfigFile {
-    path: PathBuf,
-    root: YamlNode,
-}
-
-impl ConfigFile {
-    fn read(path: &Path) -> Result<Self> {
-        let text = access::read_to_string(path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::InvalidData => Error::file(
-                path,
-                "a configuration is a YAML file, but this file is not text; save it as UTF-8",
-            ),
-            std::io::ErrorKind::NotFound => Error::file(
-                path,
-                "the file does not exist; name the YAML file of the criteria of a cohort",
-            ),
-            _ => Error::io(path, e),
-        })?;
-        let root = parse_yaml(&text).map_err(|fault| {
-            Error::file(path, format!("line {}: {}", fault.line, fault.message))
-        })?;
-        Ok(Self { path: path.to_path_buf(), root })
-    }
-
-    fn make_fault(&self, line: usize, key: &str, message: impl AsRef<str>) -> Error {
-        Error::file(&self.path, format!("line {line}: {key}: {}", message.as_ref()))
-    }
-
-    fn make_node_error(&self, node: &YamlNode, key: &str, expected: &str) -> Error {
-        self.make_fault(node.line, key, format!("{expected}, found {}", node.describe_value()))
-    }
-
-    /// Returns the entries of a mapping; an empty list if the node is null.
-    fn map_entries<'a>(&self, node: &'a YamlNode, key: &str) -> Result<&'a [YamlEntry]> {
-        match &node.value {
-            YamlValue::Map(entries) => Ok(entries),
-            YamlValue::Null => Ok(&[]),
-            _ => Err(self.make_node_error(node, key, "expected a mapping of names to values")),
-        }
-    }
-
-    fn as_text<'a>(&self, node: &'a YamlNode, key: &str, expected: &str) -> Result<&'a str> {
-        match &node.value {
-            YamlValue::Text(text) => Ok(text),
-            _ => Err(self.make_node_error(node, key, expected)),
-        }
-    }
-
-    fn as_bool(&self, node: &YamlNode, key: &str) -> Result<bool> {
-        match node.value {
-            YamlValue::Bool(value) => Ok(value),
-            _ => Err(self.make_node_error(node, key, "expected true or false")),
-        }
-    }
-}
-
 /// The definition of a predicate, before it is parsed.
 struct Definition<'a> {
     source: &'a ConfigFile,
@@ -232,15 +166,6 @@ struct WindowEntry<'a> {
     line: usize,
     label: Option<(&'a str, usize)>,
     index_timestamp: Option<(WindowSide, usize)>,
-}
-
-/// A derived predicate, before the predicates are sorted so that each follows its inputs.
-struct PredicateDraft {
-    name: String,
-    all: bool,
-    inputs: Vec<String>,
-    is_static: bool,
-    definition: String,
 }
 
 impl<'a> ConfigReader<'a> {

@@ -1,6 +1,7 @@
 //! [`Attrition`]: how many subjects and triggers remain after each criterion.
 
-use super::criteria::{Constraint, Criteria};
+use super::criteria::Criteria;
+use super::tree::Constraint;
 
 /// A criterion, and how many subjects and triggers satisfy it and all previous criteria.
 #[derive(Clone, Debug, PartialEq)]

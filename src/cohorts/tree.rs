@@ -5,7 +5,17 @@
 //! node of its own.
 
 use super::boundary::{Boundary, BoundarySearch, Reference, WindowSide};
-use super::criteria::Constraint;
+
+/// Bounds of the count of a predicate in a window; `column` is an index of
+/// [`Criteria::columns`](super::criteria::Criteria::columns).
+#[derive(Clone, Debug)]
+pub(super) struct Constraint {
+    pub(super) predicate: String,
+    pub(super) line: usize,
+    pub(super) column: usize,
+    pub(super) min: Option<i64>,
+    pub(super) max: Option<i64>,
+}
 
 /// A window as written in the configuration.
 #[derive(Clone, Debug)]

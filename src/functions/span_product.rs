@@ -3,29 +3,25 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, IntervalUnit};
-use datafusion::common::{DFSchema, internal_datafusion_err, plan_datafusion_err, plan_err};
+use datafusion::common::{internal_datafusion_err, plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::planner::RawBinaryExpr;
-use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use serrate_core::internal::{choose_span_type, compute_spans, is_span as is_span_type};
+use serrate_core::internal::{choose_span_type, compute_spans, is_span};
 
-use super::expression_planners::fold_call;
 use super::naming::name_operation;
 use super::{call_on_arrays, declare};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
-static OPERATIONS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
+pub(super) static OPERATIONS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
     [SpanOperation::Product, SpanOperation::Quotient, SpanOperation::Ratio]
         .map(|operation| Arc::new(ScalarUDF::new_from_impl(operation)))
 });
 
-/// Returns the functions that [`plan_span_operation`] calls, for plans that are sent to worker processes.
+/// Returns the functions that `plan_span_operation` calls, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
 pub(crate) fn build_span_operations() -> [Arc<ScalarUDF>; 3] {
     OPERATIONS.clone()
@@ -33,56 +29,6 @@ pub(crate) fn build_span_operations() -> [Arc<ScalarUDF>; 3] {
 
 pub(super) fn is_span_product(call: &ScalarFunction) -> bool {
     call.func.inner().downcast_ref::<SpanOperation>() == Some(&SpanOperation::Product)
-}
-
-/// Plans products and quotients of spans and numbers. Returns `None` for any other operation.
-///
-/// Obsolete once the test `stock_intervals_are_still_not_multiplied` fails.
-pub(super) fn plan_span_operation(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
-    let [product, quotient, ratio] = &*OPERATIONS;
-    let is_number = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_numeric() || t.is_null());
-    let is_span = |e: &Expr| is_span(e, schema);
-    let function = match expr.op {
-        BinaryOperator::Multiply if is_span(&expr.right) => {
-            is_number(&expr.left).then_some(product)
-        }
-        BinaryOperator::Multiply if is_span(&expr.left) => {
-            is_number(&expr.right).then_some(product)
-        }
-        BinaryOperator::Divide if is_span(&expr.left) => match is_span(&expr.right) {
-            true => Some(ratio),
-            false => is_number(&expr.right).then_some(quotient),
-        },
-        _ => None,
-    };
-    let call = function?.call(vec![expr.left.clone(), expr.right.clone()]);
-    // A constant becomes a literal, because some functions accept only literal intervals.
-    let is_interval = matches!(call.get_type(schema), Ok(DataType::Interval(_)));
-    let folded = match &call {
-        Expr::ScalarFunction(call) if is_interval => fold_call(call.clone(), schema),
-        _ => None,
-    };
-    Some(folded.unwrap_or(call))
-}
-
-/// Whether the value of an expression is an interval or a duration. Does not compute the type of a
-/// long chain `a + b + c + ..` of numbers, which would take quadratic time.
-fn is_span(e: &Expr, schema: &DFSchema) -> bool {
-    let is_time = |t: &DataType| {
-        matches!(t, DataType::Timestamp(..) | DataType::Interval(_) | DataType::Duration(_))
-    };
-    match e {
-        Expr::BinaryExpr(BinaryExpr { left: _, op: Operator::Plus | Operator::Minus, right })
-            if !right.get_type(schema).is_ok_and(|t| is_time(&t)) =>
-        {
-            false
-        }
-        Expr::BinaryExpr(BinaryExpr { op: Operator::Plus | Operator::Minus, .. }) => {
-            e.get_type(schema).is_ok_and(|t| is_span_type(&t))
-        }
-        Expr::BinaryExpr(_) => false,
-        e => e.get_type(schema).is_ok_and(|t| is_span_type(&t)),
-    }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -131,7 +77,7 @@ impl ScalarUDFImpl for SpanOperation {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match self {
             Self::Ratio => Ok(DataType::Float64),
-            _ => Ok(types.iter().find(|t| is_span_type(t)).cloned().unwrap_or(INTERVAL)),
+            _ => Ok(types.iter().find(|t| is_span(t)).cloned().unwrap_or(INTERVAL)),
         }
     }
 

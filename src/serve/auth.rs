@@ -7,18 +7,9 @@ use base64::prelude::BASE64_STANDARD;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
+use super::request_origin::Caller;
 use super::sessions::Sessions;
 use crate::secret::is_equal_secret;
-
-/// The sender of a request, whom the header `authorization` identifies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Caller {
-    /// A client that sent the token of the server, or any client of a server without a token.
-    Client,
-    /// A client that sent the key of a session as its token. The client has received this key in a
-    /// handshake.
-    OfSession(String),
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Gate {

@@ -8,14 +8,10 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tonic::transport::server::{Connected, TlsConnectInfo};
-use tonic::{Extensions, Status};
+use tonic::transport::server::Connected;
 
+use super::request_origin::ConnectionId;
 use super::sessions::Sessions;
-
-/// Number of a connection, unique in the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ConnectionId(pub(super) u64);
 
 /// A TCP connection. When it is dropped, it calls [`Sessions::close_connection`].
 #[derive(Debug)]
@@ -45,15 +41,6 @@ impl Connected for Connection {
     fn connect_info(&self) -> ConnectionId {
         self.id
     }
-}
-
-/// Returns the connection on which a request arrived, with or without TLS.
-pub(super) fn find_connection(extensions: &Extensions) -> Result<ConnectionId, Status> {
-    let plain = extensions.get::<ConnectionId>().copied();
-    let tls = || extensions.get::<TlsConnectInfo<ConnectionId>>().map(|info| *info.get_ref());
-    plain.or_else(tls).ok_or_else(|| {
-        Status::internal("internal error: the request has no connection; please report it")
-    })
 }
 
 impl AsyncRead for Connection {

@@ -31,6 +31,8 @@ mod ingest;
 mod metrics;
 mod parameters;
 mod query;
+mod ready_result;
+mod request_origin;
 mod server;
 mod service;
 mod sessions;

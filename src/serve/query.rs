@@ -9,8 +9,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow_flight::FlightData;
 use datafusion::error::Result as PlanResult;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use futures::stream::BoxStream;
@@ -23,6 +23,7 @@ use tonic::Status;
 use super::admission::{Admission, QueryPermit};
 use super::flight_messages::{BatchEncoder, size_of};
 use super::metrics::Metrics;
+use super::ready_result::{ReadyResult, ResultPart};
 use super::sessions::{OpenQuery, Session};
 use super::statement::{check_settings, has_effect, to_plan_status};
 use super::status::{convert_panic, to_status};
@@ -43,19 +44,6 @@ pub(super) struct Engine {
     /// Time after which a result that its client does not read is cancelled.
     pub(super) idle: Duration,
     pub(super) stopping: AtomicBool,
-}
-
-pub(super) struct ReadyResult {
-    /// Schema with the types that are sent to clients.
-    pub(super) schema: SchemaRef,
-    parts: Vec<ResultPart>,
-}
-
-/// The result of one statement: a plan that runs when the client reads the result, or rows in
-/// memory.
-enum ResultPart {
-    Plan(Arc<dyn ExecutionPlan>, Arc<TaskContext>),
-    Rows(Vec<RecordBatch>),
 }
 
 /// A task that is aborted when this value is dropped. A disconnect of the client drops the request,

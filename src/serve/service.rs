@@ -21,11 +21,12 @@ use futures::{StreamExt, stream};
 use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::auth::Caller;
 use super::commands::answer_command;
 use super::ingest::{Messages, ingest_batches, read_parameters};
 use super::parameters::to_arguments;
-use super::query::{Engine, ReadyResult};
+use super::query::Engine;
+use super::ready_result::ReadyResult;
+use super::request_origin::Caller;
 use super::sessions::{Session, Sessions, find_cookie, format_cookie};
 use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_status};
 use super::status::{to_invalid, to_status};

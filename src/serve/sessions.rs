@@ -14,10 +14,9 @@ use tokio::task::AbortHandle;
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Status};
 
-use super::auth::Caller;
-use super::connection::{ConnectionId, find_connection};
 use super::metrics::Metrics;
-use super::query::ReadyResult;
+use super::ready_result::ReadyResult;
+use super::request_origin::{Caller, ConnectionId, find_connection};
 use super::statement::PreparedStatement;
 use super::status::to_status;
 use crate::sql::new_session_like;

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, Scalar,
+    UInt64Array,
+};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit};
 use proptest::prelude::*;
@@ -173,6 +176,27 @@ fn needles_of_other_units_are_exact() {
     let nan = Float64Array::new_scalar(f64::NAN);
     assert_eq!(searchsorted(&a, &nan, SearchSide::Left).unwrap().values(), &[2]);
     assert_eq!(searchsorted(&a, &nan, SearchSide::Right).unwrap().values(), &[3]);
+}
+
+#[test]
+fn decimals_compare_by_value_with_every_number() {
+    let array = |leaves: ArrayRef| {
+        let axis = Offsets::from_lengths([leaves.len()]).unwrap().into();
+        RaggedArray::try_new(1, vec![axis], leaves).unwrap()
+    };
+    let integers = array(Arc::new(Int64Array::from(vec![i64::MIN, -1000, 1, 2, i64::MAX])));
+    let floats =
+        array(Arc::new(Float64Array::from(vec![f64::NEG_INFINITY, -1e30, -5.0, 5.0, f64::NAN])));
+    let decimals = array(cast(integers.leaves(), &DataType::Decimal128(20, 0)).unwrap());
+    // The needles are 0.5, 1.0 and -999.5.
+    for (tenths, among_integers, among_floats) in [(5, 2, 3), (10, 2, 3), (-9995, 2, 2)] {
+        let needle = Decimal128Array::from(vec![tenths]).with_precision_and_scale(5, 1).unwrap();
+        let find = |a| searchsorted(a, &Scalar::new(&needle), SearchSide::Left).unwrap().value(0);
+        assert_eq!((find(&integers), find(&decimals)), (among_integers, among_integers));
+        assert_eq!(find(&floats), among_floats);
+    }
+    let float = Float64Array::new_scalar(0.25);
+    assert_eq!(searchsorted(&decimals, &float, SearchSide::Left).unwrap().value(0), 2);
 }
 
 #[test]

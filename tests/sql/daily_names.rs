@@ -125,7 +125,7 @@ async fn stock_parsed_columns_still_lack_their_zone() {
     assert!(rows_or_stock_error(&ctx, sql).await.is_err());
 }
 
-/// When this test fails, `functions::span_product` can be removed.
+/// When this test fails, `functions::span_product` and its planner, `span_operations`, can be removed.
 #[tokio::test]
 async fn stock_intervals_are_still_not_multiplied() {
     let ctx = SessionContext::new();

@@ -566,6 +566,50 @@ async fn integers_compare_with_float32_as_doubles() {
     expect_rows(&setup, &cases).await;
 }
 
+#[tokio::test]
+async fn integers_compare_with_narrow_floats_everywhere_as_doubles() {
+    let setup = [
+        "CREATE TABLE t AS SELECT 16777217::INT AS a, 16777216::REAL AS b, 2049 AS i, arrow_cast(2048.0, 'Float16') AS h",
+    ];
+    let cases = [
+        (
+            "SELECT a IN (SELECT b FROM t), a = ANY (SELECT b FROM t), b IN (SELECT a FROM t) FROM t",
+            "false false false",
+        ),
+        (
+            "SELECT [a] = [b], [a] > [b], [a] IN ([b]), [a] BETWEEN [b] AND [b], [[a]] = [[b]] FROM t",
+            "false true false false false",
+        ),
+        ("SELECT {'a': a} = {'a': b}, (a, 1) IN ((b, 1)) FROM t", "false false"),
+        (
+            "SELECT list_contains([b], a), list_has_any([b], [a]), a IN x, list_contains([[b]], [a]) FROM (SELECT a, b, [b] AS x FROM t)",
+            "false false false false",
+        ),
+        ("SELECT list_contains([b], 16777217), list_contains([b], 16777216) FROM t", "false true"),
+        ("SELECT nullif(a, b) FROM t", "16777217"),
+        (
+            "SELECT count(*) FROM (SELECT a AS k FROM t) x JOIN (SELECT b AS k FROM t) y USING (k)",
+            "0",
+        ),
+        ("SELECT count(*) FROM (SELECT [a] AS k FROM t) x JOIN t y ON x.k = [y.b]", "0"),
+        ("SELECT count(*) FROM (SELECT a FROM t INTERSECT SELECT b FROM t) x", "0"),
+        (
+            "SELECT i = h, i > h, i IN (h), h = 2049, h = 2048, i BETWEEN h AND h FROM t",
+            "false true false false true false",
+        ),
+        ("SELECT count(*) FROM t x JOIN t y ON x.i = y.h", "0"),
+        // The result of CASE is compared with nothing, so it keeps its type.
+        ("SELECT arrow_typeof(CASE WHEN true THEN [b] ELSE [a] END) FROM t", "List(Float32)"),
+        (
+            "SELECT CASE WHEN true THEN j ELSE h END, coalesce(j, h), j + h, [j, h] FROM (SELECT 70000 AS j, h FROM t)",
+            "70000.0 70000.0 72048.0 [70000.0, 2048.0]",
+        ),
+        ("SELECT max(x) FROM (SELECT 70000 AS x UNION ALL SELECT h FROM t)", "70000.0"),
+        ("SELECT arrow_typeof(h + 1), arrow_typeof(h + 70000) FROM t", "Float16 Float64"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
 /// `sql::workarounds::types::decimals` need not cast integers next to float32 once this fails.
 #[tokio::test]
 async fn stock_integers_are_still_rounded_to_float32() {

@@ -163,7 +163,7 @@ async fn texts_of_lists_show_null() {
     let cases = [
         (
             "SELECT [1, NULL]::VARCHAR AS a, [[1], NULL]::VARCHAR AS b, ['1', '']::VARCHAR AS c, NULL::INT[]::VARCHAR AS d",
-            "[1, NULL] [[1], NULL] [1, ] NULL",
+            "[1, NULL] [[1], NULL] [1, ''] NULL",
         ),
         (
             "SELECT 'x: ' || x::VARCHAR FROM (VALUES ([1, NULL]), ([]), (NULL)) t(x)",
@@ -181,6 +181,24 @@ async fn texts_of_lists_show_null() {
             "SELECT count(*) FROM (VALUES ({'a': 1}), ({'a': 2})) t(s) WHERE s::VARCHAR = '{''a'': 1}'",
             "1",
         ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
+async fn texts_of_lists_tell_their_strings_apart() {
+    let cases = [
+        (
+            "SELECT ['a, b']::VARCHAR, ['NULL', NULL, ' x', 'x y']::VARCHAR, ['it''s', '\\']::VARCHAR",
+            "['a, b'] ['NULL', NULL, ' x', x y] ['it\\'s', '\\\\']",
+        ),
+        ("SELECT {'a': 'x, y', 'b': [''], 'c': 'z'}::VARCHAR", "{'a': 'x, y', 'b': [''], 'c': z}"),
+        ("SELECT arrow_cast(['a, b'], 'List(Dictionary(Int32, Utf8))')::VARCHAR", "['a, b']"),
+        (
+            "SELECT count(*) FROM (VALUES (['a,b']), ([' a']), (['null']), ([NULL]), (['']), (['[', ']']), (['\"', '''', '\\''']), (['a'])) t(x) WHERE x::VARCHAR::VARCHAR[] = x",
+            "8",
+        ),
+        ("SELECT 'a, b'::VARCHAR, [INTERVAL '1d 03:00']::VARCHAR", "a, b [1d 03:00]"),
     ];
     expect_rows(&[], &cases).await;
 }

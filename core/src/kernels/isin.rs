@@ -12,6 +12,7 @@ use arrow::compute::kernels::cmp;
 use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null};
 use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, UInt32Type};
 
+use super::canonical::to_canonical_floats;
 use super::dictionary::{look_up, over_values};
 use super::text::is_text;
 use super::time_texts::complete_texts;
@@ -220,8 +221,9 @@ impl SearchSet {
             values = match strict || nearest {
                 true => converted,
                 false => {
-                    let back = cast(&converted, &given)?;
-                    filter(&converted, &cmp::eq(&back, &values)?)?
+                    // Arrow distinguishes -0.0, which is 0 for integer leaves, from 0.0.
+                    let back = to_canonical_floats(&cast(&converted, &given)?)?;
+                    filter(&converted, &cmp::eq(&back, &to_canonical_floats(&values)?)?)?
                 }
             };
         }
@@ -373,6 +375,7 @@ mod tests {
         assert_eq!(found(bytes(), Float64Array::from(vec![1.5, 2.0])), [NO, YES, None, NO]);
         assert_eq!(found(bytes(), Int64Array::from(vec![300])), [NO, NO, None, NO]);
         assert_eq!(found(bytes(), StringArray::from(vec!["2"])), [NO, YES, None, NO]);
+        assert_eq!(found(bytes(), Float64Array::from(vec![-0.0])), [YES, NO, None, NO]);
         let tokens = || UInt32Array::from(vec![7, u32::MAX, 1 << 20]);
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 8])), [YES, NO, NO]);
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 1 << 20])), [YES, NO, YES]);

@@ -14,6 +14,7 @@ use arrow::datatypes::{
 };
 
 use super::align::share_lists;
+use super::elementwise::find_common_decimal;
 use super::times::{
     are_whole_microseconds, compare_exactly, find_parsed_type, parse_exact_seconds,
     to_exact_seconds,
@@ -36,10 +37,11 @@ pub enum SearchSide {
 ///
 /// See [`searchsorted_lists`] for several needles per list.
 ///
-/// `needles` is one value for all rows or one per row. Numbers of different types compare by value (an
-/// integer with a float as floats), and times of different units compare exactly. A string needle is parsed
-/// as a time if the lists hold times. NaN sorts after all numbers, null elements after NaN; a null row or a
-/// null needle gives null. For an unsorted list, the result is an unspecified index from 0 to its length.
+/// `needles` is one value for all rows or one per row. Numbers of different types compare by value
+/// (an integer or a decimal with a float as floats), and times of different units compare exactly. A
+/// string needle is parsed as a time if the lists hold times. NaN sorts after all numbers, null
+/// elements after NaN; a null row or a null needle gives null. For an unsorted list, the result is an
+/// unspecified index from 0 to its length.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -183,8 +185,15 @@ fn find_positions(
     if needle.is_null() || leaf.is_null() {
         return search.run(needles.logical_nulls(), |_, _| Ordering::Greater);
     }
-    if leaf.is_numeric() && needle.is_numeric() && !is_decimal(&leaf) && !is_decimal(&needle) {
-        return search.compare_numbers(&leaves, &needles);
+    if leaf.is_numeric() && needle.is_numeric() {
+        if !leaf.is_decimal() && !needle.is_decimal() {
+            return search.compare_numbers(&leaves, &needles);
+        }
+        if leaf.is_floating() || needle.is_floating() {
+            let (leaves, needles) =
+                (cast(&leaves, &DataType::Float64)?, cast(&needles, &DataType::Float64)?);
+            return search.compare_numbers(&leaves, &needles);
+        }
     }
     let no_match = || {
         Error::type_of(
@@ -198,6 +207,10 @@ fn find_positions(
     } else if compare_exactly(&leaf, &needle) {
         // Convert both sides to seconds with nine decimals, which represent times of every unit exactly.
         (to_exact_seconds(&leaves)?, to_exact_seconds(&needles)?)
+    } else if leaf.is_numeric() && needle.is_numeric() {
+        // Neither type may hold all values of the other: DECIMAL(3, 1) holds 0.5 and not 1000.
+        let common = find_common_decimal(&leaf, &needle).ok_or_else(no_match)?;
+        (cast(&leaves, &common)?, cast(&needles, &common)?)
     } else {
         let exact = cast(&needles, &leaf).map_err(|_| no_match())?;
         if exact.logical_null_count() > needles.logical_null_count() {
@@ -214,10 +227,6 @@ fn find_positions(
     let options = SortOptions { descending: false, nulls_first: false };
     let compare = make_comparator(&leaves, &needles, options)?;
     search.run(needles.logical_nulls(), compare)
-}
-
-fn is_decimal(data_type: &DataType) -> bool {
-    data_type.is_decimal()
 }
 
 fn unpack_dictionary(values: &ArrayRef) -> Result<ArrayRef> {

@@ -6,12 +6,11 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 use super::chart::{Canvas, ChartBar, write_bars};
-use super::to_json_number;
 use crate::access;
 use crate::cli::code_prefixes::count_prefixes;
 use crate::cli::command_failure::Outcome;
 use crate::cli::output::{
-    TextTable, compute_safe_ratio, format_percent, format_rounded, group_digits,
+    TextTable, compute_safe_ratio, format_percent, format_rounded, group_digits, to_json_number,
 };
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;

@@ -18,6 +18,7 @@ use super::command_failure::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource};
 use super::output::{
     TextTable, choose_plural, compute_safe_ratio, format_percent, format_size, group_digits,
+    to_json_number,
 };
 use super::progress::Progress;
 use super::stats::{ColumnGroup, Spans, collect_stats, name_axis, pluralize_noun};
@@ -317,9 +318,4 @@ fn describe_type(data_type: &DataType) -> String {
 
 fn is_float(column: &ColumnStats) -> bool {
     column.data_type.is_floating()
-}
-
-/// Returns a number as a JSON number, or as a JSON string if it exceeds 64 bits.
-fn to_json_number(n: u128) -> Value {
-    u64::try_from(n).map_or_else(|_| Value::from(n.to_string()), Value::from)
 }

@@ -64,7 +64,7 @@ mod tests {
     use arrow::array::{ArrayRef, Int64Array, StringArray};
 
     use super::*;
-    use crate::cli::command_line::TableArgs;
+    use crate::cli::arguments::TableArgs;
 
     #[test]
     fn each_value_has_a_line_with_its_name() {

@@ -15,8 +15,9 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 use arrow::json::writer::{JsonArray, LineDelimited, WriterBuilder};
 
+use super::arguments::Format;
 use super::command_failure::{Failure, Outcome};
-use super::command_line::Format;
+use crate::functions::wrap_words;
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use serrate_core::internal::AtomicFile;
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
@@ -25,7 +26,7 @@ use serrate_core::internal::spans::{convert_spans_to_texts, make_span_text_schem
 pub(super) use cell::group_digits;
 pub(super) use charset::Charset;
 pub(super) use number_texts::{
-    choose_plural, compute_safe_ratio, format_percent, format_rounded, format_size,
+    choose_plural, compute_safe_ratio, format_percent, format_rounded, format_size, to_json_number,
 };
 pub(super) use result_table::{TableStyle, TextTable, find_terminal_width};
 
@@ -223,6 +224,19 @@ impl<'a> ResultWriter<'a> {
         }
         Ok(())
     }
+}
+
+/// Prints a sentence. If the width of the terminal is known, wraps the sentence between words.
+pub(super) fn print_sentence(text: &str) -> Outcome {
+    match find_terminal_width() {
+        Some(width) => print_line(&wrap_words(text, width, 2)),
+        None => print_line(text),
+    }
+}
+
+pub(super) fn print_line(line: &str) -> Outcome {
+    writeln!(std::io::stdout(), "{line}")?;
+    Ok(())
 }
 
 /// Returns the error for a second result in a file that can hold only one. `in_shell` is true if

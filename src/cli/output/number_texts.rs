@@ -1,4 +1,6 @@
-//! Formats sizes, shares and counts for people.
+//! Formats sizes, shares and counts for people, and numbers as JSON.
+
+use serde_json::Value;
 
 use super::group_digits;
 
@@ -52,6 +54,11 @@ pub(in crate::cli) fn format_rounded(bytes: u128) -> String {
     } else {
         format!("{rounded:.1} {unit}")
     }
+}
+
+/// Returns a number as a JSON number, or as a JSON string if it exceeds 64 bits.
+pub(in crate::cli) fn to_json_number(n: u128) -> Value {
+    u64::try_from(n).map_or_else(|_| Value::from(n.to_string()), Value::from)
 }
 
 #[cfg(test)]

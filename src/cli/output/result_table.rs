@@ -11,8 +11,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::cell::{CellFormatter, cut_list, cut_to_width, escape_controls, group_digits};
 use super::charset::Charset;
+use crate::cli::arguments::TableArgs;
 use crate::cli::command_failure::Outcome;
-use crate::cli::command_line::TableArgs;
 use crate::functions::wrap_words;
 
 const CELL_WIDTH: usize = 48;

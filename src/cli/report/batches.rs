@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::{not, nullif};
 
-use super::RowStatistics;
 use super::codes::CodeOverview;
 use super::profile::TableProfile;
+use super::row_statistics::RowStatistics;
 use super::tensors::TensorFacts;
 use crate::array::{Layout, Offsets};
 use crate::cli::command_failure::{Failure, Outcome};

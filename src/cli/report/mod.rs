@@ -10,6 +10,7 @@ mod html;
 mod padding;
 mod page;
 mod profile;
+mod row_statistics;
 mod sketch;
 mod source_table;
 mod svg;
@@ -25,18 +26,19 @@ use clap::Args;
 use self::batches::{BatchLayout, BatchStatistics};
 use self::codes::{CodeOverview, count_trend};
 use self::profile::TableProfile;
+use self::row_statistics::RowStatistics;
 use self::source_table::register_source;
 use self::tensors::{TensorFacts, TensorFiles};
-use self::timeline::{TimelineChart, read_timelines};
+use self::timeline::read_timelines;
+use super::arguments::parse_up_to;
 use super::command_failure::{Failure, Outcome};
-use super::command_line::parse_up_to;
-use super::convert_files::print_line;
 use super::files::{DeclaredTypes, InputSource};
+use super::output::print_line;
 use super::progress::Progress;
 use super::stats::{ColumnGroup, collect_stats};
 use crate::access;
-use crate::audit::{Audit, CheckOptions, check};
-use crate::io::meds::{MedsSummary, PartSummary, descriptions};
+use crate::audit::{CheckOptions, check};
+use crate::io::meds::{MedsSummary, descriptions};
 use serrate_core::internal::AtomicFile;
 
 const EXAMPLES: &str = "\
@@ -119,14 +121,6 @@ struct TensorStatistics {
     batches: Option<BatchStatistics>,
     /// The reason why a folder of batches has no statistics; otherwise `None`.
     unread: Option<&'static str>,
-}
-
-struct RowStatistics {
-    groups: Vec<ColumnGroup<TableProfile>>,
-    codes: Option<CodeOverview>,
-    timelines: Vec<TimelineChart>,
-    splits: Vec<PartSummary>,
-    audit: Option<Audit>,
 }
 
 pub(super) fn run(args: &ReportArgs) -> Outcome {
@@ -235,7 +229,7 @@ fn read_codes(
         None => CodeOverview::from_table(&group.profile, args.codes),
     };
     let Some(mut codes) = codes else { return Ok(None) };
-    let context = super::create_session()?;
+    let context = crate::sql::session();
     register_source(&context, TABLE, source, PARTITIONS)?;
     let trend = count_trend(&context, TABLE, &group.profile, &mut codes);
     // `block_on` is allowed here, because a command on files runs on a thread for blocking work.

@@ -22,7 +22,8 @@ use rustyline::{
 
 use crate::access;
 
-use super::{CONTINUATION, INDENT, help};
+use super::help;
+use super::prompts::{COMMANDS, CONTINUATION, INDENT};
 use crate::cli::run::Runner;
 use crate::cli::script;
 use crate::sql::list_shorthand_names;
@@ -294,7 +295,7 @@ fn complete_word(
         return (start, Vec::new());
     }
     if before.trim_start() == format!(".{word}") {
-        let commands = super::COMMANDS.iter().filter(|(c, _)| c.starts_with('.'));
+        let commands = COMMANDS.iter().filter(|(c, _)| c.starts_with('.'));
         let commands = commands.filter_map(|(c, _)| c[1..].split(' ').next());
         return (start, to_pairs(commands.filter(|c| c.starts_with(word))));
     }

@@ -3,6 +3,7 @@
 mod complete;
 mod doc_text;
 mod help;
+mod prompts;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -13,36 +14,16 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor, EventHandler, KeyCode, KeyEvent, Modifiers};
 
+use super::arguments::Format;
 use super::command_failure::{Failure, Outcome};
-use super::command_line::{Format, is_command};
+use super::command_line::is_command;
 use super::interrupt;
 use super::output::find_terminal_width;
 use super::run::Runner;
 use crate::access;
 use crate::functions::wrap_words;
 use complete::{EnterKey, SessionNames, ShellHelper, is_complete};
-
-const COMMANDS: &[(&str, &str)] = &[
-    (".help [NAME]", "this list, or help on a function or a command"),
-    (".functions [TEXT]", "functions whose name contains TEXT"),
-    (".tables [PATTERN]", "all tables, or those whose name matches PATTERN, as in sub%"),
-    (".schema TABLE", "columns of a table, a quoted file or a call meds('DIR')"),
-    (".mode NAME", "table, line, csv, json, ndjson, markdown or arrow"),
-    ("\\x", "switch between a table and one line per value"),
-    (".width N ..", "greatest widths of the first columns of tables; 0 or none: by the values"),
-    (".maxrows N", "rows shown per result; 0 shows all"),
-    (".output [FILE]", "write results to a new file (or FILE overwrite), or to the screen again"),
-    (".timing on|off", "print the time of each statement"),
-    (".read FILE", "run a script"),
-    (".quit", "leave the shell, like Ctrl-D"),
-];
-
-const PROMPT: &str = "serrate> ";
-/// Prompt of each further line of a statement. It is as wide as [`PROMPT`].
-const CONTINUATION: &str = "    ...> ";
-/// Indentation of each further line of a statement. The terminal shows [`CONTINUATION`] in its
-/// place.
-const INDENT: &str = "         ";
+use prompts::{COMMANDS, PROMPT};
 
 /// Runs statements until the end of input. An error is reported and does not end the shell.
 pub(super) async fn run(mut runner: Runner) -> Outcome {
@@ -372,11 +353,5 @@ mod tests {
         ] {
             assert_eq!(matches_pattern("subjects", pattern), matches, "{pattern}");
         }
-    }
-
-    #[test]
-    fn prompts_are_of_one_width() {
-        assert_eq!(PROMPT.len(), CONTINUATION.len());
-        assert_eq!(PROMPT.len(), INDENT.len());
     }
 }

@@ -5,8 +5,17 @@ use regex::Regex;
 use super::super::boundary::is_name;
 use super::super::matches::{CodePattern, ConfigScalar, PlainPredicate, ValueBound};
 use super::super::yaml::{YamlEntry, YamlNode, YamlValue};
-use super::{ConfigFile, PredicateDraft};
+use super::config_file::ConfigFile;
 use crate::error::Result;
+
+/// A derived predicate, before the predicates are sorted so that each follows its inputs.
+pub(super) struct PredicateDraft {
+    pub(super) name: String,
+    pub(super) all: bool,
+    pub(super) inputs: Vec<String>,
+    pub(super) is_static: bool,
+    pub(super) definition: String,
+}
 
 /// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns true for `and`, and the names of the inputs.
 pub(super) fn parse_expression(

@@ -10,6 +10,7 @@ mod different;
 mod elementwise;
 mod exact_aggregates;
 mod extremes;
+mod group_states;
 mod grouped_rows;
 mod histogram;
 mod kept_rows;
@@ -28,7 +29,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{ScalarValue, plan_err};
 use datafusion::error::{DataFusionError, Result as DfResult};
@@ -49,6 +49,7 @@ pub(crate) use exact_aggregates::{
     SUM_STATE, build_udafs as exact_aggregates, make_exact_deviation, make_exact_mean,
 };
 pub(crate) use extremes::build_udafs as float_extremes;
+pub(super) use group_states::GroupStates;
 pub(super) use moments::{Moments, Statistic};
 pub(crate) use replaced::{build_udafs as replaced_aggregates, keep_window_order};
 pub(crate) use time_averages::{OVER_TIMES, extend_to_times};
@@ -202,44 +203,6 @@ impl AggBegin<'_> {
     pub(super) fn find_literal(&self, i: usize) -> Option<&ScalarValue> {
         self.literals.get(i).copied().flatten()
     }
-}
-
-/// State of an aggregate for many groups, numbered from 0. A group may have no rows.
-pub(super) trait GroupStates: fmt::Debug + Send + Sync {
-    fn fresh(&self) -> Result<Box<dyn GroupStates>>;
-
-    /// Adds rows: `values` has the columns of the arguments, followed by the columns of the sort
-    /// keys; `groups` has the group of each row.
-    fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
-
-    fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let rows = values.first().map_or(0, |v| v.len());
-        self.update(values, &vec![0; rows])
-    }
-
-    fn retracts(&self) -> bool {
-        false
-    }
-
-    /// Removes rows from group 0 that were added earlier.
-    fn retract_one(&mut self, _values: &[ArrayRef]) -> Result<()> {
-        Err(Error::invalid(format!(
-            "internal error: an aggregate with the state {} cannot remove rows from it; please report it",
-            std::any::type_name::<Self>()
-        )))
-    }
-
-    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()>;
-
-    /// Returns the partial state of the first `groups` groups.
-    fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>>;
-
-    fn result(&mut self, groups: usize) -> Result<ArrayRef>;
-
-    /// Removes the first `groups` groups. The numbers of the remaining groups decrease by `groups`.
-    fn forget(&mut self, groups: usize) -> Result<()>;
-
-    fn size(&self) -> usize;
 }
 
 struct RaggedUdaf {

@@ -12,7 +12,6 @@ use serrate_core::internal::times::cast_time;
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::date_arithmetic::may_have_hours;
-use crate::functions::expression_planners::times_of_day::find_unit;
 use crate::kernels::elementwise::{Op, OperandType, Types};
 use crate::kernels::zones::may_change;
 
@@ -54,7 +53,7 @@ pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
 }
 
 /// Like [`fold_constant`], for a call of a function that no analyzer rule replaces.
-pub(in crate::functions) fn fold_call(call: ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+pub(super) fn fold_call(call: ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let is_known = call.args.iter().all(|arg| is_known_value(arg, schema));
     is_known.then(|| evaluate_constant(Expr::ScalarFunction(call), schema))?
 }
@@ -206,6 +205,14 @@ fn is_fine_time(t: &DataType) -> bool {
 
 fn is_plain_number(t: &DataType) -> bool {
     t.is_integer() || t.is_floating()
+}
+
+/// Returns the unit of a time of day; `None` for other types.
+pub(super) fn find_unit(t: &DataType) -> Option<TimeUnit> {
+    match t {
+        DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
+        _ => None,
+    }
 }
 
 /// Returns a constant as a literal of type `to`; `None` if `e` is not constant or not exact in `to`.

@@ -8,7 +8,7 @@ use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 
 use crate::array::leaf_type;
-use crate::functions::expression_planners::list_operation;
+use crate::functions::expression_planners::operator_names::list_operation;
 use crate::functions::find_scalar;
 use crate::functions::lists::NestedListType;
 use crate::functions::span_product::is_span_product;

@@ -4,6 +4,8 @@ mod constant_folding;
 mod date_arithmetic;
 mod list_calls;
 mod literal_lists;
+mod operator_names;
+mod span_operations;
 mod times_of_day;
 mod word_operators;
 
@@ -23,7 +25,6 @@ use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, lit};
 
 use super::chain;
-use super::span_product::plan_span_operation;
 use super::text_positions::plan_characters;
 use super::unsigned::{make_signed_index, make_signed_operand, plan_quotient, takes_unsigned};
 use crate::array::list_depth;
@@ -32,18 +33,18 @@ use crate::functions::expression_planners::date_arithmetic::{
     cast_date_to_timestamp, cast_dates_for_hours, cast_dates_for_times, plan_days,
 };
 use crate::functions::expression_planners::list_calls::replace_list_call;
+use crate::functions::expression_planners::operator_names::{is_distinction, list_operation};
+use crate::functions::expression_planners::span_operations::plan_span_operation;
 use crate::functions::expression_planners::times_of_day::unify_times_of_day;
 use crate::functions::expression_planners::word_operators::{
-    WordPredicate, is_distinction, negate_mask, plan_filter,
+    WordPredicate, negate_mask, plan_filter,
 };
 use crate::functions::zoned_dates::cast_leaf_dates;
-use crate::kernels::elementwise::Op;
 
-pub(super) use self::constant_folding::fold_call;
 pub(crate) use self::constant_folding::{fold_constant, is_constant, is_row_based};
 pub(crate) use self::date_arithmetic::refine_unit;
 pub(crate) use self::literal_lists::LiteralLists;
-pub(crate) use self::word_operators::{
+pub(crate) use self::operator_names::{
     DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED,
 };
 
@@ -358,23 +359,4 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         }
     };
     Some(chain::join_lists(super::find_scalar(name)?.call(vec![left, right])))
-}
-
-fn list_operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
-    Some(match op {
-        BinaryOperator::Plus => (Op::Add, "ragged_add"),
-        BinaryOperator::Minus => (Op::Sub, "ragged_sub"),
-        BinaryOperator::Multiply => (Op::Mul, "ragged_mul"),
-        BinaryOperator::Divide => (Op::Div, "ragged_div"),
-        BinaryOperator::Modulo => (Op::Rem, "ragged_mod"),
-        BinaryOperator::Eq => (Op::Eq, "ragged_eq"),
-        BinaryOperator::NotEq => (Op::NotEq, "ragged_ne"),
-        BinaryOperator::Lt => (Op::Lt, "ragged_lt"),
-        BinaryOperator::LtEq => (Op::LtEq, "ragged_le"),
-        BinaryOperator::Gt => (Op::Gt, "ragged_gt"),
-        BinaryOperator::GtEq => (Op::GtEq, "ragged_ge"),
-        BinaryOperator::And => (Op::And, "ragged_and"),
-        BinaryOperator::Or => (Op::Or, "ragged_or"),
-        _ => return None,
-    })
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::RawBinaryExpr;
@@ -10,8 +10,8 @@ use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use crate::array::{leaf_type, list_depth};
-use crate::functions::expression_planners::constant_folding::find_exact_constant;
-use crate::functions::expression_planners::word_operators::is_distinction;
+use crate::functions::expression_planners::constant_folding::{find_exact_constant, find_unit};
+use crate::functions::expression_planners::operator_names::is_distinction;
 use crate::functions::lists::NestedListType;
 
 /// Casts two times of day (`TIME`) in different units to one unit before they are compared. This is
@@ -47,14 +47,6 @@ pub(super) fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawB
             None => RawBinaryExpr { right: cast(expr.right, left), ..expr },
         },
         Ordering::Equal => expr,
-    }
-}
-
-/// Returns the unit of a time of day; `None` for other types.
-pub(super) fn find_unit(t: &DataType) -> Option<TimeUnit> {
-    match t {
-        DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
-        _ => None,
     }
 }
 

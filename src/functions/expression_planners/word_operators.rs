@@ -1,5 +1,5 @@
-//! Custom operators with which `sql::statement` replaces predicates and clauses, such as `LIKE` and
-//! `FILTER`.
+//! Plans the custom operators with which `sql::statement` replaces predicates and clauses, such as
+//! `LIKE` and `FILTER`.
 
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
@@ -7,42 +7,16 @@ use datafusion::error::Result;
 use datafusion::functions_nested::make_array::make_array;
 use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::planner::RawBinaryExpr;
-use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::constant_folding::{
     fold_list, is_constant, narrow_constant,
 };
+use crate::functions::expression_planners::operator_names::PREDICATES;
 use crate::functions::naming::show_expression;
 use crate::functions::{find_facts, find_scalar};
 use crate::kernels::elementwise::Op;
-
-pub(super) fn is_distinction(op: &BinaryOperator) -> bool {
-    matches!(op, BinaryOperator::Custom(word) if [DISTINCT, NOT_DISTINCT].contains(&word.as_str()))
-}
-
-/// Predicates, with or without `NOT`, for which the parser has no binary operators.
-/// `sql::statement` replaces these predicates with custom operators of the same names; the right
-/// side of `IN` becomes a call of `make_array`.
-pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
-
-/// Custom operators that replace the predicates of the same names, because DataFusion's planner has
-/// no hook for these predicates.
-pub(crate) const DISTINCT: &str = "IS DISTINCT FROM";
-
-pub(crate) const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
-
-/// Custom operator of the planner in `call ON LISTS NULL`: applies the call to the values of its
-/// lists. The right side is ignored.
-pub(crate) const ON_LISTS: &str = "ON LISTS";
-
-/// Custom operator that replaces a unary minus, so that the planner can cast the operand to a type
-/// with a sign. The left side is the operand, and the right side is ignored.
-pub(crate) const SIGNED: &str = "SIGNED";
-
-/// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
-pub(crate) const FILTER: &str = "FILTER";
 
 /// Plans `call FILTER mask`: the reduction uses only the values for which the mask is true. A
 /// reduction of two lists uses only the pairs of values for which the mask is true.

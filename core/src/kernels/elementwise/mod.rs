@@ -32,6 +32,7 @@ use crate::array::exact_casts::check_decimal_precision;
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
+pub(crate) use operand_types::find_common_decimal;
 pub use operand_types::{OperandType, Types};
 #[cfg(feature = "het")]
 pub(crate) use pair::pair_dims;

@@ -387,7 +387,7 @@ fn make_decimal_type(precision: u8, scale: i8) -> Option<DataType> {
 
 /// Returns the decimal type that represents all values of two integer or decimal types; `None` if
 /// it would need more than 76 digits.
-fn find_common_decimal(a: &DataType, b: &DataType) -> Option<DataType> {
+pub(crate) fn find_common_decimal(a: &DataType, b: &DataType) -> Option<DataType> {
     let ((p, s), (q, t)) = (find_decimal_digits(a)?, find_decimal_digits(b)?);
     let scale = s.max(t);
     let whole = (i16::from(p) - i16::from(s)).max(i16::from(q) - i16::from(t));

@@ -6,39 +6,79 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 
-/// Returns doubles in place of `types` if some are decimals and some floats: `[DECIMAL, FLOAT]`
-/// becomes `[DOUBLE, DOUBLE]`. Does the same for the elements of lists and the fields of structs.
-/// Returns `None` if no type changes.
+/// Returns doubles in place of `types` if some are decimals and some floats, or some float16 and
+/// some integers that float16 lacks: `[DECIMAL, FLOAT]` becomes `[DOUBLE, DOUBLE]`. Does the same
+/// for the elements of lists and the fields of structs. Returns `None` if no type changes.
 pub(super) fn convert_types_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
+    convert_if(types, lose_values)
+}
+
+/// Does the same as [`convert_types_to_doubles`] for values that are compared: also if some are
+/// integers and some are floats of a type that rounds these integers.
+pub(super) fn convert_compared_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
+    convert_if(types, compare_as_doubles)
+}
+
+/// Returns the type of a list with other elements. Returns `None` if the type is not that of a list.
+pub(super) fn replace_elements(list: &DataType, to: DataType) -> Option<DataType> {
+    let field = find_element_field(list)?.as_ref().clone().with_data_type(to);
+    let field = Arc::new(field);
+    Some(match list {
+        DataType::LargeList(_) => DataType::LargeList(field),
+        DataType::FixedSizeList(_, size) => DataType::FixedSizeList(field, *size),
+        _ => DataType::List(field),
+    })
+}
+
+/// Whether a float type lacks some values of an integer type.
+pub(super) fn rounds_integers(float: &DataType, t: &DataType) -> bool {
+    use DataType::{Float16, Float32, Int8, Int32, Int64, UInt8, UInt32, UInt64};
+    match float {
+        Float16 => t.is_integer() && !matches!(t, Int8 | UInt8),
+        Float32 => matches!(t, Int32 | Int64 | UInt32 | UInt64),
+        _ => false,
+    }
+}
+
+/// Whether the common type that DataFusion chooses would lose values: a decimal for decimals and
+/// floats, float16 for float16 and any integers.
+fn lose_values(types: &[&DataType]) -> bool {
+    let has_half = types.iter().any(|t| **t == DataType::Float16);
+    let rounds = has_half && types.iter().any(|t| rounds_integers(&DataType::Float16, t));
+    rounds || mixes_decimals(types)
+}
+
+fn compare_as_doubles(types: &[&DataType]) -> bool {
+    let rounds = types.iter().any(|float| types.iter().any(|t| rounds_integers(float, t)));
+    rounds || mixes_decimals(types)
+}
+
+fn mixes_decimals(types: &[&DataType]) -> bool {
+    types.iter().any(|t| t.is_decimal()) && types.iter().any(|t| t.is_floating())
+}
+
+/// Replaces `types` by doubles if `is_mixed` is true for them, or for the types of their elements
+/// or of one field.
+fn convert_if(types: &[DataType], is_mixed: fn(&[&DataType]) -> bool) -> Option<Vec<DataType>> {
     let known: Vec<&DataType> = types.iter().filter(|t| !t.is_null()).collect();
     let replaced: Vec<DataType> = if known.iter().all(|t| t.is_numeric()) {
-        let is_mixed =
-            known.iter().any(|t| t.is_decimal()) && known.iter().any(|t| t.is_floating());
-        is_mixed.then(|| vec![DataType::Float64; known.len()])?
+        is_mixed(&known).then(|| vec![DataType::Float64; known.len()])?
     } else if let Some(elements) =
         known.iter().map(|t| find_element_field(t)).collect::<Option<Vec<_>>>()
     {
         let of_elements: Vec<DataType> = elements.iter().map(|f| f.data_type().clone()).collect();
-        let doubles = convert_types_to_doubles(&of_elements)?;
-        let lists = known.iter().zip(elements).zip(doubles);
-        let list = |((list, field), to): ((&&DataType, &FieldRef), DataType)| {
-            let field = Arc::new(field.as_ref().clone().with_data_type(to));
-            match list {
-                DataType::LargeList(_) => DataType::LargeList(field),
-                DataType::FixedSizeList(_, size) => DataType::FixedSizeList(field, *size),
-                _ => DataType::List(field),
-            }
-        };
-        lists.map(list).collect()
+        let doubles = convert_if(&of_elements, is_mixed)?;
+        let lists = known.iter().zip(doubles).map(|(list, to)| replace_elements(list, to));
+        lists.collect::<Option<_>>()?
     } else {
-        convert_structs_to_doubles(&known)?
+        convert_structs_if(&known, is_mixed)?
     };
     let mut replaced = replaced.into_iter();
     let all = types.iter().map(|t| if t.is_null() { Some(t.clone()) } else { replaced.next() });
     all.collect()
 }
 
-fn find_element_field(list: &DataType) -> Option<&FieldRef> {
+pub(super) fn find_element_field(list: &DataType) -> Option<&FieldRef> {
     match list {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
             Some(field)
@@ -47,9 +87,12 @@ fn find_element_field(list: &DataType) -> Option<&FieldRef> {
     }
 }
 
-/// Does the same as [`convert_types_to_doubles`] for structs. Returns `None` if the structs differ
-/// in the names of their fields.
-fn convert_structs_to_doubles(types: &[&DataType]) -> Option<Vec<DataType>> {
+/// Does the same as [`convert_if`] for structs. Returns `None` if the structs differ in the names of
+/// their fields.
+fn convert_structs_if(
+    types: &[&DataType],
+    is_mixed: fn(&[&DataType]) -> bool,
+) -> Option<Vec<DataType>> {
     let fields = types.iter().map(|t| match t {
         DataType::Struct(fields) => Some(fields.to_vec()),
         _ => None,
@@ -63,7 +106,7 @@ fn convert_structs_to_doubles(types: &[&DataType]) -> Option<Vec<DataType>> {
     let mut changed = false;
     for at in 0..first.len() {
         let column: Vec<DataType> = structs.iter().map(|s| s[at].data_type().clone()).collect();
-        let Some(doubles) = convert_types_to_doubles(&column) else { continue };
+        let Some(doubles) = convert_if(&column, is_mixed) else { continue };
         for (fields, to) in structs.iter_mut().zip(doubles) {
             fields[at] = Arc::new(fields[at].as_ref().clone().with_data_type(to));
         }

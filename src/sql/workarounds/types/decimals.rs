@@ -12,7 +12,10 @@ use datafusion::logical_expr::{
     Subquery, Union,
 };
 
-use super::decimal_types::{convert_types_to_doubles, to_written_decimal};
+use super::decimal_types::{
+    convert_compared_to_doubles, convert_types_to_doubles, find_element_field, replace_elements,
+    rounds_integers, to_written_decimal,
+};
 use super::decimal_values::convert_values_to_doubles;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{
@@ -26,7 +29,9 @@ use crate::sql::workarounds::types::times::take_branch_types;
 ///
 /// Analyzer rule, before DataFusion's type coercion.
 ///
-/// * Compares an integer with a float32 as doubles. DataFusion converts the integer to float32, which rounds it.
+/// * Compares an integer with a float32 or float16 as doubles, also within lists and structs. DataFusion
+///   converts the integer to the float type, which rounds it. Sums, CASE, UNION and the like of an integer and
+///   a float16 are doubles, too: as float16, 70000 is infinite.
 ///   Obsolete once the test `stock_integers_are_still_rounded_to_float32` fails.
 /// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which fails
 ///   for NaN, infinity and 1e30, and rounds other values. The values of CASE, `coalesce`, lists, UNION and USING are
@@ -110,6 +115,7 @@ fn may_change(part: &Expr) -> bool {
             name == "round"
                 || find_long_number(part).is_some()
                 || has_fact(name, StockFact::ComparesArguments)
+                || searches_list(name)
                 || returns_arguments(name)
         }
         _ => false,
@@ -149,10 +155,18 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
+fn is_arithmetic(op: Operator) -> bool {
+    use Operator::{Divide, Minus, Modulo, Multiply, Plus};
+    matches!(op, Plus | Minus | Multiply | Divide | Modulo)
+}
+
 fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let changed = match &mut expr {
         Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
             as_doubles(vec![&mut *binary.left, &mut *binary.right], schema)
+        }
+        Expr::BinaryExpr(binary) if is_arithmetic(binary.op) => {
+            widen_halves(vec![&mut *binary.left, &mut *binary.right], schema)
         }
         Expr::Between(between) => {
             as_doubles(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema)
@@ -195,6 +209,9 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
         Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::ComparesArguments) => {
             as_doubles(call.args.iter_mut().collect(), schema)
         }
+        Expr::ScalarFunction(call) if searches_list(call.name()) => {
+            search_as_doubles(&mut call.args, schema)
+        }
         Expr::ScalarFunction(call) if call.func.name() == "round" => {
             return keep_type(expr, schema);
         }
@@ -235,12 +252,14 @@ fn keep_integer(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
         return None;
     }
     let none = Expr::Literal(ScalarValue::try_from(value.get_type(schema).ok()?).ok()?, None);
-    let equal = (Box::new(value.clone().eq(other.clone())), Box::new(none));
+    let (mut left, mut right) = (value.clone(), other.clone());
+    as_doubles(vec![&mut left, &mut right], schema);
+    let equal = (Box::new(left.eq(right)), Box::new(none));
     Some(Expr::Case(Case::new(None, vec![equal], Some(Box::new(value.clone())))))
 }
 
-/// Casts compared expressions to doubles if some are decimals and some floats, or some are float32
-/// and some integers that float32 cannot represent. Returns whether it did so.
+/// Casts compared expressions to doubles if some are decimals and some floats, or if some are
+/// integers that the float type of another cannot represent. Returns whether it did so.
 fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     if use_digits(&mut parts, schema) {
         return true;
@@ -251,7 +270,7 @@ fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         return false;
     }
     if types.iter().any(DataType::is_nested) {
-        return match convert_types_to_doubles(&types) {
+        return match convert_compared_to_doubles(&types) {
             Some(doubles) => cast_all(parts.into_iter().zip(doubles), schema),
             None => false,
         };
@@ -259,9 +278,27 @@ fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let numbers = types.iter().all(|t| t.is_numeric() || t.is_null());
     let decimals =
         types.iter().any(DataType::is_decimal) && types.iter().any(DataType::is_floating);
-    let is_rounded = |(part, t): (&&mut Expr, &DataType)| is_rounded_to_f32(part, t);
-    let integers = types.contains(&DataType::Float32) && parts.iter().zip(&types).any(is_rounded);
+    let integers = types.iter().any(|float| {
+        let is_rounded = |(part, t): (&&mut Expr, &DataType)| is_rounded_to(float, part, t);
+        parts.iter().zip(&types).any(is_rounded)
+    });
     if !numbers || !(decimals || integers) {
+        return false;
+    }
+    cast_all(parts.into_iter().map(|part| (part, DataType::Float64)), schema)
+}
+
+/// Casts expressions to doubles if some are float16 and some integers that float16 may lack.
+/// Returns whether it did so.
+fn widen_halves(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Option<Vec<DataType>> = parts.iter().map(|e| e.get_type(schema).ok()).collect();
+    let Some(types) = types else { return false };
+    let numbers = types.iter().all(|t| t.is_numeric() || t.is_null());
+    if !numbers || !types.contains(&DataType::Float16) {
+        return false;
+    }
+    let half = DataType::Float16;
+    if !parts.iter().zip(&types).any(|(part, t)| is_rounded_to(&half, part, t)) {
         return false;
     }
     cast_all(parts.into_iter().map(|part| (part, DataType::Float64)), schema)
@@ -277,13 +314,46 @@ fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &
     true
 }
 
-/// Casts two equated join keys to doubles if one is a decimal and one a float, also within lists.
+/// Casts a list in which a function such as `array_has` searches, and the value or list that it
+/// searches for, to doubles if some are integers and some floats of a type that rounds these
+/// integers. Returns whether it did so.
+fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
+    let [list, wanted, ..] = args else { return false };
+    let types = (list.get_type(schema), wanted.get_type(schema));
+    let (Ok(of_list), Ok(of_wanted)) = types else { return false };
+    if leaf_type(&of_list).is_decimal() || leaf_type(&of_wanted).is_decimal() {
+        return false;
+    }
+    if find_element_field(&of_wanted).is_some()
+        && let Some(doubles) = convert_compared_to_doubles(&[of_list.clone(), of_wanted.clone()])
+    {
+        return cast_all([list, wanted].into_iter().zip(doubles), schema);
+    }
+    let Some(element) = find_element_field(&of_list) else { return false };
+    let of_element = element.data_type().clone();
+    if of_wanted.is_integer()
+        && of_element.is_floating()
+        && !is_rounded_to(&of_element, wanted, &of_wanted)
+    {
+        return false;
+    }
+    let doubles = convert_compared_to_doubles(&[of_element, of_wanted]);
+    let Some([to_element, to_wanted]) = doubles.as_deref() else { return false };
+    let Some(to_list) = replace_elements(&of_list, to_element.clone()) else { return false };
+    cast_all([(list, to_list), (wanted, to_wanted.clone())].into_iter(), schema)
+}
+
+fn searches_list(function: &str) -> bool {
+    has_fact(function, StockFact::FindsElement) || has_fact(function, StockFact::FindsElements)
+}
+
+/// Casts two equated join keys to doubles if they must be compared as such, also within lists.
 fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
     let mut changed = false;
     for (left, right) in &mut join.on {
         let types = (left.get_type(join.left.schema()), right.get_type(join.right.schema()));
         let (Ok(of_left), Ok(of_right)) = types else { continue };
-        let Some(doubles) = convert_types_to_doubles(&[of_left, of_right]) else { continue };
+        let Some(doubles) = convert_compared_to_doubles(&[of_left, of_right]) else { continue };
         let [to_left, to_right] = doubles.as_slice() else { continue };
         cast_all(std::iter::once((left, to_left.clone())), join.left.schema());
         cast_all(std::iter::once((right, to_right.clone())), join.right.schema());
@@ -292,14 +362,20 @@ fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
     Ok((LogicalPlan::Join(join), changed))
 }
 
-fn is_rounded_to_f32(e: &Expr, t: &DataType) -> bool {
+/// Whether a float type may lack the value of an expression of the type `t`, which is an integer.
+fn is_rounded_to(float: &DataType, e: &Expr, t: &DataType) -> bool {
+    let digits = match float {
+        DataType::Float16 => 11,
+        DataType::Float32 => f32::MANTISSA_DIGITS,
+        _ => return false,
+    };
     let is_exact = |value: &ScalarValue| match value.cast_to(&DataType::Int64) {
-        Ok(ScalarValue::Int64(Some(n))) => n.unsigned_abs() <= 1 << f32::MANTISSA_DIGITS,
+        Ok(ScalarValue::Int64(Some(n))) => n.unsigned_abs() <= 1 << digits,
         _ => value.is_null(),
     };
     match e {
         Expr::Literal(value, _) if t.is_integer() => !is_exact(value),
-        _ => matches!(t, DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64),
+        _ => rounds_integers(float, t),
     }
 }
 
@@ -378,10 +454,12 @@ fn drop_digits(e: Expr) -> Transformed<Expr> {
 fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let is_floating = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_floating());
     if parts.iter().any(|e| e.get_type(schema).is_ok_and(|t| t.is_nested())) {
-        return as_doubles(parts, schema);
+        let types: Option<Vec<DataType>> = parts.iter().map(|e| e.get_type(schema).ok()).collect();
+        let doubles = types.and_then(|types| convert_types_to_doubles(&types));
+        return doubles.is_some_and(|to| cast_all(parts.into_iter().zip(to), schema));
     }
     if !parts.iter().any(|e| e.get_type(schema).is_ok_and(|t| t.is_decimal())) {
-        return false;
+        return widen_halves(parts, schema);
     }
     let floats = parts.iter().filter(|e| is_floating(e));
     if floats.clone().all(|e| to_written_decimal(e).is_some()) {
@@ -438,7 +516,7 @@ fn cast_union_to_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(union)))
 }
 
-/// Casts a value and the column of a subquery to doubles if one is a decimal and the other a float.
+/// Casts a value and the column of a subquery to doubles if they must be compared as such.
 fn convert_query_to_doubles(
     value: &mut Expr,
     query: &mut Subquery,
@@ -448,7 +526,7 @@ fn convert_query_to_doubles(
     let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {
         return Ok(false);
     };
-    let Some(doubles) = convert_types_to_doubles(&[of_value, field.data_type().clone()]) else {
+    let Some(doubles) = convert_compared_to_doubles(&[of_value, field.data_type().clone()]) else {
         return Ok(false);
     };
     let [to_value, to_column] = doubles.as_slice() else { return Ok(false) };

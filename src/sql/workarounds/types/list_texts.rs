@@ -1,5 +1,9 @@
-use std::sync::LazyLock;
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
 
+use arrow::array::{
+    Array, ArrayRef, AsArray, LargeStringArray, StringArray, StringViewArray, make_array,
+};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -20,6 +24,9 @@ static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_imp
 
 /// Analyzer rule: casts of lists to strings write NULL elements as `NULL`, casts of durations and intervals to
 /// strings write `60d 03:00`, as query results show them, and casts of structs write `{'a': 1}`.
+///
+/// Strings that the text of a list could not tell from other elements are in quotes, as in DuckDB:
+/// `['a, b']` and `['a', 'b']` give different strings, from which casts to lists return the same lists.
 ///
 /// Arrow has no cast of structs to strings. Arrow writes NULL elements as empty strings, so that
 /// `[1, NULL]` is `[1, ]`, and the lists `[NULL]` and `['']` have the same text. Obsolete once the
@@ -71,6 +78,44 @@ pub(in crate::sql) fn list_text_function() -> ScalarUDF {
     LIST_TEXT.clone()
 }
 
+/// Quotes strings, also those within lists, structs and dictionaries.
+fn quote_texts(values: &ArrayRef) -> Result<ArrayRef> {
+    let quote = |text: Option<&str>| text.map(|text| quote_text(text).into_owned());
+    Ok(match values.data_type() {
+        DataType::Utf8 => {
+            Arc::new(values.as_string::<i32>().iter().map(quote).collect::<StringArray>())
+        }
+        DataType::LargeUtf8 => {
+            Arc::new(values.as_string::<i64>().iter().map(quote).collect::<LargeStringArray>())
+        }
+        DataType::Utf8View => {
+            Arc::new(values.as_string_view().iter().map(quote).collect::<StringViewArray>())
+        }
+        t if !t.is_nested() && !matches!(t, DataType::Dictionary(..)) => Arc::clone(values),
+        _ => {
+            let data = values.to_data();
+            let children: Result<Vec<_>> = data
+                .child_data()
+                .iter()
+                .map(|child| Ok(quote_texts(&make_array(child.clone()))?.to_data()))
+                .collect();
+            make_array(data.into_builder().child_data(children?).build()?)
+        }
+    })
+}
+
+fn quote_text(text: &str) -> Cow<'_, str> {
+    const MARKS: [char; 12] = ['[', ']', '{', '}', '(', ')', '\'', '"', '\\', ',', ':', '='];
+    let is_plain = !text.is_empty()
+        && text.trim() == text
+        && !text.eq_ignore_ascii_case("null")
+        && !text.contains(MARKS);
+    match is_plain {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))),
+    }
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ListText;
 
@@ -85,7 +130,8 @@ impl ScalarUDFImpl for ListText {
         call_on_arrays(self.name(), &args, |[lists]| {
             let format_options = DEFAULT_FORMAT_OPTIONS.with_null("NULL");
             let options = CastOptions { safe: false, format_options };
-            Ok(cast_with_options(&write_spans(&lists)?, &DataType::Utf8, &options)?)
+            let quoted = quote_texts(&lists)?;
+            Ok(cast_with_options(&write_spans(&quoted)?, &DataType::Utf8, &options)?)
         })
     }
 }
