@@ -496,6 +496,7 @@ async fn correlated_queries_are_compared_with_any_and_all() {
         (format!("j = 4 OR {sum} > ALL (SELECT v FROM p WHERE p.k <> q.k)"), "1; 2; 4"),
         (format!("{sum} > ANY (SELECT v FROM p WHERE p.k <> q.k)"), "1"),
         (format!("{sum} >= ALL (SELECT v FROM p)"), "1"),
+        (format!("{sum} = ANY (SELECT v FROM p)"), "1"),
     ];
     let cases =
         cases.map(|(test, rows)| (format!("SELECT j FROM q WHERE {test} ORDER BY j"), rows));
