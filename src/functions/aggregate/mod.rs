@@ -48,7 +48,7 @@ use adapter::{GroupedAccumulator, SingleAccumulator};
 pub(crate) use exact_aggregates::{
     SUM_STATE, build_udafs as exact_aggregates, make_exact_deviation, make_exact_mean,
 };
-pub(crate) use extremes::build_udafs as float_extremes;
+pub(crate) use extremes::{build_udafs as float_extremes, find_interval_extreme};
 pub(super) use moments::{Moments, Statistic};
 pub(crate) use replaced::{build_udafs as replaced_aggregates, keep_window_order};
 pub(crate) use time_averages::{OVER_TIMES, extend_to_times};
