@@ -109,7 +109,7 @@ pub(crate) struct AggFacts {
     /// an ORDER BY, only the order of rows with equal sort keys matters.
     pub(crate) any_row: bool,
     /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses calls on
-    /// intervals unless it can normalize the intervals first.
+    /// intervals unless it can make the function compare their lengths.
     pub(crate) compares: bool,
     /// Whether the function orders its inputs or counts distinct inputs.
     /// `sql::workarounds::grouping::float_keys` then makes equal floats identical.

@@ -92,8 +92,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
         }
         Expr::AggregateFunction(mut call) => {
             let AggregateFunction { func, params } = &mut call;
-            let mut changed =
-                compare_lengths(func, params.distinct, &mut params.args, schema, false)?;
+            let mut changed = compare_lengths(func, params.distinct, &mut params.args, schema)?;
             for key in &mut params.order_by {
                 if let Some(by) = make_interval_key(&key.expr, schema) {
                     (key.expr, changed) = (by, true);
@@ -105,7 +104,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             let WindowFunction { fun, params } = &mut *call;
             let mut changed = false;
             if let WindowFunctionDefinition::AggregateUDF(func) = fun {
-                changed = compare_lengths(func, params.distinct, &mut params.args, schema, true)?;
+                changed = compare_lengths(func, params.distinct, &mut params.args, schema)?;
             }
             let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
             for key in keys.chain(&mut params.partition_by) {
@@ -365,7 +364,6 @@ fn compare_lengths(
     distinct: bool,
     args: &mut [Expr],
     schema: &DFSchema,
-    in_window: bool,
 ) -> Result<bool> {
     let is_interval = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
     if args.iter().all(is_interval)
@@ -382,7 +380,7 @@ fn compare_lengths(
             }
         }
     }
-    refuse_compared_fields(func.name(), distinct, args, schema, in_window)?;
+    refuse_compared_fields(func.name(), distinct, args, schema)?;
     Ok(changed)
 }
 
@@ -392,12 +390,10 @@ fn refuse_compared_fields(
     distinct: bool,
     args: &[Expr],
     schema: &DFSchema,
-    in_window: bool,
 ) -> Result<()> {
     // DISTINCT does not change the result of the first three; `group_by_length` removes equal
     // intervals from the lists of `array_agg`.
-    let ignores_equals = ["any_value", "first_value", "last_value"].contains(&name)
-        || (name == "array_agg" && !in_window);
+    let ignores_equals = ["any_value", "first_value", "last_value", "array_agg"].contains(&name);
     let interval = |e: &Expr| {
         let is_compared = |t: DataType| holds_interval(&t) && !(ignores_equals && t == INTERVAL);
         e.get_type(schema).is_ok_and(is_compared)

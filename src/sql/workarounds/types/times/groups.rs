@@ -9,7 +9,7 @@ use datafusion::common::{Column, DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{
-    Aggregate, Case, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Projection,
+    Aggregate, Case, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Projection, Window,
 };
 
 use super::choices::keep_distinct;
@@ -78,6 +78,7 @@ pub(super) fn group_by_length(plan: LogicalPlan) -> Result<Transformed<LogicalPl
             let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
             choose_values(Aggregate::try_new(input, columns, Vec::new())?)
         }
+        LogicalPlan::Window(window) => keep_distinct_values(window),
         plan => Ok(Transformed::no(plan)),
     }
 }
@@ -104,7 +105,7 @@ pub(in crate::sql) fn has_distinct_rows(plan: &LogicalPlan) -> bool {
 
 fn choose_values(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let below = Arc::clone(aggregate.input.schema());
-    let is_interval = |e: &Expr| e.get_type(below.as_ref()).is_ok_and(|t| t == INTERVAL);
+    let is_interval = |e: &Expr| e.get_type(&*below).is_ok_and(|t| t == INTERVAL);
     let groups: Vec<Expr> =
         grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().cloned().collect();
     let has_sets = matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]);
@@ -186,11 +187,39 @@ fn choose_values(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Projection(shown)))
 }
 
-/// Whether an expression is `array_agg(DISTINCT x)` of values that satisfy a condition.
+/// Removes equal intervals from the lists of `array_agg(DISTINCT x) OVER (..)`.
+fn keep_distinct_values(window: Window) -> Result<Transformed<LogicalPlan>> {
+    let below = Arc::clone(window.input.schema());
+    let is_interval = |e: &Expr| e.get_type(&*below).is_ok_and(|t| t == INTERVAL);
+    let collects = |call: &Expr| collects_distinct_values(call, is_interval);
+    if !window.window_expr.iter().any(collects) {
+        return Ok(Transformed::no(LogicalPlan::Window(window)));
+    }
+    let first_call = below.fields().len();
+    let exprs = window.schema.iter().enumerate().map(|(at, named)| {
+        let column = Expr::Column(Column::from(named));
+        let call = at.checked_sub(first_call).and_then(|at| window.window_expr.get(at));
+        match call.is_some_and(collects) {
+            true => keep_distinct(column).alias_qualified(named.0.cloned(), named.1.name()),
+            false => column,
+        }
+    });
+    let exprs = exprs.collect();
+    let shown = Projection::try_new(exprs, Arc::new(LogicalPlan::Window(window)))?;
+    Ok(Transformed::yes(LogicalPlan::Projection(shown)))
+}
+
+/// Whether an expression is `array_agg(DISTINCT x)`, with or without OVER, of values that satisfy a
+/// condition.
 fn collects_distinct_values(call: &Expr, is_wanted: impl Fn(&Expr) -> bool) -> bool {
     match call.clone().unalias() {
         Expr::AggregateFunction(call) => {
             call.func.name() == "array_agg"
+                && call.params.distinct
+                && call.params.args.iter().any(is_wanted)
+        }
+        Expr::WindowFunction(call) => {
+            call.fun.name() == "array_agg"
                 && call.params.distinct
                 && call.params.args.iter().any(is_wanted)
         }
