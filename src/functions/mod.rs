@@ -27,6 +27,7 @@ mod group;
 mod harmless;
 mod hidden;
 mod index;
+mod interval_order;
 mod lambda;
 mod lead;
 mod list_average;
@@ -74,8 +75,8 @@ use datafusion::prelude::SessionContext;
 
 use aggregate::AggFacts;
 pub(crate) use aggregate::{
-    OVER_TIMES, SUM_STATE, exact_aggregates, extend_to_times, float_extremes, keep_window_order,
-    make_exact_deviation, make_exact_mean, replaced_aggregates,
+    OVER_TIMES, SUM_STATE, exact_aggregates, extend_to_times, find_interval_extreme,
+    float_extremes, keep_window_order, make_exact_deviation, make_exact_mean, replaced_aggregates,
 };
 pub(crate) use chain::is_chain;
 #[cfg(feature = "cluster")]
@@ -101,6 +102,7 @@ pub(crate) use harmless::physical_cannot_fail;
 #[cfg(feature = "cluster")]
 pub(crate) use hidden::build_masked_fields;
 pub(crate) use hidden::{find_stock_field, mask_fields, remove_hidden_values};
+pub(crate) use interval_order::{compare_intervals, measure_interval};
 pub(crate) use lead::build_shifted_windows;
 pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;

@@ -1,16 +1,21 @@
-//! `min` and `max` of floats, lists and structs. NaN is the greatest, and -0.0 is less than 0.0.
+//! `min` and `max` of floats, intervals, lists and structs. NaN is the greatest, and -0.0 is less
+//! than 0.0. Intervals have the order of [`compare_intervals`].
 //!
 //! DataFusion's grouped `min` and `max` replace a NaN with any later number, and a number with any
 //! later NaN, so their results depend on batches. Their `max` of values that are all -Infinity is
 //! the smallest finite number. If their input has structs that they cannot compare, they return the
-//! first struct. Remove this module once `stock_extremes_are_still_wrong` in the SQL tests fails.
+//! first struct. They compare the months, days and hours of intervals one after the other. Remove
+//! this module once `stock_extremes_are_still_wrong` in the SQL tests fails.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
-use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
+use arrow::datatypes::{
+    DataType, Float16Type, Float32Type, Float64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit,
+};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
@@ -27,15 +32,31 @@ use super::adapter::{GroupedAccumulator, SingleAccumulator};
 use super::nested_extremes::NestedExtremes;
 use super::sliding_extremes::SlidingExtreme;
 use crate::error::{Error, Result};
-use crate::functions::delegate;
+use crate::functions::{compare_intervals, delegate};
 
 pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
-    [(min_udaf(), Ordering::Less), (max_udaf(), Ordering::Greater)]
-        .map(|(stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { stock, wanted }))
+    [("min", min_udaf(), Ordering::Less), ("max", max_udaf(), Ordering::Greater)].map(
+        |(name, stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { name, stock, wanted }),
+    )
+}
+
+/// Returns the aggregate that replaces `min` or `max` of intervals.
+///
+/// It has another name, because DataFusion filters the rows of a scan by the least or greatest
+/// value so far of any aggregate with the name `min` or `max`, and this filter would compare the
+/// fields of intervals one after the other.
+pub(crate) fn find_interval_extreme(function: &str) -> Option<AggregateUDF> {
+    let (name, stock, wanted) = match function {
+        "min" => ("interval_min", min_udaf(), Ordering::Less),
+        "max" => ("interval_max", max_udaf(), Ordering::Greater),
+        _ => return None,
+    };
+    Some(AggregateUDF::new_from_impl(FloatExtreme { name, stock, wanted }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
+    name: &'static str,
     stock: Arc<AggregateUDF>,
     /// `Less` for `min`, `Greater` for `max`: a value replaces the best value so far if comparing
     /// it with that value gives `wanted`.
@@ -49,7 +70,11 @@ impl FloatExtreme {
 }
 
 impl AggregateUDFImpl for FloatExtreme {
-    delegate!(stock: name, aliases, signature, coerce_types, return_type, documentation);
+    delegate!(stock: aliases, signature, coerce_types, return_type, documentation);
+
+    fn name(&self) -> &str {
+        self.name
+    }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
         match self.begin_fold(&args) {
@@ -81,7 +106,7 @@ impl AggregateUDFImpl for FloatExtreme {
         // Replaces DataFusion's sliding aggregate, which cannot order structs or lists of lists,
         // and for which a NaN with a negative sign is the smallest float.
         let data_type = args.return_field.data_type();
-        if data_type.is_nested() || data_type.is_floating() {
+        if data_type.is_nested() || data_type.is_floating() || is_interval(data_type) {
             return Ok(Box::new(SlidingExtreme::new(data_type, self.wanted)));
         }
         self.stock.create_sliding_accumulator(args)
@@ -99,9 +124,10 @@ impl AggregateUDFImpl for FloatExtreme {
         ReversedUDAF::Identical
     }
 
-    /// Ignores file statistics for floats, because file statistics omit NaN.
+    /// Ignores file statistics for floats, because file statistics omit NaN, and for intervals,
+    /// because they may have another order.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
-        match args.return_type.is_floating() {
+        match args.return_type.is_floating() || is_interval(args.return_type) {
             true => None,
             false => self.stock.value_from_stats(args),
         }
@@ -116,6 +142,10 @@ impl AggregateUDFImpl for FloatExtreme {
     }
 }
 
+fn is_interval(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(IntervalUnit::MonthDayNano))
+}
+
 fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn GroupStates>> {
     fn new_typed_fold<T: ArrowPrimitiveType<Native: InOrder>>(
         wanted: Ordering,
@@ -126,6 +156,7 @@ fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn GroupState
         DataType::Float16 => new_typed_fold::<Float16Type>(wanted),
         DataType::Float32 => new_typed_fold::<Float32Type>(wanted),
         DataType::Float64 => new_typed_fold::<Float64Type>(wanted),
+        t if is_interval(t) => new_typed_fold::<IntervalMonthDayNanoType>(wanted),
         t if t.is_nested() => Some(Box::new(NestedExtremes::new(t, wanted))),
         _ => None,
     }
@@ -152,6 +183,16 @@ macro_rules! in_order {
     )*};
 }
 in_order!(f16, f32, f64);
+
+impl InOrder for IntervalMonthDayNano {
+    fn one_nan(self) -> Self {
+        self
+    }
+
+    fn order(self, other: Self) -> Ordering {
+        compare_intervals(self, other)
+    }
+}
 
 struct GroupExtremes<T: ArrowPrimitiveType> {
     wanted: Ordering,

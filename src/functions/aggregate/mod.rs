@@ -48,7 +48,7 @@ use adapter::{GroupedAccumulator, SingleAccumulator};
 pub(crate) use exact_aggregates::{
     SUM_STATE, build_udafs as exact_aggregates, make_exact_deviation, make_exact_mean,
 };
-pub(crate) use extremes::build_udafs as float_extremes;
+pub(crate) use extremes::{build_udafs as float_extremes, find_interval_extreme};
 pub(super) use group_states::GroupStates;
 pub(super) use moments::{Moments, Statistic};
 pub(crate) use replaced::{build_udafs as replaced_aggregates, keep_window_order};
@@ -110,7 +110,7 @@ pub(crate) struct AggFacts {
     /// an ORDER BY, only the order of rows with equal sort keys matters.
     pub(crate) any_row: bool,
     /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses calls on
-    /// intervals unless it can normalize the intervals first.
+    /// intervals unless it can make the function compare their lengths.
     pub(crate) compares: bool,
     /// Whether the function orders its inputs or counts distinct inputs.
     /// `sql::workarounds::grouping::float_keys` then makes equal floats identical.

@@ -1,16 +1,17 @@
-//! `min` and `max` of floats, lists and structs over a sliding frame.
+//! `min` and `max` of floats, intervals, lists and structs over a sliding frame.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt;
 
-use arrow::array::{Array, ArrayRef};
-use arrow::datatypes::DataType;
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, IntervalMonthDayNanoType};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::Accumulator;
 
 use super::kept_rows::copy_rows;
+use crate::functions::compare_intervals;
 use crate::functions::nested_comparison::compare_nested;
 
 /// The minimum or maximum of a sliding frame. Each value enters and leaves `candidates` once, so a
@@ -46,6 +47,18 @@ impl SlidingExtreme {
     }
 }
 
+/// Compares the values of two arrays of length 1.
+fn compare_values(a: &ArrayRef, b: &ArrayRef) -> Result<Ordering> {
+    let intervals = (
+        a.as_primitive_opt::<IntervalMonthDayNanoType>(),
+        b.as_primitive_opt::<IntervalMonthDayNanoType>(),
+    );
+    Ok(match intervals {
+        (Some(a), Some(b)) => compare_intervals(a.value(0), b.value(0)),
+        _ => compare_nested(a, b)?(0, 0),
+    })
+}
+
 impl Accumulator for SlidingExtreme {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let Some(values) = values.first() else { return Ok(()) };
@@ -58,7 +71,7 @@ impl Accumulator for SlidingExtreme {
             // Copies the value, because a slice would keep the whole batch in memory.
             let value = copy_rows(values, vec![row as u64])?;
             while let Some((_, worst)) = self.candidates.back()
-                && compare_nested(&value, worst)?(0, 0) == self.wanted
+                && compare_values(&value, worst)? == self.wanted
             {
                 self.candidates.pop_back();
             }

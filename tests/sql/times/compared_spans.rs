@@ -245,7 +245,8 @@ async fn stock_windows_over_durations_still_fail() {
     assert!(stock.contains("Cannot run range queries on datatype: Duration"), "{stock}");
 }
 
-/// Equal intervals are one group, one distinct value and one extreme, however they are written.
+/// Equal intervals are one group, one distinct value and one extreme, however they are written. The
+/// result is one of them.
 #[tokio::test]
 async fn equal_intervals_are_one_group() {
     let ctx = create_parallel_session();
@@ -255,29 +256,32 @@ async fn equal_intervals_are_one_group() {
     for (sql, expected) in [
         (
             format!("SELECT x, count(*) FROM {spans} GROUP BY x ORDER BY x"),
-            "-1 days 1; 1 days 1; 1 mons 3; NULL 1",
+            "-24 hours 1; 1 days 1; 720 hours 3; NULL 1",
         ),
-        (format!("SELECT DISTINCT x FROM {spans} ORDER BY x"), "-1 days; 1 days; 1 mons; NULL"),
-        (format!("SELECT min(x), max(x), count(DISTINCT x) FROM {spans}"), "-1 days 1 mons 3"),
+        (
+            format!("SELECT DISTINCT x FROM {spans} ORDER BY x"),
+            "-24 hours; 1 days; 720 hours; NULL",
+        ),
+        (format!("SELECT min(x), max(x), count(DISTINCT x) FROM {spans}"), "-24 hours 1 mons 3"),
         (
             format!("SELECT x FROM {spans} UNION SELECT x FROM {spans} ORDER BY x"),
-            "-1 days; 1 days; 1 mons; NULL",
+            "-24 hours; 1 days; 720 hours; NULL",
         ),
         (
             format!("SELECT n, max(x) OVER (ORDER BY n ROWS 1 PRECEDING) FROM {spans} ORDER BY n"),
-            "1 1 mons; 2 1 mons; 3 1 mons; 4 1 mons; 5 1 days; 6 -1 days",
+            "1 1 mons; 2 1 mons; 3 30 days; 4 720 hours; 5 1 days; 6 -24 hours",
         ),
         (
             format!(
                 "SELECT greatest(x, INTERVAL '2 days') FROM {spans} WHERE n IN (3, 4) ORDER BY n"
             ),
-            "1 mons; 2 days",
+            "720 hours; 2 days",
         ),
         (
             format!(
                 "SELECT x, count(*) FROM {spans} GROUP BY ROLLUP (x) ORDER BY count(*) DESC, x LIMIT 2"
             ),
-            "NULL 6; 1 mons 3",
+            "NULL 6; 720 hours 3",
         ),
         (
             format!("SELECT DISTINCT ON (x) x, n FROM {spans} WHERE n < 4 ORDER BY x, n DESC"),
@@ -285,5 +289,126 @@ async fn equal_intervals_are_one_group() {
         ),
     ] {
         assert_eq!(query_rows(&ctx, &sql).await, expected, "{sql}");
+    }
+}
+
+/// A month and 30 days are equal, but lead to different dates, so a comparison must not turn one into
+/// the other.
+#[tokio::test]
+async fn compared_intervals_lead_to_their_dates() {
+    let rows = [
+        "(INTERVAL '30 days', 1)",
+        "(INTERVAL '1 month', 2)",
+        "(INTERVAL '720 hours', 3)",
+        "(INTERVAL '40 days', 4)",
+        "(INTERVAL '1 month 10 days', 5)",
+    ];
+    let union = |rows: Vec<&str>| {
+        let parts = rows.iter().map(|row| format!("SELECT * FROM (VALUES {row}) v(d, n)"));
+        parts.collect::<Vec<_>>().join(" UNION ALL ")
+    };
+    let forward = union(rows.to_vec());
+    let backward = union(rows.iter().rev().copied().collect());
+    let at_once = format!("SELECT * FROM (VALUES {}) v(d, n)", rows.join(", "));
+    // `{d}` is a date, computed from `d`.
+    let cases = [
+        ("SELECT {d}, sum(n) FROM t GROUP BY d ORDER BY 1", "2020-03-02 6; 2020-03-12 9"),
+        ("SELECT {d} FROM t GROUP BY d HAVING d > INTERVAL '35 days'", "2020-03-12"),
+        (
+            "SELECT {d}, grouping(d), sum(n) FROM t GROUP BY ROLLUP (d) ORDER BY 2, 1",
+            "2020-03-02 0 6; 2020-03-12 0 9; NULL 1 15",
+        ),
+        (
+            "SELECT {d}, n, count(*) FROM t WHERE n < 3 GROUP BY GROUPING SETS ((d), (n)) ORDER BY 1, 2",
+            "2020-03-02 NULL 2; NULL 1 1; NULL 2 1",
+        ),
+        ("SELECT count(*) FROM t GROUP BY d + INTERVAL '1 day' ORDER BY 1", "2; 3"),
+        ("SELECT count(*) FROM t GROUP BY CASE WHEN random() < 2 THEN d END ORDER BY 1", "2; 3"),
+        ("SELECT {d} FROM (SELECT DISTINCT d FROM t) ORDER BY 1", "2020-03-02; 2020-03-12"),
+        (
+            "SELECT {d} FROM (SELECT d FROM t UNION SELECT INTERVAL '1 month') ORDER BY 1",
+            "2020-03-02; 2020-03-12",
+        ),
+        ("SELECT {d} FROM (SELECT d FROM t INTERSECT SELECT INTERVAL '960 hours')", "2020-03-12"),
+        ("SELECT {d} FROM (SELECT d FROM t EXCEPT SELECT INTERVAL '1 month')", "2020-03-12"),
+        ("SELECT count(*) FROM (SELECT d FROM t EXCEPT ALL SELECT INTERVAL '1 month')", "4"),
+        (
+            "SELECT {d} FROM (SELECT DISTINCT ON (d) d FROM t ORDER BY d, n) ORDER BY 1",
+            "2020-03-02; 2020-03-12",
+        ),
+        ("SELECT {d} FROM (SELECT max(d) AS d FROM t WHERE n < 5)", "2020-03-12"),
+        ("SELECT {d} FROM (SELECT max(d) AS d FROM t WHERE n IN (1, 3))", "2020-03-02"),
+        ("SELECT {d} FROM (SELECT min(d) AS d FROM t)", "2020-03-02"),
+        ("SELECT {d} FROM (SELECT max(DISTINCT d) AS d FROM t WHERE n < 5)", "2020-03-12"),
+        (
+            "SELECT n > 3, (DATE '2020-02-01' + min(d))::DATE FROM t GROUP BY 1 ORDER BY 1",
+            "false 2020-03-02; true 2020-03-12",
+        ),
+        (
+            "SELECT {d} FROM (SELECT n, max(d) OVER (ORDER BY n ROWS 1 PRECEDING) AS d FROM t WHERE n IN (1, 4)) ORDER BY n",
+            "2020-03-02; 2020-03-12",
+        ),
+        (
+            "SELECT {d} FROM (SELECT n, min(d) OVER (PARTITION BY d) AS d FROM t) ORDER BY n",
+            "2020-03-02; 2020-03-02; 2020-03-02; 2020-03-12; 2020-03-12",
+        ),
+        (
+            "SELECT {d} FROM (SELECT greatest(d, INTERVAL '35 days', NULL) AS d FROM t WHERE n = 4)",
+            "2020-03-12",
+        ),
+        (
+            "SELECT {d} FROM (SELECT least(d, INTERVAL '2 months') AS d FROM t WHERE n = 4)",
+            "2020-03-12",
+        ),
+        (
+            "SELECT {d} FROM (SELECT nullif(d, INTERVAL '1 day') AS d FROM t WHERE n = 4)",
+            "2020-03-12",
+        ),
+        ("SELECT count(*) FROM t WHERE nullif(d, INTERVAL '960 hours') IS NULL", "2"),
+        ("SELECT nullif(INTERVAL '40 days', INTERVAL '1 day')", "40 days"),
+        ("SELECT nullif(INTERVAL '40 days', NULL)", "40 days"),
+        ("SELECT greatest(INTERVAL '40 days', INTERVAL '1 month')", "40 days"),
+        (
+            "SELECT {d} FROM (SELECT a.d FROM t a JOIN (SELECT INTERVAL '960 hours' AS d) b USING (d)) ORDER BY 1",
+            "2020-03-11; 2020-03-12",
+        ),
+        ("SELECT count(DISTINCT d), approx_distinct(d) FROM t", "2 2"),
+        (
+            "SELECT cardinality(l), (DATE '2020-02-01' + l[1])::DATE FROM (SELECT array_agg(DISTINCT d) AS l FROM t WHERE n < 4)",
+            "1 2020-03-02",
+        ),
+        (
+            "SELECT DISTINCT cardinality(l), (DATE '2020-02-01' + l[1])::DATE FROM (SELECT array_agg(DISTINCT d) OVER () AS l FROM t WHERE n < 4)",
+            "1 2020-03-02",
+        ),
+        ("SELECT {d}, c FROM v ORDER BY 1", "2020-03-02 3; 2020-03-12 2"),
+    ];
+    for partitions in [1, 4] {
+        for rows in [&forward, &backward, &at_once] {
+            let config = SessionConfig::new().with_target_partitions(partitions);
+            let ctx = serrate::sql::session_with(config);
+            run(&ctx, &format!("CREATE VIEW t AS {rows}")).await.unwrap();
+            let view = "CREATE VIEW v AS SELECT d, count(*) AS c FROM t GROUP BY d";
+            run(&ctx, view).await.unwrap();
+            for (sql, expected) in &cases {
+                let sql = sql.replace("{d}", "(DATE '2020-02-01' + d)::DATE");
+                assert_eq!(query_rows(&ctx, &sql).await, *expected, "{partitions}: {sql}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn aggregates_that_would_compare_fields_are_refused() {
+    let ctx = create_parallel_session();
+    let from = "FROM (VALUES (INTERVAL '1 day')) t(d)";
+    for (call, name) in [
+        ("mode(d)", "mode of t.d is not supported"),
+        ("mode(d) FILTER (WHERE d > INTERVAL '0 days')", "mode of "),
+        ("max([d])", "max of make_array(t.d) is not supported"),
+    ] {
+        let refused = query_refusal(&ctx, &format!("SELECT {call} {from}")).await;
+        assert!(refused.contains(name), "{call}: {refused}");
+        assert!(!refused.contains("mode_of_elements"), "{call}: {refused}");
     }
 }

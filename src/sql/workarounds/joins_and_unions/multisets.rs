@@ -6,11 +6,11 @@ use datafusion::error::Result;
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
-    Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, Window,
-    WindowFunctionDefinition,
+    Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, Window, WindowFunctionDefinition,
 };
 
 use crate::sql::base::marks::is_match_join;
+use crate::sql::workarounds::types::times::has_distinct_rows;
 
 /// Names of the columns that number equal rows, for the left and the right input.
 const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];
@@ -45,7 +45,7 @@ fn compares_rows(join: &Join) -> bool {
         && join.on.len() == join.left.schema().fields().len()
         && !join.left.schema().has_column_with_unqualified_name(COPY[0])
         && !is_match_join(join)
-        && !matches!(*join.left, LogicalPlan::Distinct(Distinct::All(_)))
+        && !has_distinct_rows(&join.left)
 }
 
 /// Whether a window numbers the rows of an input of EXCEPT ALL or INTERSECT ALL.

@@ -8,12 +8,15 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
-    BinaryExpr, InList, InSubquery, ScalarFunction, SetComparison, WindowFunctionDefinition,
+    AggregateFunction, BinaryExpr, InList, InSubquery, ScalarFunction, SetComparison,
+    WindowFunction, WindowFunctionDefinition,
 };
 use datafusion::logical_expr::{
-    Between, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Subquery,
+    AggregateUDF, Between, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection,
+    Subquery,
 };
 
+use super::choices::IntervalChoice;
 use super::clock::INTERVAL;
 use super::functions::ComparableForm;
 use super::unify::{
@@ -23,8 +26,8 @@ use super::unify::{
 use super::wide::find_wide_part;
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{
-    StockFact, cast_dates_to_zone, cast_element_dates, find_aggregate_facts, find_facts, has_fact,
-    refine_unit,
+    StockFact, cast_dates_to_zone, cast_element_dates, find_aggregate_facts, find_facts,
+    find_interval_extreme, has_fact, refine_unit,
 };
 
 /// Returns an error if a list of numbers is cast to a list of timestamps. Arrow would treat the numbers as
@@ -88,10 +91,8 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             Ok(Transformed::new_transformed(Expr::SetComparison(found), changed))
         }
         Expr::AggregateFunction(mut call) => {
-            let params = &mut call.params;
-            let name = call.func.name();
-            let mut changed =
-                normalize_interval_args(name, params.distinct, &mut params.args, schema)?;
+            let AggregateFunction { func, params } = &mut call;
+            let mut changed = compare_lengths(func, params.distinct, &mut params.args, schema)?;
             for key in &mut params.order_by {
                 if let Some(by) = make_interval_key(&key.expr, schema) {
                     (key.expr, changed) = (by, true);
@@ -100,15 +101,10 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             Ok(Transformed::new_transformed(Expr::AggregateFunction(call), changed))
         }
         Expr::WindowFunction(mut call) => {
-            let params = &mut call.params;
+            let WindowFunction { fun, params } = &mut *call;
             let mut changed = false;
-            if let WindowFunctionDefinition::AggregateUDF(func) = &call.fun {
-                changed = normalize_interval_args(
-                    func.name(),
-                    params.distinct,
-                    &mut params.args,
-                    schema,
-                )?;
+            if let WindowFunctionDefinition::AggregateUDF(func) = fun {
+                changed = compare_lengths(func, params.distinct, &mut params.args, schema)?;
             }
             let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
             for key in keys.chain(&mut params.partition_by) {
@@ -282,6 +278,10 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
         && !(facts.compares_durations && call.args.first().is_some_and(durations))
     {
         let found = list_intervals(&call.args, schema);
+        let (name, found) = match name {
+            "mode_of_elements" => ("mode", find_collected_value(&found)),
+            name => (name, found.as_str()),
+        };
         return plan_err!(
             "{name} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use durations instead (timestamp - timestamp)"
         );
@@ -315,9 +315,18 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     call.args = done.unwrap_or(call.args);
     let is_interval = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let plain = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
-    if compares && call.args.iter().all(plain) {
-        call.args = call.args.into_iter().map(|e| ComparableForm::EqualInterval.call(e)).collect();
-        return Ok(Transformed::yes(Expr::ScalarFunction(call)));
+    let null = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_null());
+    if compares
+        && let Some(choice) = IntervalChoice::from_function(call.name())
+        && call.args.iter().any(plain)
+        && call.args.iter().all(|e| plain(e) || null(e))
+    {
+        let cast = |e: Expr| match null(&e) {
+            true => Expr::Cast(Cast::new(Box::new(e), INTERVAL)),
+            false => e,
+        };
+        let values = std::mem::take(&mut call.args).into_iter().map(cast).collect();
+        return Ok(Transformed::yes(choice.call(values)));
     }
     if compares && call.args.iter().any(is_interval) {
         let (function, found) = (call.name(), list_intervals(&call.args, schema));
@@ -341,34 +350,54 @@ fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Normalizes the intervals that an aggregate compares, so that 1 day equals 24 hours. Returns `true`
-/// if there are intervals.
-fn normalize_interval_args(
-    name: &str,
+/// Returns `x` for the column `array_agg(x)` of `mode_of_elements(array_agg(x))`, to which `mode(x)`
+/// expands; for an error message.
+fn find_collected_value(lists: &str) -> &str {
+    let value = lists.strip_prefix("array_agg(").and_then(|rest| rest.strip_suffix(')'));
+    value.filter(|value| !value.contains(") FILTER (")).unwrap_or(lists)
+}
+
+/// Makes an aggregate compare intervals by their lengths, so that 1 day equals 24 hours. Returns
+/// `true` if there are intervals to compare.
+fn compare_lengths(
+    func: &mut Arc<AggregateUDF>,
     distinct: bool,
     args: &mut [Expr],
     schema: &DFSchema,
 ) -> Result<bool> {
+    let is_interval = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
+    if args.iter().all(is_interval)
+        && let Some(extreme) = find_interval_extreme(func.name())
+    {
+        *func = Arc::new(extreme);
+        return Ok(true);
+    }
     let mut changed = false;
-    if distinct || ["min", "max"].contains(&name) {
+    if func.name() == "approx_distinct" || (func.name() == "count" && distinct) {
         for arg in args.iter_mut() {
-            if arg.get_type(schema).is_ok_and(|t| t == INTERVAL) && !is_equal_form(arg) {
-                *arg = ComparableForm::EqualInterval.call(std::mem::take(arg));
-                changed = true;
+            if let Some(length) = make_interval_key(arg, schema) {
+                (*arg, changed) = (length, true);
             }
         }
     }
-    refuse_extremes(name, distinct, args, schema)?;
+    refuse_compared_fields(func.name(), distinct, args, schema)?;
     Ok(changed)
 }
 
-fn is_equal_form(e: &Expr) -> bool {
-    matches!(e, Expr::ScalarFunction(call) if call.name() == ComparableForm::EqualInterval.name())
-}
-
-fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema) -> Result<()> {
-    let interval =
-        |e: &Expr| !is_equal_form(e) && e.get_type(schema).is_ok_and(|t| holds_interval(&t));
+/// Returns an error for an aggregate that would compare the fields of intervals.
+fn refuse_compared_fields(
+    name: &str,
+    distinct: bool,
+    args: &[Expr],
+    schema: &DFSchema,
+) -> Result<()> {
+    // DISTINCT does not change the result of the first three; `group_by_length` removes equal
+    // intervals from the lists of `array_agg`.
+    let ignores_equals = ["any_value", "first_value", "last_value", "array_agg"].contains(&name);
+    let interval = |e: &Expr| {
+        let is_compared = |t: DataType| holds_interval(&t) && !(ignores_equals && t == INTERVAL);
+        e.get_type(schema).is_ok_and(is_compared)
+    };
     if (distinct || find_aggregate_facts(name).compares) && args.iter().any(interval) {
         let distinct = if distinct { " DISTINCT" } else { "" };
         let found = list_intervals(args, schema);

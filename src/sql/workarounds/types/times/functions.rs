@@ -1,12 +1,8 @@
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray};
-use arrow::datatypes::{
-    DataType, Decimal128Type, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType,
-    IntervalUnit,
-};
-use datafusion::common::exec_datafusion_err;
-use datafusion::error::{DataFusionError, Result};
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -26,9 +22,6 @@ pub(super) enum ComparableForm {
     ExactSeconds,
     /// The length of an interval in nanoseconds, where a month has 30 days.
     IntervalNanoseconds,
-    /// An interval normalized to months of 30 days and days of 24 hours, so that equal lengths have
-    /// equal fields. It is still an interval, so GROUP BY and aggregates return intervals.
-    EqualInterval,
 }
 
 impl ComparableForm {
@@ -36,7 +29,6 @@ impl ComparableForm {
         match self {
             Self::ExactSeconds => "exact_seconds",
             Self::IntervalNanoseconds => "interval_nanoseconds",
-            Self::EqualInterval => "equal_interval",
         }
     }
 
@@ -61,7 +53,6 @@ impl ScalarUDFImpl for InForm {
         Ok(match self.form {
             ComparableForm::ExactSeconds => types.first().map_or(EXACT_SECONDS, find_seconds_type),
             ComparableForm::IntervalNanoseconds => INTERVAL_NANOSECONDS,
-            ComparableForm::EqualInterval => DataType::Interval(IntervalUnit::MonthDayNano),
         })
     }
 
@@ -70,7 +61,6 @@ impl ScalarUDFImpl for InForm {
             Ok(match self.form {
                 ComparableForm::ExactSeconds => convert_to_seconds(&values)?,
                 ComparableForm::IntervalNanoseconds => to_exact_nanoseconds(&values)?,
-                ComparableForm::EqualInterval => canonicalize_intervals(&values)?,
             })
         })
     }
@@ -102,28 +92,4 @@ fn convert_to_seconds(values: &ArrayRef) -> Result<ArrayRef> {
         true => parse_exact_seconds(&complete_times(values)?, None)?,
         false => to_exact_seconds(values)?,
     })
-}
-
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
-const DAYS_PER_MONTH: i128 = 30;
-
-/// Normalizes intervals to months of 30 days and days of 24 hours, with all fields of one sign: 750
-/// hours become 1 month, 1 day and 6 hours.
-fn canonicalize_intervals(values: &ArrayRef) -> Result<ArrayRef> {
-    let lengths = to_exact_nanoseconds(values)?;
-    let lengths = lengths.as_primitive::<Decimal128Type>();
-    let out_of_range = |length: i128| {
-        exec_datafusion_err!(
-            "an interval of {} days is longer than 2^31 - 1 months of 30 days; use a shorter interval",
-            length / NANOSECONDS_PER_DAY
-        )
-    };
-    let equal = lengths.try_unary::<_, IntervalMonthDayNanoType, _>(|length| {
-        let (days, rest) = (length / NANOSECONDS_PER_DAY, length % NANOSECONDS_PER_DAY);
-        let months = i32::try_from(days / DAYS_PER_MONTH).map_err(|_| out_of_range(length))?;
-        let days = i32::try_from(days % DAYS_PER_MONTH).map_err(|_| out_of_range(length))?;
-        let rest = i64::try_from(rest).map_err(|_| out_of_range(length))?;
-        Ok::<_, DataFusionError>(IntervalMonthDayNano::new(months, days, rest))
-    })?;
-    Ok(Arc::new(equal) as ArrayRef)
 }

@@ -1,6 +1,8 @@
+mod choices;
 mod clock;
 mod expressions;
 mod functions;
+mod groups;
 mod series;
 mod unify;
 mod values;
@@ -11,19 +13,18 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, plan_err};
+use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::{
-    Aggregate, Cast, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Projection, Union,
-    WriteOp,
+    Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union, WriteOp,
 };
 
 use crate::functions::move_all_dates;
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
-use clock::INTERVAL;
 use expressions::{holds_interval, rewrite_expr};
-use functions::ComparableForm;
+pub(in crate::sql) use groups::has_distinct_rows;
+use groups::{group_by_length, measure_distinct_keys, refuse_groups};
 use unify::{make_interval_key, unify_compared_pairs};
 use values::convert_values_to_zone;
 pub(in crate::sql) use wide::register_wide;
@@ -42,8 +43,9 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 ///   compare as lengths of time with months of 30 days, as in DuckDB.
 /// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several units,
 ///   or a literal does not fit their unit, all compare as exact decimals.
-/// * GROUP BY, DISTINCT and aggregates compare intervals in a normalized form. Lists and structs of
-///   intervals would compare field by field, so grouping by them is an error.
+/// * GROUP BY, DISTINCT and aggregates compare the lengths of intervals, and return one of several equal
+///   intervals. Lists and structs of intervals would compare field by field, so grouping by them is an
+///   error.
 pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
     // The planner casts the values of INSERT to the types of the columns of the table.
     let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
@@ -76,9 +78,9 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
         return Ok(Transformed::no(plan));
     }
     refuse_groups(&plan, &schema)?;
-    let (plan, grouped) = normalize_intervals(plan)?;
+    let (plan, measured) = measure_distinct_keys(plan);
     let plan = rewrite_node(plan, rewrite_expr)?;
-    let changed = plan.transformed || grouped;
+    let changed = plan.transformed || measured;
     let (plan, more) = match plan.data {
         LogicalPlan::Sort(mut sort) => {
             let mut more = false;
@@ -125,7 +127,8 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
         plan => (plan, false),
     };
     // The inputs may have new types even if the expressions of this node did not change.
-    Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
+    let plan = group_by_length(plan.recompute_schema()?)?;
+    Ok(Transformed::new_transformed(plan.data, plan.transformed || changed || more))
 }
 
 /// Casts a date column of a union input to the timestamp type that other inputs have in this column, unless
@@ -257,91 +260,4 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     schema.fields().iter().any(|f| may_hold_time(f.data_type()))
         || plan.schema().fields().iter().any(|f| may_hold_time(f.data_type()))
         || has_part(plan, has)
-}
-
-/// Normalizes intervals in group keys and in DISTINCT. Returns the plan, and whether it has such intervals.
-fn normalize_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
-    let is_interval = |e: &Expr, schema: &DFSchema| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
-    match plan {
-        LogicalPlan::Aggregate(aggregate) => {
-            let Aggregate { input, mut group_expr, aggr_expr, schema, .. } = aggregate;
-            let mut changed = false;
-            let mut sets = Vec::new();
-            for group in &mut group_expr {
-                match group {
-                    Expr::GroupingSet(GroupingSet::Rollup(set) | GroupingSet::Cube(set)) => {
-                        sets.extend(set.iter_mut());
-                    }
-                    Expr::GroupingSet(GroupingSet::GroupingSets(all)) => {
-                        sets.extend(all.iter_mut().flatten());
-                    }
-                    group => sets.push(group),
-                }
-            }
-            for group in sets {
-                if is_interval(group, input.schema()) {
-                    let (relation, name) = group.qualified_name();
-                    let equal = ComparableForm::EqualInterval.call(std::mem::take(group));
-                    *group = equal.alias_qualified(relation, name);
-                    changed = true;
-                }
-            }
-            let plan = Aggregate::try_new_with_schema(input, group_expr, aggr_expr, schema)?;
-            Ok((LogicalPlan::Aggregate(plan), changed))
-        }
-        LogicalPlan::Distinct(Distinct::On(mut on)) => {
-            let mut changed = false;
-            let schema = Arc::clone(on.input.schema());
-            let keys = on.sort_expr.iter_mut().flatten().map(|key| &mut key.expr);
-            for e in on.on_expr.iter_mut().chain(keys) {
-                if is_interval(e, &schema) {
-                    *e = ComparableForm::EqualInterval.call(std::mem::take(e));
-                    changed = true;
-                }
-            }
-            Ok((LogicalPlan::Distinct(Distinct::On(on)), changed))
-        }
-        LogicalPlan::Distinct(Distinct::All(input)) => {
-            let has_interval = input.schema().fields().iter().any(|f| *f.data_type() == INTERVAL);
-            if !has_interval {
-                return Ok((LogicalPlan::Distinct(Distinct::All(input)), false));
-            }
-            let exprs = input.schema().iter().map(|named| {
-                let column = Expr::Column(Column::from(named));
-                match *named.1.data_type() == INTERVAL {
-                    true => ComparableForm::EqualInterval
-                        .call(column)
-                        .alias_qualified(named.0.cloned(), named.1.name()),
-                    false => column,
-                }
-            });
-            let equal = Projection::try_new(exprs.collect(), Arc::clone(&input))?;
-            let equal = Arc::new(LogicalPlan::Projection(equal));
-            Ok((LogicalPlan::Distinct(Distinct::All(equal)), true))
-        }
-        plan => Ok((plan, false)),
-    }
-}
-
-/// Returns an error for grouping by lists or structs of intervals, which would compare field by field.
-fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {
-    let of = |e: &Expr| e.get_type(schema).is_ok_and(|t| t != INTERVAL && holds_interval(&t));
-    let (what, found) = match plan {
-        LogicalPlan::Aggregate(aggregate) => ("GROUP BY", aggregate.group_expr.iter().any(of)),
-        LogicalPlan::Distinct(Distinct::On(on)) => ("DISTINCT ON", on.on_expr.iter().any(of)),
-        LogicalPlan::Distinct(Distinct::All(input)) => {
-            let fields = input.schema().fields();
-            (
-                "DISTINCT",
-                fields.iter().any(|f| *f.data_type() != INTERVAL && holds_interval(f.data_type())),
-            )
-        }
-        _ => return Ok(()),
-    };
-    match found {
-        true => plan_err!(
-            "{what} of intervals in lists or structs is not supported, because equal intervals can have different fields (1 day, 24 hours); use durations instead (timestamp - timestamp)"
-        ),
-        false => Ok(()),
-    }
 }
