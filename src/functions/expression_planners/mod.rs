@@ -25,6 +25,7 @@ use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, lit};
 
 use super::chain;
+use super::clipped_slice::build_clipped_slice;
 use super::text_positions::plan_characters;
 use super::unsigned::{make_signed_index, make_signed_operand, plan_quotient, takes_unsigned};
 use crate::array::list_depth;
@@ -149,11 +150,11 @@ impl ExprPlanner for ListOperators {
             GetFieldAccess::ListIndex { key } if is_list => {
                 GetFieldAccess::ListIndex { key: signed(key) }
             }
-            GetFieldAccess::ListRange { start, stop, stride } => GetFieldAccess::ListRange {
-                start: signed(start),
-                stop: signed(stop),
-                stride: signed(stride),
-            },
+            GetFieldAccess::ListRange { start, stop, stride } => {
+                let bounds = [start, stop, stride].map(|bound| *signed(bound));
+                let args = std::iter::once(expr).chain(bounds).collect();
+                return Ok(PlannerResult::Planned(build_clipped_slice().call(args)));
+            }
             other => other,
         };
         Ok(PlannerResult::Original(RawFieldAccessExpr { field_access, expr }))
