@@ -11,6 +11,7 @@ mod between;
 mod broadcast;
 mod chain;
 mod choose;
+mod clipped_slice;
 mod decimal_range;
 mod declaration;
 mod def;
@@ -79,6 +80,7 @@ pub(crate) use aggregate::{
     float_extremes, keep_window_order, make_exact_deviation, make_exact_mean, replaced_aggregates,
 };
 pub(crate) use chain::is_chain;
+pub(crate) use clipped_slice::build_clipped_slice;
 #[cfg(feature = "cluster")]
 pub(crate) use decimal_range::get_precision_check;
 pub(crate) use decimal_range::{check_precision, checks_precision};

@@ -16,6 +16,10 @@ const ORDER: (&str, &str) = (
     "order",
     "`'asc'` (default) or `'desc'`, followed by `' nulls first'` if NULL shall come first, a literal",
 );
+const ORDER_OF_RANKS: (&str, &str) = (
+    "order",
+    "`'asc'` (default) or `'desc'`, a literal; `' nulls first'` after it has no effect, because NULL has no rank",
+);
 
 pub(super) static SORT: Def = Def {
     name: "ragged_sort",
@@ -32,7 +36,7 @@ pub(super) static SORT: Def = Def {
             ),
             ORDER,
         ],
-        missing: "NULL values come last, after NaN. A NULL list stays NULL.",
+        missing: "NULL values come last, after NaN, or first with `' nulls first'`. A NULL list stays NULL.",
         duckdb: "`list_sort(x)`; with `by` `list_select(x, list_grade_up(by))`.",
         example: example!("ragged_sort"),
     },
@@ -128,7 +132,7 @@ fn check_comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
 }
 
 macro_rules! positions {
-    ($id:ident, $kernel:path, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
+    ($id:ident, $kernel:path, $name:literal, $order:ident, $description:literal, $missing:literal, $duckdb:literal) => {
         #[doc = concat!("`", $name, "(x [, order])`.")]
         pub(super) static $id: Def = Def {
             name: $name,
@@ -137,7 +141,7 @@ macro_rules! positions {
                 section: Section::Running,
                 description: $description,
                 syntax: &[concat!($name, "(x [, order])")],
-                args: &[X, ORDER],
+                args: &[X, $order],
                 missing: $missing,
                 duckdb: $duckdb,
                 example: example!($name),
@@ -157,14 +161,16 @@ positions!(
     ARGSORT,
     sort::argsort,
     "ragged_argsort",
+    ORDER,
     "Returns the positions that sort each innermost list: the position of the first value in order, of the second, and so on, from 0. `ragged_take(x, ragged_argsort(x))` equals `ragged_sort(x)`.",
-    "NULL values come last, after NaN. A NULL list stays NULL.",
+    "NULL values come last, after NaN, or first with `' nulls first'`. A NULL list stays NULL.",
     "`list_grade_up(x)`, with positions from 1."
 );
 positions!(
     RANK,
     sort::rank,
     "ragged_rank",
+    ORDER_OF_RANKS,
     "Returns the rank of each value: its position in its sorted innermost list, from 0. Equal values are ranked in the order in which they stand.",
     "NULL values have no rank and stay NULL. A NULL list stays NULL.",
     "`list_grade_up(list_grade_up(x))`."
@@ -206,6 +212,18 @@ fn find_unique_values(call: &Call<'_>) -> Result<ArrayRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_ranks_ignore_the_place_of_null() {
+        for (def, promise) in [
+            (&SORT, "if NULL shall come first"),
+            (&ARGSORT, "if NULL shall come first"),
+            (&RANK, "has no effect"),
+        ] {
+            let (_, order) = def.doc.args.last().unwrap();
+            assert!(order.contains(promise), "{}: {order}", def.name);
+        }
+    }
 
     #[test]
     fn orders_by_name() {

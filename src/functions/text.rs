@@ -215,7 +215,7 @@ pub(super) static ISIN: Def = Def {
                 "a list of one level, for all rows or one per row: `['a', 'b']`, `descendants('ICD10CM/E11', 'DIR')`, `(SELECT array_agg(code) FROM t)`",
             ),
         ],
-        missing: "The rules are those of IN. NULL values stay NULL. If `values` contains NULL, a value that is not found is NULL, and if `values` is NULL, all values are NULL. `values` is cast to the type of `x`: numbers that the type cannot represent (1.5 or 300 for `UInt8`) never match, and strings are parsed as numbers or times. NaN matches NaN.",
+        missing: "The rules are those of IN. NULL values stay NULL. If `values` contains NULL, a value that is not found is NULL, and if `values` is NULL, all values are NULL. `values` is cast to the type of `x`: numbers that the type cannot represent (1.5 or 300 for `UInt8`) never match, and strings are parsed as numbers or times. Floats and decimals are rounded to the type of a float `x`, also those of a column, which `=` compares as `Float64`. NaN matches NaN.",
         duckdb: "`list_transform(x, lambda v: list_contains(values, v))`.",
         example: example!("ragged_isin"),
     },

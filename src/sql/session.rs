@@ -24,11 +24,11 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::access;
 use crate::config::{SerrateOptions, limit_memory_by_default};
 use crate::functions::{
-    OVER_TIMES, build_null_subsets, build_shifted_windows, build_signed_counts,
-    build_signed_windows, build_typed_lists, exact_aggregates, extend_to_times, float_extremes,
-    float_lists, is_for_signed, list_average, list_contains, register_functions,
-    register_operators, remove_hidden_values, replaced_aggregates, scalar_functions,
-    takes_unsigned,
+    OVER_TIMES, build_clipped_slice, build_null_subsets, build_shifted_windows,
+    build_signed_counts, build_signed_windows, build_typed_lists, exact_aggregates,
+    extend_to_times, float_extremes, float_lists, is_for_signed, list_average, list_contains,
+    register_functions, register_operators, remove_hidden_values, replaced_aggregates,
+    scalar_functions, takes_unsigned,
 };
 use crate::sql::exec::pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
@@ -209,7 +209,7 @@ pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Ses
     register_wide(&ctx);
     let lists = build_null_subsets()
         .into_iter()
-        .chain([list_contains()])
+        .chain([list_contains(), build_clipped_slice()])
         .chain(list_average())
         .chain(build_typed_lists())
         .chain(float_lists());

@@ -693,6 +693,11 @@ async fn refusals_say_what_to_write() {
         ("SELECT list_contains([[1], [2]], 1)", &["ragged_any(x == 1)"]),
         ("SELECT [[1]] || 2", &["x || [2]"]),
         (
+            "SELECT array_push_front([1], 0)",
+            &["take the element first", "no list (Int64)", "list_prepend(0, [1, 2])"],
+        ),
+        ("SELECT array_append('a', ['b'])", &["take the list first", "list_append([1, 2], 3)"]),
+        (
             "SELECT ragged_max([INTERVAL '1 month', INTERVAL '40 days'])",
             &["ragged_max of", "durations"],
         ),

@@ -161,6 +161,23 @@ async fn dates_and_times_lose_nothing() {
     }
 }
 
+#[tokio::test]
+async fn columns_of_lists_are_refused_when_they_are_declared() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_text(&dir.path().join("a.csv"), "a,b\n\"[1, 2]\",x\n");
+    for ctx in create_sessions() {
+        let create = |columns: &str| {
+            format!(
+                "CREATE EXTERNAL TABLE t ({columns}) STORED AS CSV LOCATION '{path}' OPTIONS (has_header true)"
+            )
+        };
+        let e = rows_or_error(&ctx, &create("a DOUBLE[], b VARCHAR")).await;
+        assert!(e.contains("the column 'a'") && e.contains("a::DOUBLE[]"), "{e}");
+        query_batches(&ctx, &create("a VARCHAR, b VARCHAR")).await.unwrap();
+        assert_eq!(rows_or_error(&ctx, "SELECT a::DOUBLE[], b FROM t").await, "[1.0, 2.0] x");
+    }
+}
+
 /// Sessions that divide files of any size into 1, 2, 5 and 8 ranges.
 fn create_dividing_sessions() -> Vec<SessionContext> {
     let session = |partitions| {

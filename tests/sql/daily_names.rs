@@ -188,10 +188,21 @@ async fn strings_have_positions() {
             ),
             ("SELECT s[1] = '', s[1] IS NULL, s[1:2] IS NULL FROM s WHERE id > 1 ORDER BY id", "true false false; NULL true true"),
             ("SELECT 'text'[2], ['ab', 'cd'][2][1]", "e c"),
+            ("SELECT s[0] = '', s[0:2], s[0:], s[0:0] = '' FROM s WHERE id = 1", "true tä täxt true"),
+            ("SELECT s[0] IS NULL, s[0:2] IS NULL FROM s WHERE id = 3", "true true"),
         ],
     )
     .await;
     let ctx = serrate::sql::session();
+    for sql in [
+        "SELECT 'hello'[-3:-2]",
+        "SELECT 'hello'[1:4:2]",
+        "SELECT 'hello'[-2]",
+        "SELECT s[k] FROM (VALUES ('abc', 2)) v(s, k)",
+    ] {
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("at literal positions only") && e.contains("substr(s, i, n)"), "{e}");
+    }
     let frame = serrate::sql::sql(&ctx, "SELECT 2 * INTERVAL '1 day', to_days(3)").await.unwrap();
     let names: Vec<&str> = frame.schema().fields().iter().map(|f| f.name().as_str()).collect();
     assert_eq!(names, ["2 * INTERVAL '1 day'", "to_days(3)"]);

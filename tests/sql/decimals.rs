@@ -551,6 +551,14 @@ async fn integers_compare_with_float32_as_doubles() {
             "[true] [true] List(Float32)",
         ),
         (
+            "SELECT ragged_isin([0.1::REAL], ['0.1000000001'::DECIMAL(12, 10)]), ragged_isin([1.0::DOUBLE], ['1.00000000000000000001'::DECIMAL(38, 20)])",
+            "[true] [true]",
+        ),
+        (
+            "SELECT ragged_eq([r], [d]), ragged_eq([r], [f]), ragged_isin([r], [d]), ragged_isin([r], [f]), r IN (d), r IN (f) FROM (VALUES (0.1::REAL, 0.1::DECIMAL(2, 1), 0.1::DOUBLE), (0.5::REAL, 0.5::DECIMAL(2, 1), 0.5::DOUBLE)) v(r, d, f) ORDER BY f",
+            "[false] [false] [true] [true] false false; [true] [true] [true] [true] true true",
+        ),
+        (
             "SELECT x = 9223372036854775808, x < 9223372036854775808, x IN (9223372036854775808) FROM (VALUES ([9223372036854775807])) v(x)",
             "[false] [true] [false]",
         ),

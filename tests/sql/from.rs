@@ -294,6 +294,49 @@ async fn slices_count_as_in_duckdb() {
 }
 
 #[tokio::test]
+async fn both_bounds_of_slices_are_clipped() {
+    let tables = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, [1, 2, 3], 9, 1, -1), (2, [4, NULL], -1, -9, -1), (3, [], 3, 1, -1), (4, NULL, 3, 1, -1), (5, [5, 6, 7], 2, 0, -2), (6, [8, 9], 0, 1, -1), (7, [1, 2, 3], 1, 9, 2), (8, [1], NULL, 1, -1)) AS v(id, x, a, b, s)",
+        "CREATE TABLE f AS SELECT id, arrow_cast([id, 2, 3], 'FixedSizeList(3, Int64)') AS x, a, b, s FROM t",
+        "CREATE TABLE l AS SELECT id, arrow_cast(x, 'LargeList(Int64)') AS x, a, b, s FROM t",
+    ];
+    let sliced = "1 [3, 2, 1]; 2 [, 4]; 3 []; 4 NULL; 5 [6]; 6 []; 7 [1, 3]; 8 NULL";
+    let cases = [
+        ("SELECT [1, 2][3:1:-1], [1, 2][9:1:-1], [1, 2][-1:-9:-1]", "[2, 1] [2, 1] [2, 1]"),
+        ("SELECT [1, 2][2:0:-1], [1, 2][0:1:-1], [1, 2][-9:1:-1]", "[2, 1] [] []"),
+        ("SELECT [1, 2, 3, 4][9:-9:-3], [1, 2][1:9:-1], [1, 2, 3][2:2:-1]", "[4, 1] [] [2]"),
+        ("SELECT [1, 2, 3][:2:-1], array_slice([1, 2], 3, 1, -1)", "[3, 2] [2, 1]"),
+        (
+            "SELECT x[9:1:-1], x[9223372036854775807:-9223372036854775807:-2], x[1:9223372036854775807], x[-9223372036854775807:2:9223372036854775807] FROM t WHERE id = 1",
+            "[3, 2, 1] [3, 1] [1, 2, 3] [1]",
+        ),
+        ("SELECT id, x[a:b:s] FROM t ORDER BY id", sliced),
+        ("SELECT id, x[a:b:s] FROM l ORDER BY id", sliced),
+        ("SELECT id, array_slice(x, a, b, s) FROM l ORDER BY id", sliced),
+        (
+            "SELECT x[9:1:-1], x[a:b:s] FROM f WHERE id IN (1, 2, 5) ORDER BY id",
+            "[3, 2, 1] [3, 2, 1]; [3, 2, 2] [3, 2, 2]; [3, 2, 5] [2]",
+        ),
+        ("SELECT x[9:1:-1] FROM f WHERE id = 2", "[3, 2, 2]"),
+        ("SELECT arrow_typeof(x[9:1:-1]) FROM l WHERE id = 2", "LargeList(Int64)"),
+        ("SELECT [[1, 2], [3]][9:1:-1], ['a', 'b'][9:1:-1]", "[[3], [1, 2]] [b, a]"),
+    ];
+    expect_rows(&tables, &cases).await;
+    let ctx = create_parallel_session();
+    let e = error(&ctx, "SELECT [1, 2][1:2:0]").await;
+    assert!(e.contains("has the step 0; use a positive step"), "{e}");
+}
+
+/// `functions::clipped_slice` can go once this fails.
+#[tokio::test]
+async fn stock_backward_slices_are_still_not_clipped() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT array_slice([1, 2], 3, 1, -1) AS a, array_slice([1, 2], 2, 0, -1) AS b";
+    let found = stock_text(&ctx, sql).await;
+    assert!(found.contains("| [] | [] |"), "{found}");
+}
+
+#[tokio::test]
 async fn lists_in_from_stand_beside_lambdas() {
     let ctx = create_parallel_session();
     let both = "SELECT sum(v) FROM unnest([1, 2, 3]) AS u(v) WHERE v IN (SELECT * FROM unnest(array_transform([1, 2], lambda x: x + 1)))";

@@ -391,6 +391,21 @@ async fn stock_averages_of_times_are_still_numbers() {
 }
 
 #[tokio::test]
+async fn a_null_list_adds_nothing_and_a_null_element_is_added() {
+    let table = "CREATE TABLE t AS SELECT * FROM (VALUES ([1], NULL::INT[], NULL::INT)) v(x, y, n)";
+    let cases = [
+        ("SELECT [1] || NULL, NULL || [1], [1] || NULL::INT", "[1, ] [, 1] [1, ]"),
+        ("SELECT [1] || NULL::INT[], NULL::INT[] || [1]", "[1] [1]"),
+        ("SELECT x || y, y || x, y || y, x || n, y || n FROM t", "[1] [1] NULL [1, ] []"),
+        (
+            "SELECT x || NULL, len(y || NULL), [x] || y, [x] || [y] FROM t",
+            "[1, ] 1 [[1], ] [[1], ]",
+        ),
+    ];
+    expect_rows(&[table], &cases).await;
+}
+
+#[tokio::test]
 async fn lists_of_lists_with_other_names_of_elements_are_concatenated() {
     let table =
         "CREATE TABLE f AS SELECT arrow_cast([3, 1], 'List(Int64, field: ''element'')') AS x";

@@ -36,7 +36,8 @@ const BITMAP_LIMIT: u32 = 1 << 20;
 ///
 /// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in SQL. The
 /// values are converted to the type of the leaves; strings are parsed. A number or time that this type cannot
-/// represent matches nothing (1.5 or 300 for `uint8` leaves), but a float type rounds floats, as with `=`.
+/// represent matches nothing (1.5 or 300 for `uint8` leaves), but a float type rounds floats and decimals, as
+/// with `=` and a literal.
 /// NaN matches NaN, and 0.0 matches -0.0. If the leaves are a dictionary, each of its values is tested once.
 ///
 /// ```
@@ -215,9 +216,9 @@ impl SearchSet {
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let converted = cast_with_options(&values, to, &options)?;
-            // Floats are rounded to the type of float leaves, and integers to float64. Other values
-            // that the cast changes equal no leaf, so drop them.
-            let nearest = leaf.is_floating() && (given.is_floating() || given.is_integer());
+            // Floats and decimals are rounded to the type of float leaves, and integers to float64.
+            // Other values that the cast changes equal no leaf, so drop them.
+            let nearest = leaf.is_floating() && given.is_numeric();
             values = match strict || nearest {
                 true => converted,
                 false => {
@@ -392,6 +393,15 @@ mod tests {
         assert_eq!(found(floats(), Int64Array::from(vec![16_777_217])), [NO, NO, NO]);
         assert_eq!(found(floats(), Int64Array::from(vec![16_777_216])), [YES, NO, NO]);
         assert_eq!(found(floats(), Float64Array::from(vec![0.1])), [NO, YES, NO]);
+        let decimal = |digits: i128, scale: i8| {
+            Decimal128Array::from(vec![digits]).with_precision_and_scale(38, scale).unwrap()
+        };
+        for tenth in [decimal(1, 1), decimal(1_000_000_001, 10)] {
+            assert_eq!(found(floats(), tenth), [NO, YES, NO]);
+        }
+        assert_eq!(found(floats(), decimal(167_772_170, 1)), [YES, NO, NO]);
+        let nearly_one = decimal(10i128.pow(20) + 1, 20);
+        assert_eq!(found(Float64Array::from(vec![1.0, 0.5]), nearly_one), [YES, NO]);
         let many: Vec<i64> = (0..100).map(|i| i * 3 - 60).collect();
         let signed = Int8Array::from(vec![-60, -59, -128, 3]);
         assert_eq!(found(signed, Int64Array::from(many)), [YES, NO, NO, YES]);

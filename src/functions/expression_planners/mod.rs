@@ -25,6 +25,7 @@ use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, lit};
 
 use super::chain;
+use super::clipped_slice::build_clipped_slice;
 use super::text_positions::plan_characters;
 use super::unsigned::{make_signed_index, make_signed_operand, plan_quotient, takes_unsigned};
 use crate::array::list_depth;
@@ -131,10 +132,15 @@ impl ExprPlanner for ListOperators {
         let RawFieldAccessExpr { field_access, expr } = access;
         let signed = |index: Box<Expr>| Box::new(make_signed_index(*index, schema));
         let data_type = expr.get_type(schema);
-        if let Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) = data_type
-            && let Some(characters) = plan_characters(&expr, &field_access)
-        {
-            return Ok(PlannerResult::Planned(characters));
+        if let Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) = data_type {
+            if let Some(characters) = plan_characters(&expr, &field_access) {
+                return Ok(PlannerResult::Planned(characters));
+            }
+            if !matches!(field_access, GetFieldAccess::NamedStructField { .. }) {
+                return plan_err!(
+                    "a string has characters at literal positions only, such as s[2], s[-1], s[2:4], s[2:] and s[-3:]; for others, write substr(s, i, n), with the first position and the number of characters"
+                );
+            }
         }
         let field_access = match (field_access, &data_type) {
             // For a map, DataFusion plans `get_field`, which fails unless the key is a constant.
@@ -149,11 +155,11 @@ impl ExprPlanner for ListOperators {
             GetFieldAccess::ListIndex { key } if is_list => {
                 GetFieldAccess::ListIndex { key: signed(key) }
             }
-            GetFieldAccess::ListRange { start, stop, stride } => GetFieldAccess::ListRange {
-                start: signed(start),
-                stop: signed(stop),
-                stride: signed(stride),
-            },
+            GetFieldAccess::ListRange { start, stop, stride } => {
+                let bounds = [start, stop, stride].map(|bound| *signed(bound));
+                let args = std::iter::once(expr).chain(bounds).collect();
+                return Ok(PlannerResult::Planned(build_clipped_slice().call(args)));
+            }
             other => other,
         };
         Ok(PlannerResult::Original(RawFieldAccessExpr { field_access, expr }))

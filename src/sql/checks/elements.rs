@@ -70,6 +70,9 @@ pub(in crate::sql) fn explain_element(name: &str, types: &str) -> Option<String>
         ("array_prepend", [value, list]) => (list, value),
         _ => return None,
     };
+    if let Some(said) = explain_order(name, list) {
+        return Some(said);
+    }
     // The value is nested as deep as `list` or deeper, so it cannot be an element of `list`. If the
     // type of `list` contains Null, the list may be empty, and the type of its elements is unknown.
     if name == "array_has"
@@ -97,4 +100,21 @@ pub(in crate::sql) fn explain_element(name: &str, types: &str) -> Option<String>
             )
         }
     })
+}
+
+/// Explains that an element stands where a function takes the list. DataFusion's message names one type
+/// and neither the list nor the order.
+fn explain_order(name: &str, list: &str) -> Option<String> {
+    if list.contains("List") || list == "Null" {
+        return None;
+    }
+    match name {
+        "array_append" => Some(format!(
+            "list_append, array_append and array_push_back take the list first and then the element, but the first argument is no list ({list}); write list_append([1, 2], 3)"
+        )),
+        "array_prepend" => Some(format!(
+            "list_prepend, array_prepend and array_push_front take the element first and then the list, but the second argument is no list ({list}); write list_prepend(0, [1, 2])"
+        )),
+        _ => None,
+    }
 }

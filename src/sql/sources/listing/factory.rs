@@ -13,8 +13,9 @@ use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::CreateExternalTable;
 
+use crate::array::list_depth;
 use crate::sql::sources::listing::empty::refuse_empty;
-use crate::sql::sources::listing::file_kind::list_known_formats;
+use crate::sql::sources::listing::file_kind::{FileKind, list_known_formats};
 use crate::sql::sources::listing::hive::find_values;
 use crate::sql::sources::listing::{
     FileSet, FilesSchema, FilesTable, ListedFile, find_named_kind, infer_names, infer_schema,
@@ -73,6 +74,7 @@ impl TableProviderFactory for FilesTableFactory {
         }
         let (columns, folders) = match declared {
             Some(schema) => {
+                check_csv_types(command, &kind, &schema)?;
                 format = declare_columns(format);
                 (FilesSchema::from_declared(schema), parse_folders(command)?)
             }
@@ -134,6 +136,28 @@ fn parse_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {
     let in_files = in_files.filter(|(_, f)| !command.table_partition_cols.contains(f.name()));
     let in_files: Vec<usize> = in_files.map(|(i, _)| i).collect();
     Ok(Some(Arc::new(schema.project(&in_files)?)))
+}
+
+/// Checks that the columns of a table over CSV files have types that the reader of CSV files has. It
+/// refuses lists, structs and maps when a query reads them.
+fn check_csv_types(
+    command: &CreateExternalTable,
+    kind: &FileKind,
+    schema: &SchemaRef,
+) -> Result<()> {
+    let nested = schema.fields().iter().find(|field| field.data_type().is_nested());
+    let Some(field) = nested.filter(|_| kind.extension == "csv") else { return Ok(()) };
+    let (name, t) = (field.name(), field.data_type());
+    match list_depth(t) {
+        0 => plan_err!(
+            "table '{}': the column '{name}' has the type {t}, but the fields of CSV files are single values; declare the column as VARCHAR, or use Parquet or NDJSON files",
+            command.name
+        ),
+        _ => plan_err!(
+            "table '{}': the column '{name}' has the type {t}, but the fields of CSV files are single values; declare the column as VARCHAR and cast the text of the lists in queries, as in {name}::DOUBLE[]",
+            command.name
+        ),
+    }
 }
 
 /// Returns the names and types of the columns in PARTITIONED BY. Returns an error if the statement
