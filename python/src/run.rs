@@ -159,16 +159,17 @@ impl Threads {
 }
 
 pub(crate) fn to_panic_error(panic: &(dyn Any + Send)) -> PyErr {
-    make_exception(
-        "Error",
-        format!(
-            "serrate stopped because of an internal error; please report this bug: {}",
-            find_panic_text(panic)
-        ),
+    make_exception("Error", format_panic(panic))
+}
+
+pub(crate) fn format_panic(panic: &(dyn Any + Send)) -> String {
+    format!(
+        "serrate stopped because of an internal error; please report this bug: {}",
+        find_panic_text(panic)
     )
 }
 
-pub(crate) fn find_panic_text(panic: &(dyn Any + Send)) -> String {
+fn find_panic_text(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|s| (*s).to_owned())

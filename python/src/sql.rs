@@ -1,6 +1,7 @@
 //! SQL sessions and results.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::intern;
@@ -32,10 +33,12 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::array::RaggedArray;
 use crate::display;
-use crate::errors::{OrRaise, make_invalid_error, make_type_error};
+use crate::errors::{
+    OrRaise, make_invalid_error, make_stream_error, make_type_error, to_stream_error,
+};
 use crate::memory::{column_to_numpy, to_numpy};
 use crate::progress::{RunningPlan, StatementProgress};
-use crate::run::{Threads, run_here, start_threads};
+use crate::run::{Threads, format_panic, run_here, start_threads};
 use crate::table::RaggedTable;
 
 /// Maximum number of batches of a stream that wait for their reader.
@@ -577,24 +580,38 @@ impl SqlResult {
 struct ResultReader {
     schema: SchemaRef,
     threads: Threads,
-    batches: mpsc::Receiver<Result<RecordBatch, DataFusionError>>,
+    batches: mpsc::Receiver<Result<RecordBatch, ArrowError>>,
     task: tokio::task::AbortHandle,
 }
 
 impl ResultReader {
-    fn new(threads: Threads, mut stream: SendableRecordBatchStream) -> Self {
-        use futures::StreamExt;
+    fn new(threads: Threads, stream: SendableRecordBatchStream) -> Self {
         let schema = stream.schema();
         let (send, batches) = mpsc::channel(WAITING);
-        let task = threads.spawn(async move {
-            while let Some(batch) = stream.next().await {
-                // The reader was dropped, so it needs no more batches.
-                if send.send(batch).await.is_err() {
-                    break;
-                }
-            }
-        });
+        let task = threads.spawn(send_batches(stream, send));
         Self { schema, threads, batches, task }
+    }
+}
+
+/// Sends the batches of a query. Also sends a panic of the query as an error, because the receiver
+/// takes the end of the channel for the end of the result.
+async fn send_batches(
+    mut stream: SendableRecordBatchStream,
+    send: mpsc::Sender<Result<RecordBatch, ArrowError>>,
+) {
+    use futures::{FutureExt, StreamExt};
+    let sent = async {
+        while let Some(batch) = stream.next().await {
+            // The reader was dropped, so it needs no more batches.
+            if send.send(batch.map_err(to_stream_error)).await.is_err() {
+                break;
+            }
+        }
+    };
+    let ended = AssertUnwindSafe(sent).catch_unwind().await;
+    let ended = ended.map_err(|panic| make_stream_error(&format_panic(panic.as_ref())));
+    if let Err(e) = ended {
+        let _ = send.send(Err(e)).await;
     }
 }
 
@@ -603,9 +620,7 @@ impl Iterator for ResultReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.threads.next(self.batches.recv()) {
-            Ok(batch) => {
-                batch.map(|b| b.map_err(|e| ArrowError::ExternalError(e.strip_backtrace().into())))
-            }
+            Ok(batch) => batch,
             Err(interrupt) => {
                 self.task.abort();
                 Some(Err(ArrowError::ExternalError(Box::new(interrupt))))

@@ -167,6 +167,21 @@ def test_memory_limit_is_a_memory_error():
         serrate.connect(threads=0)
 
 
+def test_a_panic_in_a_stream_is_an_error():
+    pa = pytest.importorskip("pyarrow")
+    # An index outside the dictionary, in the last of several batches: pyarrow does not check it, and Rust panics.
+    indices = np.zeros(100_000, "i4")
+    indices[-1] = 7
+    table = pa.table({"d": pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(["a"]), safe=False)})
+    result = serrate.sql("SELECT CAST(d AS VARCHAR) AS s FROM t", t=table)
+    batches = result.reader()
+    assert batches.read_next_batch().num_rows > 0
+    with pytest.raises(pa.ArrowInvalid, match="please report this bug"):
+        list(batches)
+    with pytest.raises(serrate.Error, match="please report this bug"):
+        result.collect()
+
+
 def test_wrong_tables():
     for table in (1, object(), None):
         with pytest.raises(TypeError):
