@@ -327,6 +327,12 @@ impl BatchLoader {
         self.loader().plan(epoch).num_batches()
     }
 
+    /// Returns a hash of the epoch, of the options that affect batches, and of the lengths of the data.
+    fn fingerprint(&self, py: Python<'_>, epoch: u64) -> PyResult<u64> {
+        let loader = self.loader();
+        run_detached(py, || Ok(loader.plan(epoch).fingerprint()))
+    }
+
     /// Iterates over the batches `start`, `start + step`, .. of an epoch.
     fn epoch(
         &self,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import mmap
 import os
 import sys
 import warnings
@@ -22,12 +23,19 @@ from ._errors import InvalidError
 from ._torch import jagged, share, torch_module
 
 
+# Length of the memory in which workers leave marks.
+_MARKS = 256
+
+
 def _has_torch() -> bool:
     return "torch" in sys.modules or importlib.util.find_spec("torch") is not None
 
 
 class _Batches:
     """Base class of both loaders: epochs, the position in an epoch, and DataLoader workers."""
+
+    #: Default of the option `window`.
+    _window: str | None = None
 
     def __init__(self, output: str | None, pin_memory: bool, nested: bool, options: dict[str, Any]):
         if output not in (None, "torch", "numpy"):
@@ -47,6 +55,11 @@ class _Batches:
         self._options = {name: value for name, value in options.items() if value is not None}
         self._epoch = 0
         self._batch = 0
+        self._known_fingerprint: str | None = None
+        # Shared with forked processes: byte 0 is set if a copy is sent to a spawned process, byte 1 + i if worker i
+        # has begun the epoch.
+        self._marks = mmap.mmap(-1, _MARKS)
+        self._is_worker = False
         self._made: tuple[int, _serrate.BatchLoader] | None = None
         self._loader()
 
@@ -64,9 +77,17 @@ class _Batches:
         return self._made[1]
 
     def __getstate__(self) -> dict[str, Any]:
+        context = sys.modules.get("multiprocessing.context")
+        if context is not None and context.get_spawning_popen() is not None:
+            self._marks[0] = 1
         state = dict(self.__dict__)
         state["_made"] = None
+        del state["_marks"]
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._marks = mmap.mmap(-1, _MARKS)
 
     # Size and position.
 
@@ -96,16 +117,49 @@ class _Batches:
 
     def set_epoch(self, epoch: int) -> None:
         """Moves to the beginning of an epoch."""
-        self._epoch, self._batch = int(epoch), 0
+        self._move(int(epoch), 0)
 
-    def state_dict(self) -> dict[str, int]:
-        """Returns the position of the iteration for `load_state_dict`: the epoch and its next batch."""
+    def _move(self, epoch: int, batch: int) -> None:
+        self._epoch, self._batch = epoch, batch
+        self._marks[:] = bytes(_MARKS)
+
+    def _fingerprint(self) -> str:
+        """Returns a hash of the options and of the lengths of the data, on which the batches depend."""
+        if self._known_fingerprint is None:
+            self._known_fingerprint = format(self._loader().fingerprint(0), "016x")
+        return self._known_fingerprint
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the position of the iteration for `load_state_dict`: the epoch, its next batch, and a fingerprint
+        of the loader.
+
+        Raises an error while workers of a DataLoader iterate, because their copies of the loader advance, but this
+        object stays at the start. Count the batches instead, and resume with
+        `load_state_dict({"epoch": epoch, "batch": batches})` before the DataLoader is iterated over.
+        """
+        if _worker() is None and self._marks.find(b"\x01", 0) >= 0:
+            raise InvalidError(
+                "workers of a DataLoader iterate over copies of this loader, so its own position stays at the start of "
+                "the epoch; count the batches, and resume with load_state_dict({'epoch': epoch, 'batch': batches}), "
+                "or use num_workers=0"
+            )
         epoch, batch = self._position()
-        return {"epoch": epoch, "batch": batch}
+        return {"epoch": epoch, "batch": batch, "fingerprint": self._fingerprint()}
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Moves to a position from `state_dict`. Earlier batches are not built."""
-        self._epoch, self._batch = int(state["epoch"]), int(state["batch"])
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Moves to a position from `state_dict`. Earlier batches are not built.
+
+        Raises an error if the fingerprint shows that the loader of the state had other options, another seed, rank
+        or number of ranks, or data of other lengths. A dict of only `epoch` and `batch` is not checked.
+        """
+        theirs = state.get("fingerprint")
+        if theirs is not None and theirs != self._fingerprint():
+            raise InvalidError(
+                f"the state has the fingerprint {theirs}, but this loader has {self._fingerprint()}: the loader of the "
+                "state had other options, another seed or rank, or other data, so its batches were different; create "
+                "the loader as for the state, or pass only 'epoch' and 'batch' to use the position alone"
+            )
+        self._move(int(state["epoch"]), int(state["batch"]))
 
     # Batches.
 
@@ -114,10 +168,15 @@ class _Batches:
 
         In a worker of a DataLoader, iterates over the worker's share of the batches, which the DataLoader returns
         in order. Workers that start again in every epoch do not know the number of the epoch, so call
-        `set_epoch` before each epoch, as for samplers.
+        `set_epoch` before each epoch, as for samplers. Forked workers warn if they repeat an epoch.
         """
         worker = _worker()
-        share_of, shares = (worker.id, worker.num_workers) if worker is not None else (0, 1)
+        if worker is None:
+            share_of, shares = 0, 1
+            self._marks[:] = bytes(_MARKS)
+        else:
+            share_of, shares = worker.id, worker.num_workers
+            self._mark_worker(share_of)
         self._epoch, self._batch = epoch, batch = self._position()
         made = self._loader().epoch(epoch, batch + share_of, shares)
         # Takes the batch out of the list when the caller gets it: a batch that this generator held would keep its
@@ -127,6 +186,27 @@ class _Batches:
             self._batch = made.position - 1 + shares - share_of
             yield batches.pop()
         self._epoch, self._batch = epoch + 1, 0
+
+    def _mark_worker(self, worker: int) -> None:
+        mark = 1 + worker % (_MARKS - 1)
+        # A worker that lives for several epochs continues with the next one.
+        if self._marks[mark] and not self._is_worker and self._varies():
+            warnings.warn(
+                f"new workers begin epoch {self._epoch} again, because they do not know that it was read; call "
+                "loader.set_epoch(n) before each epoch",
+                stacklevel=3,
+            )
+        self._marks[mark] = 1
+        self._is_worker = True
+
+    def _varies(self) -> bool:
+        """Returns whether the batches of two epochs differ."""
+        drawn = ("random", "balanced")
+        return (
+            bool(self._options.get("shuffle"))
+            or self._options.get("window", self._window) in drawn
+            or self._options.get("sampling") in drawn
+        )
 
     def batch_of(self, items: list[int], epoch: int = 0) -> dict[str, Any]:
         """Builds one batch of the items with these indices in source order, for custom samplers."""
@@ -192,6 +272,8 @@ class MedsLoader(_Batches):
     * `threads`, `prefetch`, `limit` (bytes of a batch), `pin_memory`, `output`: `"torch"` or `"numpy"`
     * `trust_padding`: True promises that padding is not changed in place, so that it need not be written again
     """
+
+    _window = "random"
 
     def __init__(
         self,
