@@ -184,15 +184,14 @@ pub(crate) fn run_detached<T: Send>(
     f: impl FnOnce() -> serrate::Result<T> + Send,
 ) -> PyResult<T> {
     let pool = if is_forked() { start_threads()?.pool } else { None };
-    py.detach(|| {
+    let done = py.detach(|| {
         let guarded = || catch_unwind(AssertUnwindSafe(f));
         match pool {
             Some(pool) => pool.install(guarded),
             None => guarded(),
         }
-    })
-    .unwrap_or_else(|panic| Err(serrate::Error::invalid(find_panic_text(panic.as_ref()))))
-    .or_raise()
+    });
+    done.map_err(|panic| to_panic_error(panic.as_ref()))?.or_raise()
 }
 
 /// Runs a single-threaded `f` on the calling thread without holding the interpreter.

@@ -278,9 +278,13 @@ def test_errors_by_what_they_are(tmp_path):
     for read in (lambda p: serrate.sql(f"SELECT * FROM '{p}'").collect(), serrate.RaggedTable.read):
         with pytest.raises(serrate.BadFileError):
             read(tmp_path / "bad.nrt")
+    small = serrate.connect(memory_limit="100K")
+    large = small.sql("SELECT x FROM range(1000000) AS t(x) ORDER BY x DESC")
     with pytest.raises(MemoryError):
-        small = serrate.connect(memory_limit="100K")
-        small.sql("SELECT x FROM range(1000000) AS t(x) ORDER BY x DESC").collect()
+        large.collect()
+    pytest.importorskip("pyarrow")
+    with pytest.raises(MemoryError):
+        list(large.reader())
     with pytest.raises(ValueError):
         serrate.sql("SELECT nothing FROM t", t={"x": [1]})
     with pytest.raises(OverflowError):
