@@ -104,7 +104,7 @@ fn read_labels(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
         });
     }
     let (schema, batches) = extract_batches(value, "labels")?;
-    let batch = concat_batches(&schema, &batches).or_raise()?;
+    let batch = run_alone(value.py(), || Ok(concat_batches(&schema, &batches)?))?;
     let column = |name: &str, to: &DataType| -> PyResult<_> {
         let found = batch
             .column_by_name(name)

@@ -129,13 +129,14 @@ pub(crate) fn build_table_of_dict(
 }
 
 fn read_one_batch(
+    py: Python<'_>,
     schema: serrate::arrow::datatypes::SchemaRef,
     batches: Vec<RecordBatch>,
 ) -> PyResult<RecordBatch> {
     match batches.as_slice() {
         [one] => Ok(one.clone()),
         [] => Ok(RecordBatch::new_empty(schema)),
-        all => concat_batches(&schema, all).or_raise(),
+        all => run_alone(py, || Ok(concat_batches(&schema, all)?)),
     }
 }
 
@@ -158,7 +159,7 @@ impl RaggedTable {
             Ok(columns) => build_table_of_dict(columns, schema)?,
             Err(_) => {
                 let (schema, batches) = extract_batches(data, "data")?;
-                let batch = read_one_batch(schema, batches)?;
+                let batch = read_one_batch(data.py(), schema, batches)?;
                 run_detached(data.py(), move || Table::try_from_batch(&batch))?
             }
         };
@@ -247,7 +248,7 @@ impl RaggedTable {
     #[pyo3(signature = (data, keys, sort=false))]
     fn nest(data: &Bound<'_, PyAny>, keys: Vec<String>, sort: bool) -> PyResult<Self> {
         let (schema, batches) = extract_batches(data, "data")?;
-        let batch = read_one_batch(schema, batches)?;
+        let batch = read_one_batch(data.py(), schema, batches)?;
         let options = match sort {
             true => NestOptions { unsorted: serrate::table::Unsorted::Sort },
             false => NestOptions::default(),
@@ -350,7 +351,7 @@ impl RaggedTable {
             return self.select(names)?.into_bound_py_any(py);
         }
         let index = index_of(index)?;
-        Self::from(run_here(|| self.inner.index(&index))?).into_bound_py_any(py)
+        Self::from(run_alone(py, || self.inner.index(&index))?).into_bound_py_any(py)
     }
 
     /// Returns only these columns, in this order.
@@ -445,7 +446,7 @@ impl RaggedTable {
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         for column in self.inner.columns() {
-            let array = run_here(|| self.inner.column_array(column)?.to_arrow())?;
+            let array = run_alone(py, || self.inner.column_array(column)?.to_arrow())?;
             out.set_item(column.name(), nested::to_list(py, &array)?)?;
         }
         Ok(out)
@@ -458,7 +459,7 @@ impl RaggedTable {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let batch = run_here(|| self.inner.to_batch())?;
+        let batch = run_alone(py, || self.inner.to_batch())?;
         let schema = batch.schema();
         let reader = RecordBatchIterator::new(std::iter::once(Ok(batch)), schema);
         export_stream(py, Box::new(reader), requested_schema)
@@ -530,8 +531,9 @@ impl RaggedTable {
         slf: Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
-        let batch = run_here(|| slf.get().inner.to_batch())?;
+        let table = &slf.get().inner;
         let bytes = run_detached(py, move || {
+            let batch = table.to_batch()?;
             let mut writer =
                 serrate::arrow::ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema())?;
             writer.write(&batch)?;

@@ -220,22 +220,38 @@ except KeyboardInterrupt:
     assert time.monotonic() - started < 30
 
 
-def test_queries_release_the_interpreter():
-    ticks = 0
+HEAVY = "SELECT sum(a.x * b.x) AS s FROM range(20000) AS a(x), range(20000) AS b(x)"
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: serrate.sql(HEAVY).collect(),
+        # The stream of a table runs its query when it is read.
+        lambda: serrate.sql("SELECT s FROM t", t=serrate.sql(HEAVY)).collect(),
+        lambda: serrate.RaggedTable(serrate.sql(HEAVY)),
+    ],
+    ids=["query", "query over a stream", "table of a stream"],
+)
+def test_queries_release_the_interpreter(work):
+    pauses = [0.0]
     done = threading.Event()
 
-    def work():
-        query = "SELECT sum(x * 2) FROM (SELECT unnest(range(3000000)) AS x)"
-        serrate.sql(query).collect()
+    def run():
+        work()
         done.set()
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=run)
+    began = last = time.monotonic()
     thread.start()
     while not done.is_set():
-        ticks += 1
         time.sleep(0.001)
+        now = time.monotonic()
+        pauses.append(now - last)
+        last = now
     thread.join()
-    assert ticks > 3
+    # A call that holds the interpreter makes one pause of almost its whole time.
+    assert len(pauses) > 4 and max(pauses) < 0.5 * (time.monotonic() - began)
 
 
 def test_queries_after_a_fork(in_child):
