@@ -13,7 +13,7 @@ use serrate::io::{arrow_ipc, json, nrt, parquet};
 use serrate::table::{Column, FlattenFill, NestOptions, RaggedTable as Table, SortKey};
 
 use crate::array::{RaggedArray, index_of, parse_dense_options};
-use crate::errors::{OrRaise, make_invalid_error};
+use crate::errors::{OrRaise, make_invalid_error, make_type_error};
 use crate::memory::{dense_pool, make_dense};
 use crate::nested;
 use crate::run::{may_share_work, run_alone, run_detached, run_here};
@@ -126,6 +126,33 @@ pub(crate) fn build_table_of_dict(
         );
     }
     run_here(|| Table::try_new(rows.unwrap_or(0), None, axes, made))
+}
+
+/// Converts sizes of padded axes: None for the longest list, a number, or `("at_most", number)`.
+pub(crate) fn parse_sizes(sizes: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
+    let Ok(each) = sizes.try_iter() else {
+        return Err(make_type_error(format!(
+            "sizes is {}; give a list with one size for each axis after the rows",
+            sizes.repr()?
+        )));
+    };
+    each.map(|size| parse_size(&size?)).collect()
+}
+
+fn parse_size(size: &Bound<'_, PyAny>) -> PyResult<Size> {
+    if size.is_none() {
+        return Ok(Size::Longest);
+    }
+    if let Ok(exactly) = size.extract::<usize>() {
+        return Ok(Size::Exactly(exactly));
+    }
+    match size.extract::<(String, usize)>() {
+        Ok((kind, most)) if kind == "at_most" => Ok(Size::AtMost(most)),
+        _ => Err(make_type_error(format!(
+            "a size is {}; use None for the longest list, a number, or ('at_most', number)",
+            size.repr()?
+        ))),
+    }
 }
 
 fn read_one_batch(
@@ -423,14 +450,13 @@ impl RaggedTable {
         py: Python<'py>,
         padding_side: &str,
         fill: Option<&Bound<'py, PyAny>>,
-        sizes: Option<Vec<Option<usize>>>,
+        sizes: Option<&Bound<'py, PyAny>>,
         columns: Option<Vec<String>>,
         tokens_as_i64: bool,
         masks: bool,
         limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let sizes = sizes.unwrap_or_default();
-        let sizes = sizes.into_iter().map(|n| n.map_or(Size::Longest, Size::Exactly)).collect();
+        let sizes = sizes.map(parse_sizes).transpose()?.unwrap_or_default();
         let options = TableDenseOptions {
             dense: parse_dense_options(py, padding_side, fill, None, limit)?,
             rows: None,

@@ -1,3 +1,4 @@
+import inspect
 import itertools
 import json
 import pickle
@@ -270,6 +271,36 @@ def test_loader_over_files(tmp_path):
     assert loader.num_items == 4
     with pytest.raises(ValueError):
         Loader(table, window=2, sampling="sideways")
+
+
+def test_sizes():
+    table = serrate.RaggedTable({"code": [[1, 2, 3, 4], [5]]})
+    for size, expected in [
+        (None, [[1, 2, 3, 4], [5, 0, 0, 0]]),
+        (2, [[1, 2], [5, 0]]),
+        (5, [[1, 2, 3, 4, 0], [5, 0, 0, 0, 0]]),
+        (("at_most", 2), [[1, 2], [5, 0]]),
+        (("at_most", 5), [[1, 2, 3, 4], [5, 0, 0, 0]]),
+    ]:
+        (batch,) = Loader(table, batch_size=2, sizes=[size], output="numpy")
+        assert batch["code"].tolist() == expected
+        assert table.to_dense(sizes=[size])["code"].tolist() == expected
+    for sizes in (3, ["3"], [("at_least", 3)]):
+        with pytest.raises(serrate.WrongTypeError, match="size"):
+            Loader(table, sizes=sizes)
+        with pytest.raises(serrate.WrongTypeError, match="size"):
+            table.to_dense(sizes=sizes)
+
+
+def test_options_are_parameters():
+    for kind, names in [(MedsLoader, ("split", "window", "labels")), (Loader, ("sampling", "sizes", "fill"))]:
+        parameters = inspect.signature(kind).parameters
+        assert set(names) < set(parameters)
+        assert all(p.kind is p.KEYWORD_ONLY for p in list(parameters.values())[1:])
+    table = serrate.RaggedTable({"code": [[1, 2], [3]]})
+    packed = dict(form="packed", output="numpy")
+    assert any("position_ids" in name for name in next(iter(Loader(table, **packed))))
+    assert not any("position_ids" in name for name in next(iter(Loader(table, **packed, position_ids=None))))
 
 
 def test_a_forked_process(in_child):

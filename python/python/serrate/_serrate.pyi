@@ -134,7 +134,7 @@ class RaggedTable:
         self,
         padding_side: Side = "right",
         fill: Any = None,
-        sizes: Sequence[int | None] | None = None,
+        sizes: Sequence[int | tuple[str, int] | None] | None = None,
         columns: Sequence[str] | None = None,
         tokens_as_i64: bool = False,
         masks: bool = True,

@@ -16,7 +16,7 @@ import mmap
 import os
 import sys
 import warnings
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
 from . import _serrate
 from ._errors import InvalidError
@@ -34,9 +34,6 @@ def _has_torch() -> bool:
 class _Batches:
     """Base class of both loaders: epochs, the position in an epoch, and DataLoader workers."""
 
-    #: Default of the option `window`.
-    _window: str | None = None
-
     def __init__(self, output: str | None, pin_memory: bool, nested: bool, options: dict[str, Any]):
         if output not in (None, "torch", "numpy"):
             raise InvalidError(f"output must be 'torch' or 'numpy', not {output!r}")
@@ -52,7 +49,8 @@ class _Batches:
             warnings.warn("pin_memory has no effect, because torch has no accelerator here", stacklevel=3)
         self._pin_memory = pin_memory
         self._nested = nested
-        self._options = {name: value for name, value in options.items() if value is not None}
+        # None means the default, except that it turns position ids off.
+        self._options = {k: v for k, v in options.items() if v is not None or k == "position_ids"}
         self._epoch = 0
         self._batch = 0
         self._known_fingerprint: str | None = None
@@ -204,7 +202,7 @@ class _Batches:
         drawn = ("random", "balanced")
         return (
             bool(self._options.get("shuffle"))
-            or self._options.get("window", self._window) in drawn
+            or self._options.get("window") in drawn
             or self._options.get("sampling") in drawn
         )
 
@@ -273,18 +271,51 @@ class MedsLoader(_Batches):
     * `trust_padding`: True promises that padding is not changed in place, so that it need not be written again
     """
 
-    _window = "random"
-
     def __init__(
         self,
         root: str | os.PathLike,
         *,
-        output: str | None = None,
-        pin_memory: bool = False,
+        split: str | None = None,
+        labels: Any = None,
+        batch_size: int = 1,
+        max_seq_len: int = 256,
+        unit: str = "measurement",
+        window: str = "random",
+        stride: int | None = None,
+        overlap: int | None = None,
+        statics: str = "include",
+        measurements_per_event: int | None = None,
+        fixed_shape: bool = False,
+        numeric_value: bool = True,
+        time_delta: bool = True,
+        window_counts: bool = False,
+        compat: bool = False,
+        form: str = "padded",
         nested: bool = False,
-        **options: Any,
+        position_ids: str | None = None,
+        padding_side: str = "right",
+        shuffle: bool = False,
+        seed: int = 0,
+        bucket: int | None = None,
+        drop_last: bool = False,
+        rank: int = 0,
+        world: int = 1,
+        threads: int = 1,
+        prefetch: int = 0,
+        limit: int | None = None,
+        trust_padding: bool = False,
+        pin_memory: bool = False,
+        output: str | None = None,
     ):
         self._root = os.fspath(root)
+        options = dict(
+            split=split, labels=labels, batch_size=batch_size, max_seq_len=max_seq_len, unit=unit, window=window,
+            stride=stride, overlap=overlap, statics=statics, measurements_per_event=measurements_per_event,
+            fixed_shape=fixed_shape, numeric_value=numeric_value, time_delta=time_delta, window_counts=window_counts,
+            compat=compat, form=form, position_ids=position_ids, padding_side=padding_side, shuffle=shuffle, seed=seed,
+            bucket=bucket, drop_last=drop_last, rank=rank, world=world, threads=threads, prefetch=prefetch,
+            limit=limit, trust_padding=trust_padding,
+        )
         super().__init__(output, pin_memory, nested, options)
 
     def _open(self, options: dict[str, Any]) -> _serrate.BatchLoader:
@@ -311,8 +342,8 @@ class Loader(_Batches):
     [[5, 6]]
 
     Options, all keyword arguments: `batch_size`; `window` (elements of axis 1) with `sampling` `"start"`, `"end"`,
-    `"random"`, `"balanced"` or `"step"` (and `stride`); `columns`; `masks` (axes); `validity`; `sizes`;
-    `padding_side`; `fill` (a value, or a dict by column); `tokens_as_i64`; and `form`, `nested`,
+    `"random"`, `"balanced"` or `"step"` (and `stride`); `columns`; `masks` (axes); `validity`; `sizes` (for each axis
+    after the rows, None for the longest list of the batch, a number, or `("at_most", number)`); `padding_side`; `fill` (a value, or a dict by column); `tokens_as_i64`; and `form`, `nested`,
     `position_ids`, `shuffle`, `seed`, `bucket`, `drop_last`, `rank`, `world`, `threads`, `prefetch`,
     `limit`, `trust_padding`, `pin_memory`, `output` as for `MedsLoader`.
     """
@@ -321,12 +352,40 @@ class Loader(_Batches):
         self,
         source: Any,
         *,
-        output: str | None = None,
-        pin_memory: bool = False,
+        batch_size: int = 1,
+        window: int | None = None,
+        sampling: str | None = None,
+        stride: int | None = None,
+        columns: Sequence[str] | None = None,
+        masks: Sequence[int] | None = None,
+        validity: bool = True,
+        sizes: Sequence[int | tuple[str, int] | None] | None = None,
+        padding_side: str = "right",
+        fill: Any = None,
+        tokens_as_i64: bool = False,
+        form: str = "padded",
         nested: bool = False,
-        **options: Any,
+        position_ids: str | None = "int32",
+        shuffle: bool = False,
+        seed: int = 0,
+        bucket: int | None = None,
+        drop_last: bool = False,
+        rank: int = 0,
+        world: int = 1,
+        threads: int = 1,
+        prefetch: int = 0,
+        limit: int | None = None,
+        trust_padding: bool = False,
+        pin_memory: bool = False,
+        output: str | None = None,
     ):
         self._source = source
+        options = dict(
+            batch_size=batch_size, window=window, sampling=sampling, stride=stride, columns=columns, masks=masks,
+            validity=validity, sizes=sizes, padding_side=padding_side, fill=fill, tokens_as_i64=tokens_as_i64,
+            form=form, position_ids=position_ids, shuffle=shuffle, seed=seed, bucket=bucket, drop_last=drop_last,
+            rank=rank, world=world, threads=threads, prefetch=prefetch, limit=limit, trust_padding=trust_padding,
+        )
         super().__init__(output, pin_memory, nested, options)
 
     def _open(self, options: dict[str, Any]) -> _serrate.BatchLoader:
