@@ -374,7 +374,7 @@ impl RaggedArray {
     }
 
     /// For each axis after the rows, the offsets of its lists, starting at 0: one more than there are
-    /// lists.
+    /// lists. Offsets that are stored so in 64 bits are read-only views; others are copies.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut out = Vec::with_capacity(self.inner.axes().len());

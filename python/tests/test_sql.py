@@ -262,11 +262,14 @@ def test_queries_after_a_fork(in_child):
 
 def test_import_is_quick():
     code = "import time, numpy; t = time.perf_counter(); import serrate, sys; print(time.perf_counter() - t); print([m for m in ('torch', 'pyarrow', 'polars', 'pandas') if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    seconds, modules = out.splitlines()
-    assert modules == "[]"
-    # A build without optimisation is large: 100 ms is measured with that of a release.
-    assert float(seconds) < 2.0
+    fastest = float("inf")
+    for _ in range(5):
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        seconds, modules = out.splitlines()
+        assert modules == "[]"
+        fastest = min(fastest, float(seconds))
+    # 100 ms is the aim for a release; a build without optimization is larger and takes longer to load.
+    assert fastest < 0.3
 
 
 def test_stores(tmp_path):
