@@ -31,6 +31,16 @@ use crate::sql::extract_ragged;
 use crate::tensor::{Library, give_tensor};
 
 /// One column of nested lists, stored as flat values and the offsets of each axis. Axis 0 has the rows.
+///
+/// >>> array = serrate.RaggedArray([[1, 2, 3], [4]])
+/// >>> array
+/// RaggedArray([[1, 2, 3], [4]], shape=(2, None), dtype=int64)
+/// >>> (array[:, -2:] * 10).to_list()
+/// [[20, 30], [40]]
+/// >>> array.max(axis=-1).numpy(), array.leaves
+/// (array([3, 4]), array([1, 2, 3, 4]))
+/// >>> array.to_packed()
+/// (array([1, 2, 3, 4]), array([0, 3, 4], dtype=int32))
 #[pyclass(frozen, module = "serrate", sequence)]
 pub(crate) struct RaggedArray {
     inner: Ragged,
@@ -773,6 +783,7 @@ impl RaggedArray {
         nested::to_list(py, &run_alone(py, || self.inner.to_arrow())?)
     }
 
+    /// Returns nested Python lists, like `to_list`.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.to_list(py)
     }

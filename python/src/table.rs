@@ -21,6 +21,17 @@ use crate::sql::{export_stream, extract_batches, extract_ragged};
 use crate::tensor::{Library, give_tensor};
 
 /// Columns that share their lists. Each column is a flat array on one axis; axis 0 has the rows.
+///
+/// >>> table = serrate.RaggedTable({"age": [71, 38], "code": [[1, 2, 3], [4]]})
+/// >>> len(table), table.axes
+/// (2, {'age': 0, 'code': 1})
+/// >>> table["code"].sum(axis=-1).to_list()
+/// [6, 4]
+/// >>> table[0, 1:].to_dict()
+/// {'code': [2, 3]}
+/// >>> table.to_dense(masks=False)
+/// {'age': array([71, 38]), 'code': array([[1, 2, 3],
+///        [4, 0, 0]])}
 #[pyclass(frozen, module = "serrate")]
 pub(crate) struct RaggedTable {
     inner: Table,

@@ -193,6 +193,11 @@ def connect(
     A statement that takes longer than a second shows its progress in terminals and notebooks. `progress` is False
     to show none, or a function that is called with the seconds, the rows read, and the total rows (None if
     unknown).
+
+    >>> session = serrate.connect(memory_limit="1G", threads=1, stores={"lake://tiny/": "tests/data/tiny-meds"})
+    >>> session.register("visits", {"patient": ["a", "b"], "codes": [[3, 1], [7]]})
+    >>> session.sql("SELECT patient, ragged_max(codes) AS top FROM visits ORDER BY top").to_dict()
+    {'patient': ['a', 'b'], 'top': [3, 7]}
     """
     return Session(settings, memory_limit, threads, stores, progress)
 

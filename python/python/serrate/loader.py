@@ -251,10 +251,15 @@ def _worker() -> Any:
 class MedsLoader(_Batches):
     """Batches of health records from a MEDS data set or a cohort that meds-torch-data has tensorized.
 
-        loader = serrate.MedsLoader("cohort", split="train", batch_size=256, max_seq_len=512, shuffle=True)
-        for epoch in range(10):
-            for batch in loader:
-                loss = model(batch["code"], batch["time_delta_days"])
+    >>> cohort = "tests/data/synthea-meds-torch-data"
+    >>> loader = serrate.MedsLoader(cohort, split="train", batch_size=8, max_seq_len=16, shuffle=True, output="numpy")
+    >>> for epoch in range(2):
+    ...     for batch in loader:
+    ...         codes, days = batch["code"], batch["time_delta_days"]
+    >>> loader.num_items, len(loader), loader.epoch
+    (20, 3, 2)
+    >>> codes.shape == days.shape and codes.dtype.name
+    'int64'
 
     Options, all keyword arguments:
 
