@@ -36,7 +36,7 @@ use crate::display;
 use crate::errors::{
     OrRaise, make_invalid_error, make_stream_error, make_type_error, to_stream_error,
 };
-use crate::memory::{column_to_numpy, to_numpy};
+use crate::memory::{column_to_numpy, to_numpy, view_parts};
 use crate::progress::{RunningPlan, StatementProgress};
 use crate::run::{Threads, format_panic, run_alone, run_here, start_threads};
 use crate::table::RaggedTable;
@@ -527,24 +527,40 @@ impl SqlResult {
         Ok(slf)
     }
 
-    /// Returns a dict of numpy arrays, without a copy if the result is one batch. Flat columns become
-    /// arrays (masked if they have NULLs, objects for strings), FixedSizeList columns of numbers arrays
-    /// with more axes, and other lists `RaggedArray`s.
+    /// Returns a dict of numpy arrays. Flat columns become arrays (masked if they have NULLs, objects for
+    /// strings), FixedSizeList columns of numbers arrays with more axes, and other lists `RaggedArray`s.
+    /// Numbers and times without NULLs are not copied if the batches of the result are parts of one table;
+    /// other columns are copied if there are several batches.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let batch = self.read_all(py)?;
+        let batches = self.read_batches(py)?;
+        let schema = batches.first().map_or_else(|| Arc::clone(&self.schema), |b| b.schema());
         let out = PyDict::new(py);
-        for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        for (index, field) in schema.fields().iter().enumerate() {
+            let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(index)).collect();
+            if let Some(view) = view_parts(py, &parts)? {
+                out.set_item(field.name(), view)?;
+                continue;
+            }
+            let column = match batches {
+                [] => serrate::arrow::array::new_empty_array(field.data_type()),
+                [one] => Arc::clone(one.column(index)),
+                several => {
+                    let parts: Vec<&dyn Array> =
+                        several.iter().map(|batch| batch.column(index).as_ref()).collect();
+                    run_alone(py, || Ok(serrate::arrow::compute::concat(&parts)?))?
+                }
+            };
             let value = match column.data_type() {
                 DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
-                    match py.detach(|| DenseTensor::try_from_arrow(column)) {
+                    match py.detach(|| DenseTensor::try_from_arrow(&column)) {
                         Ok(tensor) => to_numpy(py, &tensor)?,
                         Err(_) => {
-                            let array = run_alone(py, || Ragged::try_from_arrow(column))?;
+                            let array = run_alone(py, || Ragged::try_from_arrow(&column))?;
                             Bound::new(py, RaggedArray::from(array))?.into_any()
                         }
                     }
                 }
-                _ => column_to_numpy(py, column)?,
+                _ => column_to_numpy(py, &column)?,
             };
             out.set_item(field.name(), value)?;
         }

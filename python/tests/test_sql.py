@@ -66,17 +66,44 @@ def test_results():
     assert sum(b.num_rows for b in batches) == 3
 
 
-def test_numpy_does_not_copy():
+@pytest.mark.parametrize("rows", [100, 100_000])
+@pytest.mark.parametrize("kind", ["i8", "f4", "u2", "M8[us]"])
+def test_numpy_does_not_copy(rows, kind):
     pa = pytest.importorskip("pyarrow")
-    values = pa.array(np.arange(100_000))
-    t = serrate.RaggedTable(pa.table({"x": values}))
-    out = serrate.sql("SELECT x FROM t", t=t).numpy()["x"]
-    ours = values.buffers()[1]
-    start = out.__array_interface__["data"][0]
-    # One batch shares the memory it came in; several are joined.
-    if len(list(serrate.sql("SELECT x FROM t", t=t).reader())) == 1:
-        assert ours.address <= start < ours.address + ours.size
-    assert out.tolist() == list(range(100_000))
+    values = pa.array(np.arange(rows).astype(kind))
+    for t in (serrate.RaggedTable(pa.table({"x": values})), pa.table({"x": values})):
+        for query in ("SELECT x FROM t", "SELECT x FROM t LIMIT 50000"):
+            out = serrate.sql(query, t=t).numpy()["x"]
+            ours = values.buffers()[1]
+            start = out.__array_interface__["data"][0]
+            assert ours.address == start and start + out.nbytes <= ours.address + ours.size
+            assert out.dtype == np.dtype(kind) and not out.flags.writeable
+            assert np.array_equal(out, np.arange(rows)[:50_000 if "LIMIT" in query else rows].astype(kind))
+
+
+def test_numpy_joins_other_batches():
+    pa = pytest.importorskip("pyarrow")
+    n = np.arange(20_000)
+    columns = {
+        "plain": pa.array(n),
+        "nulls": pa.array(n, mask=n % 3 == 0),
+        "truth": pa.array(n % 2 == 0),
+        "text": pa.array(n.astype(str)),
+        "day": pa.array(n.astype("M8[D]")),
+        "chunks": pa.chunked_array([n[:11_000], n[11_000:]]),
+    }
+    out = serrate.sql("SELECT *, plain + 1 AS next FROM t", t=pa.table(columns)).numpy()
+    for name, expected in [("plain", n), ("truth", n % 2 == 0), ("day", n.astype("M8[D]")), ("chunks", n), ("next", n + 1)]:
+        assert np.array_equal(out[name], expected), name
+    assert out["text"].tolist() == n.astype(str).tolist()
+    assert np.array_equal(out["nulls"].mask, n % 3 == 0) and np.array_equal(out["nulls"].compressed(), n[n % 3 != 0])
+    # The memory outlives the result and the table.
+    del columns
+    assert np.array_equal(out["plain"], n)
+    filtered = serrate.sql("SELECT x FROM t WHERE x % 2 = 0", t={"x": n}).numpy()["x"]
+    assert np.array_equal(filtered, n[::2])
+    empty = serrate.sql("SELECT x FROM t WHERE x < 0", t={"x": n}).numpy()["x"]
+    assert empty.shape == (0,) and empty.dtype == np.int64
 
 
 def test_nulls_texts_and_times():

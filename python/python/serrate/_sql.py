@@ -75,10 +75,12 @@ class Result:
         return self.arrow().to_pandas()
 
     def numpy(self) -> dict[str, Any]:
-        """Returns a dict of numpy arrays, without a copy if the result is one batch.
+        """Returns a dict of numpy arrays.
 
         Flat columns become arrays (masked if they have NULLs, of objects for strings), FixedSizeList columns of
-        numbers become arrays with more axes, and other lists become `RaggedArray`s.
+        numbers become arrays with more axes, and other lists become `RaggedArray`s. Numbers and times without NULLs
+        are not copied if the batches of the result are parts of one table; other columns, and computed values, are
+        copied if the result has several batches (of up to 8,192 rows).
 
         >>> serrate.sql("SELECT 1 AS a, [1, 2] AS b").numpy()
         {'a': array([1]), 'b': RaggedArray([[1, 2]], shape=(1, None), dtype=int64)}
