@@ -5,10 +5,13 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _names(doctest_namespace, tmp_path):
-    """Examples of docstrings know the package and an empty folder."""
+def _names(request, monkeypatch, doctest_namespace, tmp_path):
+    """Examples of docstrings know the package and an empty folder, and run in the folder of the repository."""
     import serrate
 
+    monkeypatch.chdir(Path(__file__).resolve().parents[1])
+    if request.node.name.endswith((".to_nested", ".to_torch")):
+        pytest.importorskip("torch")
     doctest_namespace["serrate"] = serrate
     doctest_namespace["folder"] = tmp_path
 

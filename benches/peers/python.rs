@@ -2,7 +2,7 @@
 //! the fastest of some runs.
 //!
 //! `python_calls FILE.nrt --rows 0,7,.. --window W --rounds R`: the first W events of each row, stacked and
-//! padded on one thread; and small statements over a table in memory, on one partition.
+//! padded with the threads and the pool of memory that the package uses; and small statements over a table in memory, on one partition.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -15,7 +15,7 @@ use serde_json::json;
 use serrate::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use serrate::datafusion::physical_plan::execute_stream;
 use serrate::datafusion::prelude::{SessionConfig, SessionContext};
-use serrate::dense::{DenseOptions, TableDenseOptions};
+use serrate::dense::{BufferPool, DenseOptions, TableDenseOptions};
 use serrate::io::nrt::{NrtFile, ReadOptions};
 use serrate::sql::{prefer_source_order, register_table, session_with};
 use serrate::table::{Column, RaggedTable};
@@ -66,7 +66,8 @@ fn main() -> Done<()> {
         events.slice(0, window.min(events.num_rows()))
     };
     let items = rows.iter().map(|r| item(*r)).collect::<Result<Vec<_>, _>>()?;
-    let dense = DenseOptions { parallel: false, ..Default::default() };
+    let pool = Some(BufferPool::for_writers(2 << 30));
+    let dense = DenseOptions { parallel: true, pool, limit: None, ..Default::default() };
     let options = TableDenseOptions { dense, ..Default::default() };
     let stack = best(rounds, || {
         black_box(RaggedTable::vstack(&items)?.to_dense_with(&options)?);

@@ -31,6 +31,16 @@ use crate::sql::extract_ragged;
 use crate::tensor::{Library, give_tensor};
 
 /// One column of nested lists, stored as flat values and the offsets of each axis. Axis 0 has the rows.
+///
+/// >>> array = serrate.RaggedArray([[1, 2, 3], [4]])
+/// >>> array
+/// RaggedArray([[1, 2, 3], [4]], shape=(2, None), dtype=int64)
+/// >>> (array[:, -2:] * 10).to_list()
+/// [[20, 30], [40]]
+/// >>> array.max(axis=-1).numpy(), array.leaves
+/// (array([3, 4]), array([1, 2, 3, 4]))
+/// >>> array.to_packed()
+/// (array([1, 2, 3, 4]), array([0, 3, 4], dtype=int32))
 #[pyclass(frozen, module = "serrate", sequence)]
 pub(crate) struct RaggedArray {
     inner: Ragged,
@@ -216,12 +226,12 @@ impl RaggedArray {
         value: &Bound<'py, PyAny>,
         reverse: bool,
     ) -> PyResult<Py<PyAny>> {
-        let floats = run_here(|| as_floats(&self.inner))?;
+        let floats = run_alone(py, || as_floats(&self.inner))?;
         let Some(other) = convert_operand(value, floats.leaf_type())? else {
             return Ok(py.NotImplemented());
         };
         let other = match other {
-            OwnedOperand::Array(a) => OwnedOperand::Array(run_here(|| as_floats(&a))?),
+            OwnedOperand::Array(a) => OwnedOperand::Array(run_alone(py, || as_floats(&a))?),
             scalar => scalar,
         };
         let out = run_detached(py, || match reverse {
@@ -331,11 +341,11 @@ impl RaggedArray {
         for each in offsets.try_iter()? {
             let each: Vec<i64> =
                 numpy.call_method1("asarray", (each?,))?.call_method0("tolist")?.extract()?;
-            axes.push(run_here(|| Offsets::try_new::<i64>(each))?);
+            axes.push(run_alone(py, move || Offsets::try_new::<i64>(each))?);
         }
         let rows = axes.first().map_or(flat.len(), Offsets::lists);
         let axes = axes.into_iter().map(Into::into).collect();
-        Ok(run_here(|| Ragged::try_new(rows, axes, flat))?.into())
+        Ok(run_alone(py, move || Ragged::try_new(rows, axes, flat))?.into())
     }
 
     fn __len__(&self) -> usize {
@@ -374,14 +384,13 @@ impl RaggedArray {
     }
 
     /// For each axis after the rows, the offsets of its lists, starting at 0: one more than there are
-    /// lists.
+    /// lists. Offsets that are stored so in 64 bits are read-only views; others are copies.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut out = Vec::with_capacity(self.inner.axes().len());
         for axis in self.inner.axes() {
-            let offsets = run_here(|| Ok(axis.layout().to_offsets()?.to_i64()))?;
-            let base = offsets.first().copied().unwrap_or(0);
-            let from_zero: Int64Array = offsets.iter().map(|o| Some(o - base)).collect();
+            let offsets = run_alone(py, || Ok(axis.layout().to_offsets()?.to_i64()))?;
+            let from_zero = Int64Array::new(offsets.into_inner(), None);
             out.push(column_to_numpy(py, &(Arc::new(from_zero) as ArrayRef))?);
         }
         PyList::new(py, out)
@@ -390,7 +399,7 @@ impl RaggedArray {
     /// Returns the lengths of the lists of an axis; negative axes count from the innermost.
     #[pyo3(signature = (axis=-1))]
     fn lengths<'py>(&self, py: Python<'py>, axis: i64) -> PyResult<Bound<'py, PyAny>> {
-        let lengths = run_here(|| self.inner.lengths(axis))?;
+        let lengths = run_alone(py, || self.inner.lengths(axis))?;
         let lengths = Int64Array::from_iter_values(
             lengths.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
         );
@@ -408,7 +417,7 @@ impl RaggedArray {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let index = index_of(index)?;
-        let table = run_here(|| as_table(&self.inner)?.index(&index))?;
+        let table = run_alone(py, || as_table(&self.inner)?.index(&index))?;
         match table.array(COLUMN) {
             Ok(array) => Self::from(array).into_bound_py_any(py),
             Err(_) => {
@@ -707,7 +716,7 @@ impl RaggedArray {
             )));
         }
         // A mask depends only on the lists, so the values of the leaves do not matter.
-        let elements = run_here(|| {
+        let elements = run_alone(py, || {
             let axes = self.inner.axes()[..axis].to_vec();
             let length = self.inner.axis_len(axis)?;
             let ones: ArrayRef = Arc::new(BooleanArray::from(vec![true; length]));
@@ -720,7 +729,7 @@ impl RaggedArray {
 
     /// Returns the flat values and the offsets of the rows (int32, from 0): `(values, cu_seqlens)`.
     fn to_packed<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let ends = run_here(|| self.row_ends())?;
+        let ends = run_alone(py, || self.row_ends())?;
         let ends =
             ends.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>().map_err(|_| {
                 make_invalid_error("the array has more than 2^31 - 1 values, the maximum of int32 offsets; convert fewer rows at a time")
@@ -771,9 +780,10 @@ impl RaggedArray {
 
     /// Returns nested Python lists.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        nested::to_list(py, &run_here(|| self.inner.to_arrow())?)
+        nested::to_list(py, &run_alone(py, || self.inner.to_arrow())?)
     }
 
+    /// Returns nested Python lists, like `to_list`.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.to_list(py)
     }
@@ -784,7 +794,7 @@ impl RaggedArray {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let array = run_here(|| self.inner.to_arrow())?;
+        let array = run_alone(py, || self.inner.to_arrow())?;
         let field = Field::new("", array.data_type().clone(), true);
         Ok(to_array_pycapsules(py, Arc::new(field), array.as_ref(), requested_schema)?)
     }

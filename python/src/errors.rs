@@ -24,6 +24,26 @@ pub(crate) fn to_py_err(e: &Error) -> PyErr {
     make_exception(find_class(e), format_error_text(e))
 }
 
+/// Converts an error of a query to an error of an Arrow stream, whose consumer sees only a code and a
+/// text: the code is ENOMEM if the query exceeded its memory limit.
+pub(crate) fn to_stream_error(e: DataFusionError) -> ArrowError {
+    let e = Error::from(e);
+    let text = format_error_text(&e);
+    match e.is_memory_limit() {
+        true => ArrowError::MemoryError(escape_nul(&text)),
+        false => make_stream_error(&text),
+    }
+}
+
+pub(crate) fn make_stream_error(text: &str) -> ArrowError {
+    ArrowError::ExternalError(escape_nul(text).into())
+}
+
+/// The C interface panics if the text of an error contains NUL.
+fn escape_nul(text: &str) -> String {
+    text.replace('\0', "\\0")
+}
+
 /// Returns an exception of the class `class` in `serrate._errors`.
 pub(crate) fn make_exception(class: &str, text: String) -> PyErr {
     Python::attach(|py| {

@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyDict, PyString};
 use serrate::arrow::array::AsArray;
 use serrate::arrow::compute::{cast, concat_batches};
 use serrate::arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
-use serrate::dense::{DType, Fill, Size};
+use serrate::dense::{DType, Fill};
 use serrate::io::meds::{LabelKind, Labels};
 use serrate::loader::meds::{MedsLoader, MedsOptions, Window};
 use serrate::loader::{Batch, Epoch, Form, Loader, LoaderOptions, Sampling};
@@ -18,7 +18,7 @@ use crate::errors::{OrRaise, make_invalid_error, make_type_error};
 use crate::memory::into_numpy;
 use crate::run::{run_alone, run_detached};
 use crate::sql::extract_batches;
-use crate::table::RaggedTable;
+use crate::table::{RaggedTable, parse_sizes};
 
 #[derive(Clone)]
 enum LoaderKind {
@@ -104,7 +104,7 @@ fn read_labels(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
         });
     }
     let (schema, batches) = extract_batches(value, "labels")?;
-    let batch = concat_batches(&schema, &batches).or_raise()?;
+    let batch = run_alone(value.py(), || Ok(concat_batches(&schema, &batches)?))?;
     let column = |name: &str, to: &DataType| -> PyResult<_> {
         let found = batch
             .column_by_name(name)
@@ -236,10 +236,8 @@ impl BatchLoader {
         if let Some(v) = o.get("validity")? {
             l = l.validity(v);
         }
-        if let Some(sizes) = o.get::<Vec<Option<usize>>>("sizes")? {
-            let sizes: Vec<Size> =
-                sizes.into_iter().map(|n| n.map_or(Size::Longest, Size::Exactly)).collect();
-            l = l.sizes(sizes);
+        if let Some(sizes) = o.take_any("sizes")? {
+            l = l.sizes(parse_sizes(&sizes)?);
         }
         if let Some(side) = o.get::<String>("padding_side")? {
             l = l.side(side.parse().or_raise()?);
@@ -325,6 +323,12 @@ impl BatchLoader {
     /// Returns the number of batches of an epoch.
     fn num_batches(&self, epoch: u64) -> usize {
         self.loader().plan(epoch).num_batches()
+    }
+
+    /// Returns a hash of the epoch, of the options that affect batches, and of the lengths of the data.
+    fn fingerprint(&self, py: Python<'_>, epoch: u64) -> PyResult<u64> {
+        let loader = self.loader();
+        run_detached(py, || Ok(loader.plan(epoch).fingerprint()))
     }
 
     /// Iterates over the batches `start`, `start + step`, .. of an epoch.

@@ -58,7 +58,8 @@ pub(crate) fn make_dense<T: Send>(
 /// Rust memory that numpy reads in place through `__array_interface__`.
 #[pyclass(frozen, name = "Memory", module = "serrate._serrate")]
 pub(crate) struct NumpyMemory {
-    buffer: Buffer,
+    /// At least one buffer. Each buffer begins where the one before it ends.
+    buffers: Vec<Buffer>,
     shape: Vec<usize>,
     typestr: String,
     read_only: bool,
@@ -73,7 +74,8 @@ impl NumpyMemory {
         d.set_item(intern!(py, "version"), 3)?;
         d.set_item(intern!(py, "shape"), PyTuple::new(py, &self.shape)?)?;
         d.set_item(intern!(py, "typestr"), &self.typestr)?;
-        d.set_item(intern!(py, "data"), (self.buffer.as_ptr() as usize, self.read_only))?;
+        let address = self.buffers.first().map_or(0, |first| first.as_ptr() as usize);
+        d.set_item(intern!(py, "data"), (address, self.read_only))?;
         Ok(d)
     }
 }
@@ -99,12 +101,12 @@ pub(crate) fn name_type(dtype: DType) -> &'static str {
 /// Returns a numpy array over memory that the array keeps alive.
 fn view_memory<'py>(
     py: Python<'py>,
-    buffer: Buffer,
+    buffers: Vec<Buffer>,
     shape: Vec<usize>,
     typestr: String,
     read_only: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let memory = Bound::new(py, NumpyMemory { buffer, shape, typestr, read_only })?;
+    let memory = Bound::new(py, NumpyMemory { buffers, shape, typestr, read_only })?;
     py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (memory,))
 }
 
@@ -119,13 +121,13 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, tensor: &DenseTensor) -> PyResult<B
         _ => tensor,
     };
     let text = name_type(tensor.dtype()).to_owned();
-    view_memory(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, true)
+    view_memory(py, vec![tensor.buffer().clone()], tensor.shape().to_vec(), text, true)
 }
 
 /// Returns a tensor without other owners as a writable numpy array over its memory.
 pub(crate) fn into_numpy<'py>(py: Python<'py>, tensor: DenseTensor) -> PyResult<Bound<'py, PyAny>> {
     let text = name_type(tensor.dtype()).to_owned();
-    view_memory(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, false)
+    view_memory(py, vec![tensor.buffer().clone()], tensor.shape().to_vec(), text, false)
 }
 
 /// Returns numpy's kind and unit of an Arrow date, timestamp or duration type.
@@ -145,6 +147,52 @@ fn find_time_unit(data_type: &DataType) -> Option<(char, &'static str)> {
     }
 }
 
+/// Returns numpy's name of a type of numbers or times that Arrow stores as numpy does.
+fn name_in_place(data_type: &DataType) -> Option<String> {
+    match (find_time_unit(data_type), DType::from_arrow(data_type)) {
+        (Some(_), _) if data_type == &DataType::Date32 => None,
+        (Some((kind, unit)), _) => Some(format!("<{kind}8[{unit}]")),
+        // Arrow packs booleans into bits, and numpy has no bfloat16.
+        (None, Some(DType::Bool | DType::BF16) | None) => None,
+        (None, Some(dtype)) => Some(name_type(dtype).to_owned()),
+    }
+}
+
+/// Returns a read-only numpy array over the parts of a column that were cut from one array, such as the
+/// batches of a scanned table. Returns `None` for other parts, which must be joined.
+pub(crate) fn view_parts<'py>(
+    py: Python<'py>,
+    parts: &[&ArrayRef],
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(data_type) = parts.first().map(|first| first.data_type()) else { return Ok(None) };
+    let Some((text, width)) = name_in_place(data_type).zip(data_type.primitive_width()) else {
+        return Ok(None);
+    };
+    let mut buffers: Vec<Buffer> = Vec::with_capacity(parts.len());
+    let mut rows = 0;
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        let data = part.to_data();
+        let [values] = data.buffers() else { return Ok(None) };
+        if data.data_type() != data_type || data.null_count() > 0 {
+            return Ok(None);
+        }
+        let values = values.slice_with_length(data.offset() * width, data.len() * width);
+        let is_next = buffers.last().is_none_or(|last| {
+            last.data_ptr() == values.data_ptr()
+                && last.as_ptr() as usize + last.len() == values.as_ptr() as usize
+        });
+        if !is_next {
+            return Ok(None);
+        }
+        rows += data.len();
+        buffers.push(values);
+    }
+    match buffers.is_empty() {
+        true => Ok(None),
+        false => view_memory(py, buffers, vec![rows], text, true).map(Some),
+    }
+}
+
 /// Converts a flat Arrow array without nulls to a numpy array: numbers and times in place, strings as
 /// objects.
 pub(crate) fn flat_to_numpy<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
@@ -160,7 +208,7 @@ pub(crate) fn flat_to_numpy<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<
         let tensor = DenseTensor::from_flat(whole.as_ref(), "a column").or_raise()?;
         let mut text = String::new();
         let _ = write!(text, "<{kind}8[{unit}]");
-        return view_memory(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, true);
+        return view_memory(py, vec![tensor.buffer().clone()], tensor.shape().to_vec(), text, true);
     }
     if DType::from_arrow(array.data_type()).is_some() {
         let tensor = DenseTensor::from_flat(array.as_ref(), "a column").or_raise()?;

@@ -236,26 +236,31 @@ impl RaggedBatch {
         show_tensor(py, self.inner.values(), self.library)
     }
 
+    /// The axis that has a different size in each sample.
     #[getter]
     fn non_uniform_dim(&self) -> usize {
         self.inner.non_uniform_dim()
     }
 
+    /// Number of batch axes, which are the first axes.
     #[getter]
     fn num_batch_dims(&self) -> usize {
         self.inner.num_batch_dims()
     }
 
+    /// Sizes of the batch axes.
     #[getter]
     fn batch_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.library.shape(py, self.inner.batch_shape().iter().copied())
     }
 
+    /// Number of samples.
     #[getter]
     fn total_num_samples_in_batch(&self) -> usize {
         self.inner.num_samples()
     }
 
+    /// Number of entries of all samples.
     #[getter]
     fn total_num_entries(&self) -> usize {
         self.inner.num_entries()
@@ -267,16 +272,19 @@ impl RaggedBatch {
         self.inner.max_sample_size()
     }
 
+    /// The device of the tensors, which is always the CPU.
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.library.device(py)
     }
 
+    /// Sizes of the axes of `tensor`.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.library.shape(py, self.inner.shape())
     }
 
+    /// Type of the values, of torch or numpy.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.library.dtype(py, self.inner.dtype())
@@ -598,18 +606,22 @@ impl RaggedBatch {
         self.clone()
     }
 
+    /// Returns the batch with values of 32-bit integers.
     fn int(&self, py: Python<'_>) -> PyResult<Self> {
         self.cast(py, DType::I32)
     }
 
+    /// Returns the batch with values of 64-bit integers.
     fn long(&self, py: Python<'_>) -> PyResult<Self> {
         self.cast(py, DType::I64)
     }
 
+    /// Returns the batch with boolean values.
     fn bool(&self, py: Python<'_>) -> PyResult<Self> {
         self.cast(py, DType::Bool)
     }
 
+    /// Returns the batch with values of 16-bit floats.
     fn half(&self, py: Python<'_>) -> PyResult<Self> {
         self.cast(py, DType::F16)
     }
@@ -619,10 +631,12 @@ impl RaggedBatch {
         self.cast(py, DType::BF16)
     }
 
+    /// Returns the batch with values of 32-bit floats.
     fn float(&self, py: Python<'_>) -> PyResult<Self> {
         self.cast(py, DType::F32)
     }
 
+    /// Returns the batch with values of 64-bit floats.
     fn double(&self, py: Python<'_>) -> PyResult<Self> {
         self.cast(py, DType::F64)
     }

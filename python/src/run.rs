@@ -159,16 +159,17 @@ impl Threads {
 }
 
 pub(crate) fn to_panic_error(panic: &(dyn Any + Send)) -> PyErr {
-    make_exception(
-        "Error",
-        format!(
-            "serrate stopped because of an internal error; please report this bug: {}",
-            find_panic_text(panic)
-        ),
+    make_exception("Error", format_panic(panic))
+}
+
+pub(crate) fn format_panic(panic: &(dyn Any + Send)) -> String {
+    format!(
+        "serrate stopped because of an internal error; please report this bug: {}",
+        find_panic_text(panic)
     )
 }
 
-pub(crate) fn find_panic_text(panic: &(dyn Any + Send)) -> String {
+fn find_panic_text(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|s| (*s).to_owned())
@@ -183,15 +184,14 @@ pub(crate) fn run_detached<T: Send>(
     f: impl FnOnce() -> serrate::Result<T> + Send,
 ) -> PyResult<T> {
     let pool = if is_forked() { start_threads()?.pool } else { None };
-    py.detach(|| {
+    let done = py.detach(|| {
         let guarded = || catch_unwind(AssertUnwindSafe(f));
         match pool {
             Some(pool) => pool.install(guarded),
             None => guarded(),
         }
-    })
-    .unwrap_or_else(|panic| Err(serrate::Error::invalid(find_panic_text(panic.as_ref()))))
-    .or_raise()
+    });
+    done.map_err(|panic| to_panic_error(panic.as_ref()))?.or_raise()
 }
 
 /// Runs a single-threaded `f` on the calling thread without holding the interpreter.

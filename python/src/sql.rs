@@ -1,12 +1,13 @@
 //! SQL sessions and results.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
-use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
+use pyo3_arrow::ffi::{ArrayIterator, ArrayReader, to_stream_pycapsule};
 use pyo3_arrow::input::AnyRecordBatch;
 use serrate::array::RaggedArray as Ragged;
 use serrate::arrow::array::{
@@ -32,10 +33,12 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::array::RaggedArray;
 use crate::display;
-use crate::errors::{OrRaise, make_invalid_error, make_type_error};
-use crate::memory::{column_to_numpy, to_numpy};
+use crate::errors::{
+    OrRaise, make_invalid_error, make_stream_error, make_type_error, to_stream_error,
+};
+use crate::memory::{column_to_numpy, to_numpy, view_parts};
 use crate::progress::{RunningPlan, StatementProgress};
-use crate::run::{Threads, run_here, start_threads};
+use crate::run::{Threads, format_panic, run_alone, run_here, start_threads};
 use crate::table::RaggedTable;
 
 /// Maximum number of batches of a stream that wait for their reader.
@@ -244,7 +247,7 @@ fn extract_provider(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn Ta
         return Ok(Arc::new(run_here(|| RaggedTableProvider::try_new(inner))?));
     }
     let (schema, batches) = extract_batches(table, name)?;
-    let (schema, batches) = decode_runs(schema, batches).or_raise()?;
+    let (schema, batches) = run_alone(table.py(), move || Ok(decode_runs(schema, batches)?))?;
     Ok(Arc::new(MemTable::try_new(schema, vec![batches]).or_raise()?))
 }
 
@@ -254,7 +257,8 @@ pub(crate) fn extract_batches(
 ) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
     let py = table.py();
     if let Ok(ours) = table.cast::<RaggedTable>() {
-        let batch = run_here(|| ours.get().inner().to_batch())?;
+        let inner = ours.get().inner();
+        let batch = run_alone(py, || inner.to_batch())?;
         return Ok((batch.schema(), vec![batch]));
     }
     if let Ok(dict) = table.cast::<PyDict>() {
@@ -264,10 +268,15 @@ pub(crate) fn extract_batches(
     let speaks = |what| table.hasattr(what).unwrap_or(false);
     if speaks(intern!(py, "__arrow_c_stream__")) || speaks(intern!(py, "__arrow_c_array__")) {
         let read: AnyRecordBatch = table.extract()?;
-        let (batches, schema) = read.into_table()?.into_inner();
-        // The schema of a batch may differ in metadata from the schema of the stream.
-        let batches = batches.into_iter().map(|b| b.with_schema(Arc::clone(&schema)));
-        return Ok((Arc::clone(&schema), batches.collect::<Result<_, _>>().or_raise()?));
+        let reader = read.into_reader()?;
+        // Reading the stream may run a query of another library.
+        return run_alone(py, move || {
+            let schema = reader.schema();
+            // The schema of a batch may differ in metadata from the schema of the stream.
+            let batches = reader.map(|b| b?.with_schema(Arc::clone(&schema)));
+            let batches = batches.collect::<Result<Vec<_>, ArrowError>>()?;
+            Ok((schema, batches))
+        });
     }
     Err(make_type_error(format!(
         "table {name:?} has the type {}; it must be a RaggedTable, a dict of lists or arrays, or an object with __arrow_c_stream__ (pyarrow, polars, pandas, DuckDB)",
@@ -279,18 +288,23 @@ pub(crate) fn extract_batches(
 pub(crate) fn extract_column(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let py = value.py();
     if let Ok(ours) = value.cast::<RaggedArray>() {
-        return run_here(|| ours.get().inner().to_arrow());
+        let inner = ours.get().inner();
+        return run_alone(py, || inner.to_arrow());
     }
     if value.hasattr(intern!(py, "__arrow_c_array__"))? {
         return Ok(value.extract::<pyo3_arrow::PyArray>()?.into_inner().0);
     }
     if value.hasattr(intern!(py, "__arrow_c_stream__"))? {
-        let (chunks, field) = value.extract::<pyo3_arrow::PyChunkedArray>()?.into_inner();
-        let refs: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
-        return match refs.is_empty() {
-            true => Ok(serrate::arrow::array::new_empty_array(field.data_type())),
-            false => serrate::arrow::compute::concat(&refs).or_raise(),
-        };
+        let reader = value.extract::<pyo3_arrow::PyArrayReader>()?.into_reader()?;
+        return run_alone(py, move || {
+            let field = reader.field();
+            let chunks = reader.collect::<Result<Vec<ArrayRef>, ArrowError>>()?;
+            let refs: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
+            match refs.is_empty() {
+                true => Ok(serrate::arrow::array::new_empty_array(field.data_type())),
+                false => Ok(serrate::arrow::compute::concat(&refs)?),
+            }
+        });
     }
     let is_flat = value.hasattr(intern!(py, "dtype"))?
         && value
@@ -303,7 +317,7 @@ pub(crate) fn extract_column(value: &Bound<'_, PyAny>, name: &str) -> PyResult<A
         return crate::memory::flat_from_numpy(&array);
     }
     let array = extract_ragged(value, name)?;
-    run_here(|| array.to_arrow())
+    run_alone(py, || array.to_arrow())
 }
 
 /// Converts a column from Python to a ragged array.
@@ -316,7 +330,7 @@ pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<R
         || value.hasattr(intern!(py, "__arrow_c_stream__"))?
     {
         let array = extract_column(value, name)?;
-        return run_here(|| Ragged::try_from_arrow(&array));
+        return run_alone(py, || Ragged::try_from_arrow(&array));
     }
     if value.hasattr(intern!(py, "dtype"))? && value.hasattr(intern!(py, "shape"))? {
         let numpy = py.import(intern!(py, "numpy"))?;
@@ -336,7 +350,7 @@ pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<R
                 make_invalid_error("the array has more elements than 64 bits can count")
             })?;
         }
-        return run_here(|| Ragged::try_new(rows, axes, flat));
+        return run_alone(py, move || Ragged::try_new(rows, axes, flat));
     }
     Ok(crate::nested::parse_lists(value, name, None)?.into_ragged())
 }
@@ -460,7 +474,7 @@ impl SqlResult {
             [] => Ok(RecordBatch::new_empty(Arc::clone(&self.schema))),
             [first, ..] => {
                 let schema = first.schema();
-                concat_batches(&schema, batches).or_raise()
+                run_alone(py, || Ok(concat_batches(&schema, batches)?))
             }
         }
     }
@@ -513,24 +527,40 @@ impl SqlResult {
         Ok(slf)
     }
 
-    /// Returns a dict of numpy arrays, without a copy if the result is one batch. Flat columns become
-    /// arrays (masked if they have NULLs, objects for strings), FixedSizeList columns of numbers arrays
-    /// with more axes, and other lists `RaggedArray`s.
+    /// Returns a dict of numpy arrays. Flat columns become arrays (masked if they have NULLs, objects for
+    /// strings), FixedSizeList columns of numbers arrays with more axes, and other lists `RaggedArray`s.
+    /// Numbers and times without NULLs are not copied if the batches of the result are parts of one table;
+    /// other columns are copied if there are several batches.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let batch = self.read_all(py)?;
+        let batches = self.read_batches(py)?;
+        let schema = batches.first().map_or_else(|| Arc::clone(&self.schema), |b| b.schema());
         let out = PyDict::new(py);
-        for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        for (index, field) in schema.fields().iter().enumerate() {
+            let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(index)).collect();
+            if let Some(view) = view_parts(py, &parts)? {
+                out.set_item(field.name(), view)?;
+                continue;
+            }
+            let column = match batches {
+                [] => serrate::arrow::array::new_empty_array(field.data_type()),
+                [one] => Arc::clone(one.column(index)),
+                several => {
+                    let parts: Vec<&dyn Array> =
+                        several.iter().map(|batch| batch.column(index).as_ref()).collect();
+                    run_alone(py, || Ok(serrate::arrow::compute::concat(&parts)?))?
+                }
+            };
             let value = match column.data_type() {
                 DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
-                    match DenseTensor::try_from_arrow(column) {
+                    match py.detach(|| DenseTensor::try_from_arrow(&column)) {
                         Ok(tensor) => to_numpy(py, &tensor)?,
                         Err(_) => {
-                            let array = run_here(|| Ragged::try_from_arrow(column))?;
+                            let array = run_alone(py, || Ragged::try_from_arrow(&column))?;
                             Bound::new(py, RaggedArray::from(array))?.into_any()
                         }
                     }
                 }
-                _ => column_to_numpy(py, column)?,
+                _ => column_to_numpy(py, &column)?,
             };
             out.set_item(field.name(), value)?;
         }
@@ -577,24 +607,38 @@ impl SqlResult {
 struct ResultReader {
     schema: SchemaRef,
     threads: Threads,
-    batches: mpsc::Receiver<Result<RecordBatch, DataFusionError>>,
+    batches: mpsc::Receiver<Result<RecordBatch, ArrowError>>,
     task: tokio::task::AbortHandle,
 }
 
 impl ResultReader {
-    fn new(threads: Threads, mut stream: SendableRecordBatchStream) -> Self {
-        use futures::StreamExt;
+    fn new(threads: Threads, stream: SendableRecordBatchStream) -> Self {
         let schema = stream.schema();
         let (send, batches) = mpsc::channel(WAITING);
-        let task = threads.spawn(async move {
-            while let Some(batch) = stream.next().await {
-                // The reader was dropped, so it needs no more batches.
-                if send.send(batch).await.is_err() {
-                    break;
-                }
-            }
-        });
+        let task = threads.spawn(send_batches(stream, send));
         Self { schema, threads, batches, task }
+    }
+}
+
+/// Sends the batches of a query. Also sends a panic of the query as an error, because the receiver
+/// takes the end of the channel for the end of the result.
+async fn send_batches(
+    mut stream: SendableRecordBatchStream,
+    send: mpsc::Sender<Result<RecordBatch, ArrowError>>,
+) {
+    use futures::{FutureExt, StreamExt};
+    let sent = async {
+        while let Some(batch) = stream.next().await {
+            // The reader was dropped, so it needs no more batches.
+            if send.send(batch.map_err(to_stream_error)).await.is_err() {
+                break;
+            }
+        }
+    };
+    let ended = AssertUnwindSafe(sent).catch_unwind().await;
+    let ended = ended.map_err(|panic| make_stream_error(&format_panic(panic.as_ref())));
+    if let Err(e) = ended {
+        let _ = send.send(Err(e)).await;
     }
 }
 
@@ -603,9 +647,7 @@ impl Iterator for ResultReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.threads.next(self.batches.recv()) {
-            Ok(batch) => {
-                batch.map(|b| b.map_err(|e| ArrowError::ExternalError(e.strip_backtrace().into())))
-            }
+            Ok(batch) => batch,
             Err(interrupt) => {
                 self.task.abort();
                 Some(Err(ArrowError::ExternalError(Box::new(interrupt))))

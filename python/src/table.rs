@@ -13,7 +13,7 @@ use serrate::io::{arrow_ipc, json, nrt, parquet};
 use serrate::table::{Column, FlattenFill, NestOptions, RaggedTable as Table, SortKey};
 
 use crate::array::{RaggedArray, index_of, parse_dense_options};
-use crate::errors::{OrRaise, make_invalid_error};
+use crate::errors::{OrRaise, make_invalid_error, make_type_error};
 use crate::memory::{dense_pool, make_dense};
 use crate::nested;
 use crate::run::{may_share_work, run_alone, run_detached, run_here};
@@ -21,6 +21,17 @@ use crate::sql::{export_stream, extract_batches, extract_ragged};
 use crate::tensor::{Library, give_tensor};
 
 /// Columns that share their lists. Each column is a flat array on one axis; axis 0 has the rows.
+///
+/// >>> table = serrate.RaggedTable({"age": [71, 38], "code": [[1, 2, 3], [4]]})
+/// >>> len(table), table.axes
+/// (2, {'age': 0, 'code': 1})
+/// >>> table["code"].sum(axis=-1).to_list()
+/// [6, 4]
+/// >>> table[0, 1:].to_dict()
+/// {'code': [2, 3]}
+/// >>> table.to_dense(masks=False)
+/// {'age': array([71, 38]), 'code': array([[1, 2, 3],
+///        [4, 0, 0]])}
 #[pyclass(frozen, module = "serrate")]
 pub(crate) struct RaggedTable {
     inner: Table,
@@ -128,14 +139,42 @@ pub(crate) fn build_table_of_dict(
     run_here(|| Table::try_new(rows.unwrap_or(0), None, axes, made))
 }
 
+/// Converts sizes of padded axes: None for the longest list, a number, or `("at_most", number)`.
+pub(crate) fn parse_sizes(sizes: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
+    let Ok(each) = sizes.try_iter() else {
+        return Err(make_type_error(format!(
+            "sizes is {}; give a list with one size for each axis after the rows",
+            sizes.repr()?
+        )));
+    };
+    each.map(|size| parse_size(&size?)).collect()
+}
+
+fn parse_size(size: &Bound<'_, PyAny>) -> PyResult<Size> {
+    if size.is_none() {
+        return Ok(Size::Longest);
+    }
+    if let Ok(exactly) = size.extract::<usize>() {
+        return Ok(Size::Exactly(exactly));
+    }
+    match size.extract::<(String, usize)>() {
+        Ok((kind, most)) if kind == "at_most" => Ok(Size::AtMost(most)),
+        _ => Err(make_type_error(format!(
+            "a size is {}; use None for the longest list, a number, or ('at_most', number)",
+            size.repr()?
+        ))),
+    }
+}
+
 fn read_one_batch(
+    py: Python<'_>,
     schema: serrate::arrow::datatypes::SchemaRef,
     batches: Vec<RecordBatch>,
 ) -> PyResult<RecordBatch> {
     match batches.as_slice() {
         [one] => Ok(one.clone()),
         [] => Ok(RecordBatch::new_empty(schema)),
-        all => concat_batches(&schema, all).or_raise(),
+        all => run_alone(py, || Ok(concat_batches(&schema, all)?)),
     }
 }
 
@@ -158,7 +197,7 @@ impl RaggedTable {
             Ok(columns) => build_table_of_dict(columns, schema)?,
             Err(_) => {
                 let (schema, batches) = extract_batches(data, "data")?;
-                let batch = read_one_batch(schema, batches)?;
+                let batch = read_one_batch(data.py(), schema, batches)?;
                 run_detached(data.py(), move || Table::try_from_batch(&batch))?
             }
         };
@@ -247,7 +286,7 @@ impl RaggedTable {
     #[pyo3(signature = (data, keys, sort=false))]
     fn nest(data: &Bound<'_, PyAny>, keys: Vec<String>, sort: bool) -> PyResult<Self> {
         let (schema, batches) = extract_batches(data, "data")?;
-        let batch = read_one_batch(schema, batches)?;
+        let batch = read_one_batch(data.py(), schema, batches)?;
         let options = match sort {
             true => NestOptions { unsorted: serrate::table::Unsorted::Sort },
             false => NestOptions::default(),
@@ -350,7 +389,7 @@ impl RaggedTable {
             return self.select(names)?.into_bound_py_any(py);
         }
         let index = index_of(index)?;
-        Self::from(run_here(|| self.inner.index(&index))?).into_bound_py_any(py)
+        Self::from(run_alone(py, || self.inner.index(&index))?).into_bound_py_any(py)
     }
 
     /// Returns only these columns, in this order.
@@ -422,14 +461,13 @@ impl RaggedTable {
         py: Python<'py>,
         padding_side: &str,
         fill: Option<&Bound<'py, PyAny>>,
-        sizes: Option<Vec<Option<usize>>>,
+        sizes: Option<&Bound<'py, PyAny>>,
         columns: Option<Vec<String>>,
         tokens_as_i64: bool,
         masks: bool,
         limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let sizes = sizes.unwrap_or_default();
-        let sizes = sizes.into_iter().map(|n| n.map_or(Size::Longest, Size::Exactly)).collect();
+        let sizes = sizes.map(parse_sizes).transpose()?.unwrap_or_default();
         let options = TableDenseOptions {
             dense: parse_dense_options(py, padding_side, fill, None, limit)?,
             rows: None,
@@ -445,7 +483,7 @@ impl RaggedTable {
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         for column in self.inner.columns() {
-            let array = run_here(|| self.inner.column_array(column)?.to_arrow())?;
+            let array = run_alone(py, || self.inner.column_array(column)?.to_arrow())?;
             out.set_item(column.name(), nested::to_list(py, &array)?)?;
         }
         Ok(out)
@@ -458,7 +496,7 @@ impl RaggedTable {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let batch = run_here(|| self.inner.to_batch())?;
+        let batch = run_alone(py, || self.inner.to_batch())?;
         let schema = batch.schema();
         let reader = RecordBatchIterator::new(std::iter::once(Ok(batch)), schema);
         export_stream(py, Box::new(reader), requested_schema)
@@ -530,8 +568,9 @@ impl RaggedTable {
         slf: Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
-        let batch = run_here(|| slf.get().inner.to_batch())?;
+        let table = &slf.get().inner;
         let bytes = run_detached(py, move || {
+            let batch = table.to_batch()?;
             let mut writer =
                 serrate::arrow::ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema())?;
             writer.write(&batch)?;

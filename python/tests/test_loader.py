@@ -1,3 +1,5 @@
+import inspect
+import itertools
 import json
 import pickle
 import signal
@@ -115,6 +117,63 @@ def test_resuming(threads, prefetch):
         equal(taken + rest, every)
 
 
+def test_a_state_belongs_to_its_loader():
+    options = dict(split="train", batch_size=2, max_seq_len=16, shuffle=True, seed=3, output="numpy")
+    state = MedsLoader(COHORT, **options).state_dict()
+    assert json.loads(json.dumps(state)) == state
+    # These options do not change batches.
+    MedsLoader(COHORT, **options, threads=2, prefetch=2, limit=1 << 30).load_state_dict(state)
+    for other in (dict(seed=4), dict(batch_size=3), dict(shuffle=False), dict(split=None), dict(rank=1, world=2)):
+        loader = MedsLoader(COHORT, **{**options, **other})
+        with pytest.raises(serrate.InvalidError, match="fingerprint"):
+            loader.load_state_dict({**state, "epoch": 5})
+        assert loader.epoch == 0
+        loader.load_state_dict({"epoch": 5, "batch": 1})
+        assert loader.epoch == 5
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_workers_hide_the_position(how):
+    data = pytest.importorskip("torch.utils.data")
+    loader = MedsLoader(COHORT, split="train", batch_size=2, max_seq_len=16, shuffle=True)
+    every = lists(loader) + lists(loader)
+    per_epoch = len(loader)
+    loader.set_epoch(0)
+    assert loader.state_dict()["batch"] == 0
+    workers = dict(batch_size=None, num_workers=2, multiprocessing_context=how)
+    taken = lists(itertools.islice(data.DataLoader(loader, **workers), 3))
+    with pytest.raises(serrate.InvalidError, match="workers"):
+        loader.state_dict()
+    loader.load_state_dict({"epoch": 0, "batch": 3})
+    assert loader.state_dict()["batch"] == 3
+    taken += lists(data.DataLoader(loader, **workers))
+    loader.set_epoch(1)
+    taken += lists(data.DataLoader(loader, **workers))
+    equal(taken, every)
+    assert per_epoch > 3
+    loader.set_epoch(0)
+    next(iter(loader))
+    assert loader.state_dict()["batch"] == 1
+
+
+def test_workers_warn_about_a_repeated_epoch():
+    pytest.importorskip("torch")
+    code = f"""
+import serrate, sys
+from torch.utils.data import DataLoader
+loader = serrate.MedsLoader({str(COHORT)!r}, split="train", batch_size=4, max_seq_len=16, window=sys.argv[1])
+batches = DataLoader(loader, batch_size=None, num_workers=1, multiprocessing_context="fork")
+for epoch in range(2):
+    if sys.argv[2] == "set":
+        loader.set_epoch(epoch)
+    for batch in batches:
+        pass
+"""
+    for window, mode, warns in [("random", "", True), ("random", "set", False), ("end", "", False)]:
+        done = subprocess.run([sys.executable, "-c", code, window, mode], capture_output=True, text=True)
+        assert done.returncode == 0 and ("begin epoch 0 again" in done.stderr) == warns, (window, mode, done.stderr)
+
+
 def test_memory_is_used_again_when_batches_are_gone():
     loader = Loader(serrate.RaggedTable({"x": [[i] * 1000 for i in range(8)]}), batch_size=1, output="numpy")
     kept = list(loader)
@@ -214,6 +273,36 @@ def test_loader_over_files(tmp_path):
         Loader(table, window=2, sampling="sideways")
 
 
+def test_sizes():
+    table = serrate.RaggedTable({"code": [[1, 2, 3, 4], [5]]})
+    for size, expected in [
+        (None, [[1, 2, 3, 4], [5, 0, 0, 0]]),
+        (2, [[1, 2], [5, 0]]),
+        (5, [[1, 2, 3, 4, 0], [5, 0, 0, 0, 0]]),
+        (("at_most", 2), [[1, 2], [5, 0]]),
+        (("at_most", 5), [[1, 2, 3, 4], [5, 0, 0, 0]]),
+    ]:
+        (batch,) = Loader(table, batch_size=2, sizes=[size], output="numpy")
+        assert batch["code"].tolist() == expected
+        assert table.to_dense(sizes=[size])["code"].tolist() == expected
+    for sizes in (3, ["3"], [("at_least", 3)]):
+        with pytest.raises(serrate.WrongTypeError, match="size"):
+            Loader(table, sizes=sizes)
+        with pytest.raises(serrate.WrongTypeError, match="size"):
+            table.to_dense(sizes=sizes)
+
+
+def test_options_are_parameters():
+    for kind, names in [(MedsLoader, ("split", "window", "labels")), (Loader, ("sampling", "sizes", "fill"))]:
+        parameters = inspect.signature(kind).parameters
+        assert set(names) < set(parameters)
+        assert all(p.kind is p.KEYWORD_ONLY for p in list(parameters.values())[1:])
+    table = serrate.RaggedTable({"code": [[1, 2], [3]]})
+    packed = dict(form="packed", output="numpy")
+    assert any("position_ids" in name for name in next(iter(Loader(table, **packed))))
+    assert not any("position_ids" in name for name in next(iter(Loader(table, **packed, position_ids=None))))
+
+
 def test_a_forked_process(in_child):
     loader = MedsLoader(COHORT, split="train", batch_size=2, max_seq_len=16, threads=2, prefetch=2, output="numpy")
     expected = [b["code"].sum() for b in lists(loader)]
@@ -299,7 +388,8 @@ def test_an_epoch_need_not_be_exhausted():
         batches = iter(loader)
         found.append([int(next(batches)["code"].sum()) for _ in range(len(loader))])
         batches.close()
-        assert loader.state_dict() == {"epoch": epoch + 1, "batch": 0}
+        state = loader.state_dict()
+        assert (state["epoch"], state["batch"]) == (epoch + 1, 0)
     whole = MedsLoader(COHORT, split="train", batch_size=4, max_seq_len=16, shuffle=True, output="numpy")
     assert found == [[int(batch["code"].sum()) for batch in whole] for _ in range(3)]
 

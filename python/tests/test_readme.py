@@ -2,6 +2,7 @@
 
 import doctest
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("page, least", [("python/README.md", 20), ("docs/guide/from-python.md", 6)])
-def test_session(page, least, tmp_path):
+def test_session(page, least, tmp_path, monkeypatch):
+    # The sessions make their folders themselves, here below the folder of the test.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     here = os.getcwd()
     os.chdir(ROOT)
     try:
         failed, run = doctest.testfile(
-            str(ROOT / page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
-            globs={"folder": tmp_path},
+            str(ROOT / page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS, globs={}
         )
     finally:
         os.chdir(here)

@@ -66,17 +66,44 @@ def test_results():
     assert sum(b.num_rows for b in batches) == 3
 
 
-def test_numpy_does_not_copy():
+@pytest.mark.parametrize("rows", [100, 100_000])
+@pytest.mark.parametrize("kind", ["i8", "f4", "u2", "M8[us]"])
+def test_numpy_does_not_copy(rows, kind):
     pa = pytest.importorskip("pyarrow")
-    values = pa.array(np.arange(100_000))
-    t = serrate.RaggedTable(pa.table({"x": values}))
-    out = serrate.sql("SELECT x FROM t", t=t).numpy()["x"]
-    ours = values.buffers()[1]
-    start = out.__array_interface__["data"][0]
-    # One batch shares the memory it came in; several are joined.
-    if len(list(serrate.sql("SELECT x FROM t", t=t).reader())) == 1:
-        assert ours.address <= start < ours.address + ours.size
-    assert out.tolist() == list(range(100_000))
+    values = pa.array(np.arange(rows).astype(kind))
+    for t in (serrate.RaggedTable(pa.table({"x": values})), pa.table({"x": values})):
+        for query in ("SELECT x FROM t", "SELECT x FROM t LIMIT 50000"):
+            out = serrate.sql(query, t=t).numpy()["x"]
+            ours = values.buffers()[1]
+            start = out.__array_interface__["data"][0]
+            assert ours.address == start and start + out.nbytes <= ours.address + ours.size
+            assert out.dtype == np.dtype(kind) and not out.flags.writeable
+            assert np.array_equal(out, np.arange(rows)[:50_000 if "LIMIT" in query else rows].astype(kind))
+
+
+def test_numpy_joins_other_batches():
+    pa = pytest.importorskip("pyarrow")
+    n = np.arange(20_000)
+    columns = {
+        "plain": pa.array(n),
+        "nulls": pa.array(n, mask=n % 3 == 0),
+        "truth": pa.array(n % 2 == 0),
+        "text": pa.array(n.astype(str)),
+        "day": pa.array(n.astype("M8[D]")),
+        "chunks": pa.chunked_array([n[:11_000], n[11_000:]]),
+    }
+    out = serrate.sql("SELECT *, plain + 1 AS next FROM t", t=pa.table(columns)).numpy()
+    for name, expected in [("plain", n), ("truth", n % 2 == 0), ("day", n.astype("M8[D]")), ("chunks", n), ("next", n + 1)]:
+        assert np.array_equal(out[name], expected), name
+    assert out["text"].tolist() == n.astype(str).tolist()
+    assert np.array_equal(out["nulls"].mask, n % 3 == 0) and np.array_equal(out["nulls"].compressed(), n[n % 3 != 0])
+    # The memory outlives the result and the table.
+    del columns
+    assert np.array_equal(out["plain"], n)
+    filtered = serrate.sql("SELECT x FROM t WHERE x % 2 = 0", t={"x": n}).numpy()["x"]
+    assert np.array_equal(filtered, n[::2])
+    empty = serrate.sql("SELECT x FROM t WHERE x < 0", t={"x": n}).numpy()["x"]
+    assert empty.shape == (0,) and empty.dtype == np.int64
 
 
 def test_nulls_texts_and_times():
@@ -167,6 +194,21 @@ def test_memory_limit_is_a_memory_error():
         serrate.connect(threads=0)
 
 
+def test_a_panic_in_a_stream_is_an_error():
+    pa = pytest.importorskip("pyarrow")
+    # An index outside the dictionary, in the last of several batches: pyarrow does not check it, and Rust panics.
+    indices = np.zeros(100_000, "i4")
+    indices[-1] = 7
+    table = pa.table({"d": pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(["a"]), safe=False)})
+    result = serrate.sql("SELECT CAST(d AS VARCHAR) AS s FROM t", t=table)
+    batches = result.reader()
+    assert batches.read_next_batch().num_rows > 0
+    with pytest.raises(pa.ArrowInvalid, match="please report this bug"):
+        list(batches)
+    with pytest.raises(serrate.Error, match="please report this bug"):
+        result.collect()
+
+
 def test_wrong_tables():
     for table in (1, object(), None):
         with pytest.raises(TypeError):
@@ -205,22 +247,38 @@ except KeyboardInterrupt:
     assert time.monotonic() - started < 30
 
 
-def test_queries_release_the_interpreter():
-    ticks = 0
+HEAVY = "SELECT sum(a.x * b.x) AS s FROM range(20000) AS a(x), range(20000) AS b(x)"
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: serrate.sql(HEAVY).collect(),
+        # The stream of a table runs its query when it is read.
+        lambda: serrate.sql("SELECT s FROM t", t=serrate.sql(HEAVY)).collect(),
+        lambda: serrate.RaggedTable(serrate.sql(HEAVY)),
+    ],
+    ids=["query", "query over a stream", "table of a stream"],
+)
+def test_queries_release_the_interpreter(work):
+    pauses = [0.0]
     done = threading.Event()
 
-    def work():
-        query = "SELECT sum(x * 2) FROM (SELECT unnest(range(3000000)) AS x)"
-        serrate.sql(query).collect()
+    def run():
+        work()
         done.set()
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=run)
+    began = last = time.monotonic()
     thread.start()
     while not done.is_set():
-        ticks += 1
         time.sleep(0.001)
+        now = time.monotonic()
+        pauses.append(now - last)
+        last = now
     thread.join()
-    assert ticks > 3
+    # A call that holds the interpreter makes one pause of almost its whole time.
+    assert len(pauses) > 4 and max(pauses) < 0.5 * (time.monotonic() - began)
 
 
 def test_queries_after_a_fork(in_child):
@@ -231,11 +289,14 @@ def test_queries_after_a_fork(in_child):
 
 def test_import_is_quick():
     code = "import time, numpy; t = time.perf_counter(); import serrate, sys; print(time.perf_counter() - t); print([m for m in ('torch', 'pyarrow', 'polars', 'pandas') if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    seconds, modules = out.splitlines()
-    assert modules == "[]"
-    # A build without optimisation is large: 100 ms is measured with that of a release.
-    assert float(seconds) < 2.0
+    fastest = float("inf")
+    for _ in range(5):
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        seconds, modules = out.splitlines()
+        assert modules == "[]"
+        fastest = min(fastest, float(seconds))
+    # 100 ms is the aim for a release; a build without optimization is larger and takes longer to load.
+    assert fastest < 0.3
 
 
 def test_stores(tmp_path):
@@ -263,9 +324,13 @@ def test_errors_by_what_they_are(tmp_path):
     for read in (lambda p: serrate.sql(f"SELECT * FROM '{p}'").collect(), serrate.RaggedTable.read):
         with pytest.raises(serrate.BadFileError):
             read(tmp_path / "bad.nrt")
+    small = serrate.connect(memory_limit="100K")
+    large = small.sql("SELECT x FROM range(1000000) AS t(x) ORDER BY x DESC")
     with pytest.raises(MemoryError):
-        small = serrate.connect(memory_limit="100K")
-        small.sql("SELECT x FROM range(1000000) AS t(x) ORDER BY x DESC").collect()
+        large.collect()
+    pytest.importorskip("pyarrow")
+    with pytest.raises(MemoryError):
+        list(large.reader())
     with pytest.raises(ValueError):
         serrate.sql("SELECT nothing FROM t", t={"x": [1]})
     with pytest.raises(OverflowError):

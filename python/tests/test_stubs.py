@@ -1,11 +1,13 @@
 """The stubs name what the extension has, no more and no less, with its parameters."""
 
 import ast
+import doctest
 import inspect
 from pathlib import Path
 
 import pytest
 
+import serrate
 from serrate import _serrate
 
 STUBS = ast.parse((Path(_serrate.__file__).parent / "_serrate.pyi").read_text())
@@ -56,3 +58,19 @@ def test_function(name):
 def test_all_are_there():
     public = {n for n in dir(_serrate) if not n.startswith("__")}
     assert public - set(CLASSES) - set(FUNCTIONS) == set()
+
+
+@pytest.mark.parametrize("name", serrate.__all__)
+def test_all_are_documented(name):
+    thing = getattr(serrate, name)
+    assert thing.__doc__
+    if inspect.isclass(thing):
+        members = {n: m for n, m in vars(thing).items() if not n.startswith("_")}
+        assert [n for n, m in members.items() if not getattr(m, "__doc__", None)] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["connect", "sql", "MedsLoader", "Loader", "RaggedTable", "RaggedArray", "to_nested", "to_torch"]
+)
+def test_these_have_examples(name):
+    assert doctest.DocTestParser().get_examples(getattr(serrate, name).__doc__)

@@ -201,3 +201,11 @@ def test_threads_of_a_parent_are_not_needed(in_child):
     big = RaggedTable({"v": np.random.default_rng(0).integers(0, 9, 200_000)})
     big.sort(["v"])
     assert in_child(lambda: big.sort(["v"])["v"].leaves[:2].tolist()) == "[0, 0]"
+
+
+def test_offsets_in_64_bits_are_views():
+    array = serrate.RaggedArray.from_parts(np.arange(6), [np.array([0, 2, 6])])
+    assert array.offsets[0].tolist() == [0, 2, 6] and not array.offsets[0].flags.writeable
+    assert np.shares_memory(array.offsets[0], array.offsets[0])
+    # Those of a slice start at 0, so they are copies.
+    assert array[1:].offsets[0].tolist() == [0, 4]

@@ -134,7 +134,7 @@ class RaggedTable:
         self,
         padding_side: Side = "right",
         fill: Any = None,
-        sizes: Sequence[int | None] | None = None,
+        sizes: Sequence[int | tuple[str, int] | None] | None = None,
         columns: Sequence[str] | None = None,
         tokens_as_i64: bool = False,
         masks: bool = True,
@@ -584,6 +584,7 @@ class BatchLoader:
     @property
     def categories(self) -> list[str]: ...
     def num_batches(self, epoch: int) -> int: ...
+    def fingerprint(self, epoch: int) -> int: ...
     def epoch(self, epoch: int, start: int, step: int) -> Batches: ...
     def batch_of(self, epoch: int, items: Sequence[int]) -> dict[str, np.ndarray]: ...
 

@@ -75,10 +75,12 @@ class Result:
         return self.arrow().to_pandas()
 
     def numpy(self) -> dict[str, Any]:
-        """Returns a dict of numpy arrays, without a copy if the result is one batch.
+        """Returns a dict of numpy arrays.
 
         Flat columns become arrays (masked if they have NULLs, of objects for strings), FixedSizeList columns of
-        numbers become arrays with more axes, and other lists become `RaggedArray`s.
+        numbers become arrays with more axes, and other lists become `RaggedArray`s. Numbers and times without NULLs
+        are not copied if the batches of the result are parts of one table; other columns, and computed values, are
+        copied if the result has several batches (of up to 8,192 rows).
 
         >>> serrate.sql("SELECT 1 AS a, [1, 2] AS b").numpy()
         {'a': array([1]), 'b': RaggedArray([[1, 2]], shape=(1, None), dtype=int64)}
@@ -193,6 +195,11 @@ def connect(
     A statement that takes longer than a second shows its progress in terminals and notebooks. `progress` is False
     to show none, or a function that is called with the seconds, the rows read, and the total rows (None if
     unknown).
+
+    >>> session = serrate.connect(memory_limit="1G", threads=1, stores={"lake://tiny/": "tests/data/tiny-meds"})
+    >>> session.register("visits", {"patient": ["a", "b"], "codes": [[3, 1], [7]]})
+    >>> session.sql("SELECT patient, ragged_max(codes) AS top FROM visits ORDER BY top").to_dict()
+    {'patient': ['a', 'b'], 'top': [3, 7]}
     """
     return Session(settings, memory_limit, threads, stores, progress)
 

@@ -12,14 +12,19 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import mmap
 import os
 import sys
 import warnings
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
 from . import _serrate
 from ._errors import InvalidError
 from ._torch import jagged, share, torch_module
+
+
+# Length of the memory in which workers leave marks.
+_MARKS = 256
 
 
 def _has_torch() -> bool:
@@ -44,9 +49,15 @@ class _Batches:
             warnings.warn("pin_memory has no effect, because torch has no accelerator here", stacklevel=3)
         self._pin_memory = pin_memory
         self._nested = nested
-        self._options = {name: value for name, value in options.items() if value is not None}
+        # None means the default, except that it turns position ids off.
+        self._options = {k: v for k, v in options.items() if v is not None or k == "position_ids"}
         self._epoch = 0
         self._batch = 0
+        self._known_fingerprint: str | None = None
+        # Shared with forked processes: byte 0 is set if a copy is sent to a spawned process, byte 1 + i if worker i
+        # has begun the epoch.
+        self._marks = mmap.mmap(-1, _MARKS)
+        self._is_worker = False
         self._made: tuple[int, _serrate.BatchLoader] | None = None
         self._loader()
 
@@ -64,9 +75,17 @@ class _Batches:
         return self._made[1]
 
     def __getstate__(self) -> dict[str, Any]:
+        context = sys.modules.get("multiprocessing.context")
+        if context is not None and context.get_spawning_popen() is not None:
+            self._marks[0] = 1
         state = dict(self.__dict__)
         state["_made"] = None
+        del state["_marks"]
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._marks = mmap.mmap(-1, _MARKS)
 
     # Size and position.
 
@@ -96,16 +115,49 @@ class _Batches:
 
     def set_epoch(self, epoch: int) -> None:
         """Moves to the beginning of an epoch."""
-        self._epoch, self._batch = int(epoch), 0
+        self._move(int(epoch), 0)
 
-    def state_dict(self) -> dict[str, int]:
-        """Returns the position of the iteration for `load_state_dict`: the epoch and its next batch."""
+    def _move(self, epoch: int, batch: int) -> None:
+        self._epoch, self._batch = epoch, batch
+        self._marks[:] = bytes(_MARKS)
+
+    def _fingerprint(self) -> str:
+        """Returns a hash of the options and of the lengths of the data, on which the batches depend."""
+        if self._known_fingerprint is None:
+            self._known_fingerprint = format(self._loader().fingerprint(0), "016x")
+        return self._known_fingerprint
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the position of the iteration for `load_state_dict`: the epoch, its next batch, and a fingerprint
+        of the loader.
+
+        Raises an error while workers of a DataLoader iterate, because their copies of the loader advance, but this
+        object stays at the start. Count the batches instead, and resume with
+        `load_state_dict({"epoch": epoch, "batch": batches})` before the DataLoader is iterated over.
+        """
+        if _worker() is None and self._marks.find(b"\x01", 0) >= 0:
+            raise InvalidError(
+                "workers of a DataLoader iterate over copies of this loader, so its own position stays at the start of "
+                "the epoch; count the batches, and resume with load_state_dict({'epoch': epoch, 'batch': batches}), "
+                "or use num_workers=0"
+            )
         epoch, batch = self._position()
-        return {"epoch": epoch, "batch": batch}
+        return {"epoch": epoch, "batch": batch, "fingerprint": self._fingerprint()}
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Moves to a position from `state_dict`. Earlier batches are not built."""
-        self._epoch, self._batch = int(state["epoch"]), int(state["batch"])
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Moves to a position from `state_dict`. Earlier batches are not built.
+
+        Raises an error if the fingerprint shows that the loader of the state had other options, another seed, rank
+        or number of ranks, or data of other lengths. A dict of only `epoch` and `batch` is not checked.
+        """
+        theirs = state.get("fingerprint")
+        if theirs is not None and theirs != self._fingerprint():
+            raise InvalidError(
+                f"the state has the fingerprint {theirs}, but this loader has {self._fingerprint()}: the loader of the "
+                "state had other options, another seed or rank, or other data, so its batches were different; create "
+                "the loader as for the state, or pass only 'epoch' and 'batch' to use the position alone"
+            )
+        self._move(int(state["epoch"]), int(state["batch"]))
 
     # Batches.
 
@@ -114,10 +166,15 @@ class _Batches:
 
         In a worker of a DataLoader, iterates over the worker's share of the batches, which the DataLoader returns
         in order. Workers that start again in every epoch do not know the number of the epoch, so call
-        `set_epoch` before each epoch, as for samplers.
+        `set_epoch` before each epoch, as for samplers. Forked workers warn if they repeat an epoch.
         """
         worker = _worker()
-        share_of, shares = (worker.id, worker.num_workers) if worker is not None else (0, 1)
+        if worker is None:
+            share_of, shares = 0, 1
+            self._marks[:] = bytes(_MARKS)
+        else:
+            share_of, shares = worker.id, worker.num_workers
+            self._mark_worker(share_of)
         self._epoch, self._batch = epoch, batch = self._position()
         made = self._loader().epoch(epoch, batch + share_of, shares)
         # Takes the batch out of the list when the caller gets it: a batch that this generator held would keep its
@@ -127,6 +184,27 @@ class _Batches:
             self._batch = made.position - 1 + shares - share_of
             yield batches.pop()
         self._epoch, self._batch = epoch + 1, 0
+
+    def _mark_worker(self, worker: int) -> None:
+        mark = 1 + worker % (_MARKS - 1)
+        # A worker that lives for several epochs continues with the next one.
+        if self._marks[mark] and not self._is_worker and self._varies():
+            warnings.warn(
+                f"new workers begin epoch {self._epoch} again, because they do not know that it was read; call "
+                "loader.set_epoch(n) before each epoch",
+                stacklevel=3,
+            )
+        self._marks[mark] = 1
+        self._is_worker = True
+
+    def _varies(self) -> bool:
+        """Returns whether the batches of two epochs differ."""
+        drawn = ("random", "balanced")
+        return (
+            bool(self._options.get("shuffle"))
+            or self._options.get("window") in drawn
+            or self._options.get("sampling") in drawn
+        )
 
     def batch_of(self, items: list[int], epoch: int = 0) -> dict[str, Any]:
         """Builds one batch of the items with these indices in source order, for custom samplers."""
@@ -173,10 +251,15 @@ def _worker() -> Any:
 class MedsLoader(_Batches):
     """Batches of health records from a MEDS data set or a cohort that meds-torch-data has tensorized.
 
-        loader = serrate.MedsLoader("cohort", split="train", batch_size=256, max_seq_len=512, shuffle=True)
-        for epoch in range(10):
-            for batch in loader:
-                loss = model(batch["code"], batch["time_delta_days"])
+    >>> cohort = "tests/data/synthea-meds-torch-data"
+    >>> loader = serrate.MedsLoader(cohort, split="train", batch_size=8, max_seq_len=16, shuffle=True, output="numpy")
+    >>> for epoch in range(2):
+    ...     for batch in loader:
+    ...         codes, days = batch["code"], batch["time_delta_days"]
+    >>> loader.num_items, len(loader), loader.epoch
+    (20, 3, 2)
+    >>> codes.shape == days.shape and codes.dtype.name
+    'int64'
 
     Options, all keyword arguments:
 
@@ -197,12 +280,47 @@ class MedsLoader(_Batches):
         self,
         root: str | os.PathLike,
         *,
-        output: str | None = None,
-        pin_memory: bool = False,
+        split: str | None = None,
+        labels: Any = None,
+        batch_size: int = 1,
+        max_seq_len: int = 256,
+        unit: str = "measurement",
+        window: str = "random",
+        stride: int | None = None,
+        overlap: int | None = None,
+        statics: str = "include",
+        measurements_per_event: int | None = None,
+        fixed_shape: bool = False,
+        numeric_value: bool = True,
+        time_delta: bool = True,
+        window_counts: bool = False,
+        compat: bool = False,
+        form: str = "padded",
         nested: bool = False,
-        **options: Any,
+        position_ids: str | None = None,
+        padding_side: str = "right",
+        shuffle: bool = False,
+        seed: int = 0,
+        bucket: int | None = None,
+        drop_last: bool = False,
+        rank: int = 0,
+        world: int = 1,
+        threads: int = 1,
+        prefetch: int = 0,
+        limit: int | None = None,
+        trust_padding: bool = False,
+        pin_memory: bool = False,
+        output: str | None = None,
     ):
         self._root = os.fspath(root)
+        options = dict(
+            split=split, labels=labels, batch_size=batch_size, max_seq_len=max_seq_len, unit=unit, window=window,
+            stride=stride, overlap=overlap, statics=statics, measurements_per_event=measurements_per_event,
+            fixed_shape=fixed_shape, numeric_value=numeric_value, time_delta=time_delta, window_counts=window_counts,
+            compat=compat, form=form, position_ids=position_ids, padding_side=padding_side, shuffle=shuffle, seed=seed,
+            bucket=bucket, drop_last=drop_last, rank=rank, world=world, threads=threads, prefetch=prefetch,
+            limit=limit, trust_padding=trust_padding,
+        )
         super().__init__(output, pin_memory, nested, options)
 
     def _open(self, options: dict[str, Any]) -> _serrate.BatchLoader:
@@ -229,8 +347,8 @@ class Loader(_Batches):
     [[5, 6]]
 
     Options, all keyword arguments: `batch_size`; `window` (elements of axis 1) with `sampling` `"start"`, `"end"`,
-    `"random"`, `"balanced"` or `"step"` (and `stride`); `columns`; `masks` (axes); `validity`; `sizes`;
-    `padding_side`; `fill` (a value, or a dict by column); `tokens_as_i64`; and `form`, `nested`,
+    `"random"`, `"balanced"` or `"step"` (and `stride`); `columns`; `masks` (axes); `validity`; `sizes` (for each axis
+    after the rows, None for the longest list of the batch, a number, or `("at_most", number)`); `padding_side`; `fill` (a value, or a dict by column); `tokens_as_i64`; and `form`, `nested`,
     `position_ids`, `shuffle`, `seed`, `bucket`, `drop_last`, `rank`, `world`, `threads`, `prefetch`,
     `limit`, `trust_padding`, `pin_memory`, `output` as for `MedsLoader`.
     """
@@ -239,12 +357,40 @@ class Loader(_Batches):
         self,
         source: Any,
         *,
-        output: str | None = None,
-        pin_memory: bool = False,
+        batch_size: int = 1,
+        window: int | None = None,
+        sampling: str | None = None,
+        stride: int | None = None,
+        columns: Sequence[str] | None = None,
+        masks: Sequence[int] | None = None,
+        validity: bool = True,
+        sizes: Sequence[int | tuple[str, int] | None] | None = None,
+        padding_side: str = "right",
+        fill: Any = None,
+        tokens_as_i64: bool = False,
+        form: str = "padded",
         nested: bool = False,
-        **options: Any,
+        position_ids: str | None = "int32",
+        shuffle: bool = False,
+        seed: int = 0,
+        bucket: int | None = None,
+        drop_last: bool = False,
+        rank: int = 0,
+        world: int = 1,
+        threads: int = 1,
+        prefetch: int = 0,
+        limit: int | None = None,
+        trust_padding: bool = False,
+        pin_memory: bool = False,
+        output: str | None = None,
     ):
         self._source = source
+        options = dict(
+            batch_size=batch_size, window=window, sampling=sampling, stride=stride, columns=columns, masks=masks,
+            validity=validity, sizes=sizes, padding_side=padding_side, fill=fill, tokens_as_i64=tokens_as_i64,
+            form=form, position_ids=position_ids, shuffle=shuffle, seed=seed, bucket=bucket, drop_last=drop_last,
+            rank=rank, world=world, threads=threads, prefetch=prefetch, limit=limit, trust_padding=trust_padding,
+        )
         super().__init__(output, pin_memory, nested, options)
 
     def _open(self, options: dict[str, Any]) -> _serrate.BatchLoader:

@@ -30,6 +30,13 @@ def read(root: str | os.PathLike, split: str | None = None, statics: bool = Fals
     `numeric_value` (axis 2). If `statics` is True, reads the facts without a time instead: `subject_id`, and
     `static_code`, `static_code_id` and `static_numeric_value` (axis 1). `split` selects the subjects of
     `"train"`, `"tuning"`, `"held_out"` or another split of `metadata/subject_splits.parquet`.
+
+    >>> from serrate import meds
+    >>> records = meds.read("tests/data/synthea-meds", split="train")
+    >>> len(records), records["code"].ndim
+    (20, 3)
+    >>> meds.read("tests/data/synthea-meds", statics=True).columns
+    ['subject_id', 'static_code', 'static_code_id', 'static_numeric_value']
     """
     if statics:
         names = "subject_id, static_code, static_code_id, static_numeric_value"

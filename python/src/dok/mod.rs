@@ -185,6 +185,7 @@ impl DokTensor {
         Ok(Self::from_inner(run_detached(py, || Dok::from_ragged(array.inner()))?, Library::Numpy))
     }
 
+    /// Sizes of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.library.shape(py, self.inner.shape())
@@ -205,20 +206,24 @@ impl DokTensor {
         }
     }
 
+    /// Number of axes.
     #[getter]
     fn ndim(&self) -> usize {
         self.inner.ndim()
     }
 
+    /// Returns the number of axes.
     fn dim(&self) -> usize {
         self.inner.ndim()
     }
 
+    /// Type of the values, of torch or numpy.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.library.dtype(py, self.inner.dtype())
     }
 
+    /// The device of the values, which is always the CPU.
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.library.device(py)
@@ -532,18 +537,22 @@ impl DokTensor {
         self.map_inner(py, |t| t.log_softmax(&dims))
     }
 
+    /// Returns the absolute value of each value.
     fn abs(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Abs)
     }
 
+    /// Returns the square root of each value.
     fn sqrt(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Sqrt)
     }
 
+    /// Rounds each value up to an integer.
     fn ceil(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Ceil)
     }
 
+    /// Rounds each value down to an integer.
     fn floor(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Floor)
     }
@@ -554,38 +563,47 @@ impl DokTensor {
         self.apply_unary(py, DokUnary::Round(decimals.unwrap_or(0)))
     }
 
+    /// Returns the negative of each value.
     fn neg(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Neg)
     }
 
+    /// Returns the sign of each value: -1, 0 or 1.
     fn sign(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Sign)
     }
 
+    /// Rounds each value towards zero to an integer.
     fn trunc(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Trunc)
     }
 
+    /// Returns the square of each value.
     fn square(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Square)
     }
 
+    /// Returns each value, or 0 if it is negative.
     fn relu(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Relu)
     }
 
+    /// Returns the natural logarithm of 1 plus each value.
     fn log1p(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Log1p)
     }
 
+    /// Returns e to the power of each value, minus 1.
     fn expm1(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Expm1)
     }
 
+    /// Returns the sine of each value.
     fn sin(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Sin)
     }
 
+    /// Returns the hyperbolic tangent of each value.
     fn tanh(&self, py: Python<'_>) -> PyResult<Self> {
         self.apply_unary(py, DokUnary::Tanh)
     }
@@ -631,6 +649,7 @@ impl DokTensor {
         }
     }
 
+    /// Returns a dense tensor, in which elements without an entry are zero.
     fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         give_tensor(py, run_detached(py, || self.inner.to_dense())?, self.library)
     }
