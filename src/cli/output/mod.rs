@@ -19,6 +19,7 @@ use super::command_failure::{Failure, Outcome};
 use super::command_line::Format;
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use serrate_core::internal::AtomicFile;
+use serrate_core::internal::arrow_ipc::{as_schema, remove_dictionaries};
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 use serrate_core::internal::spans::{convert_spans_to_texts, make_span_text_schema};
 
@@ -115,7 +116,9 @@ pub(super) enum ResultWriter<'a> {
     QuotedCsv(arrow::csv::Writer<&'a mut OutputTarget>),
     Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),
     Ndjson(arrow::json::Writer<&'a mut OutputTarget, LineDelimited>),
-    ArrowStream(StreamWriter<&'a mut OutputTarget>),
+    /// A stream and its schema. It has no dictionaries, as a file has none: each batch would have
+    /// its own, and not all readers take this into account within lists.
+    ArrowStream(StreamWriter<&'a mut OutputTarget>, SchemaRef),
     ArrowFile(IpcTableWriter<&'a mut OutputTarget>),
 }
 
@@ -171,7 +174,10 @@ impl<'a> ResultWriter<'a> {
             Format::Arrow if out.has_file() => {
                 Self::ArrowFile(IpcTableWriter::new(out, schema, &IpcWriteOptions::default())?)
             }
-            Format::Arrow => Self::ArrowStream(StreamWriter::try_new(out, schema)?),
+            Format::Arrow => {
+                let written = remove_dictionaries(schema);
+                Self::ArrowStream(StreamWriter::try_new(out, &written)?, written)
+            }
         })
     }
 
@@ -192,7 +198,7 @@ impl<'a> ResultWriter<'a> {
             }
             Self::Json(json) => json.write(&convert_spans_to_texts(batch)?)?,
             Self::Ndjson(json) => json.write(&convert_spans_to_texts(batch)?)?,
-            Self::ArrowStream(ipc) => ipc.write(batch)?,
+            Self::ArrowStream(ipc, written) => ipc.write(&as_schema(batch, written)?)?,
             Self::ArrowFile(ipc) => ipc.write_batch(batch)?,
         }
         Ok(())
@@ -213,7 +219,7 @@ impl<'a> ResultWriter<'a> {
                 json.finish()?;
                 json.into_inner().flush()?;
             }
-            Self::ArrowStream(mut ipc) => {
+            Self::ArrowStream(mut ipc, _) => {
                 ipc.finish()?;
                 ipc.get_mut().flush()?;
             }
