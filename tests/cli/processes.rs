@@ -75,14 +75,26 @@ fn updates_of_two_processes_are_all_there() {
     assert_eq!(sum, format!("v\n{}.0\n", 2 * EACH + 1));
 }
 
+/// The names of temporary files are random: a folder named after the process id is not that of the
+/// process.
+#[cfg(unix)]
 #[test]
 fn folders_of_others_stay() {
     let place = Place::new();
-    fs::create_dir(place.path(".serrate-1-0.tmp")).unwrap();
-    place.file(".serrate-1-0.tmp/out.csv", "precious");
-    place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'x.csv'"]);
-    assert_eq!(fs::read(place.path(".serrate-1-0.tmp/out.csv")).unwrap(), b"precious");
-    assert_eq!(list_names(place.0.path()), [".serrate-1-0.tmp", "x.csv"]);
+    let script = r#"for folder in ".serrate-$$-0.tmp" ".serrate-$$.tmp" .serrate-0123456789abcdef.tmp
+        do mkdir "$folder" && echo precious > "$folder/out.csv"; done
+        exec "$0" -c "COPY (SELECT 1 AS a) TO 'x.csv'""#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_serrate")]).current_dir(place.0.path());
+    let output = shell.env("XDG_STATE_HOME", place.path("state")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (theirs, ours): (Vec<String>, Vec<String>) =
+        list_names(place.0.path()).into_iter().partition(|name| name.starts_with(".serrate-"));
+    assert_eq!((theirs.len(), ours), (3, vec!["x.csv".to_owned()]), "{theirs:?}");
+    for name in theirs {
+        let kept = fs::read_to_string(place.path(&name).join("out.csv")).unwrap();
+        assert_eq!(kept, "precious\n", "{name}");
+    }
 }
 
 #[test]
