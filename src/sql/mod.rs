@@ -56,6 +56,8 @@ pub(crate) use statement::anew::{bind_parameters, count_parameters_of, number_pa
 pub(crate) use statement::errors::wording::{
     convert_internal_error, describe_error, remove_store_words,
 };
+#[cfg(any(feature = "cluster", feature = "serve"))]
+pub(crate) use statement::errors::wording::LOST_WORKER;
 #[cfg(feature = "cli")]
 pub(crate) use statement::functions::calls::find_similar_names;
 #[cfg(feature = "cli")]
