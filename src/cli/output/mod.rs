@@ -116,9 +116,9 @@ pub(super) enum ResultWriter<'a> {
     QuotedCsv(arrow::csv::Writer<&'a mut OutputTarget>),
     Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),
     Ndjson(arrow::json::Writer<&'a mut OutputTarget, LineDelimited>),
-    /// A stream and its schema. It has no dictionaries, as a file has none: each batch would have
-    /// its own, and not all readers take this into account within lists.
-    ArrowStream(StreamWriter<&'a mut OutputTarget>, SchemaRef),
+    /// A stream and, if the result has dictionaries, the schema of the stream. It has none, as a
+    /// file has none: each batch would have its own, which not all readers allow within lists.
+    ArrowStream(StreamWriter<&'a mut OutputTarget>, Option<SchemaRef>),
     ArrowFile(IpcTableWriter<&'a mut OutputTarget>),
 }
 
@@ -175,8 +175,9 @@ impl<'a> ResultWriter<'a> {
                 Self::ArrowFile(IpcTableWriter::new(out, schema, &IpcWriteOptions::default())?)
             }
             Format::Arrow => {
-                let written = remove_dictionaries(schema);
-                Self::ArrowStream(StreamWriter::try_new(out, &written)?, written)
+                let plain = remove_dictionaries(schema);
+                let stream = StreamWriter::try_new(out, &plain)?;
+                Self::ArrowStream(stream, (plain != *schema).then_some(plain))
             }
         })
     }
@@ -198,7 +199,8 @@ impl<'a> ResultWriter<'a> {
             }
             Self::Json(json) => json.write(&convert_spans_to_texts(batch)?)?,
             Self::Ndjson(json) => json.write(&convert_spans_to_texts(batch)?)?,
-            Self::ArrowStream(ipc, written) => ipc.write(&as_schema(batch, written)?)?,
+            Self::ArrowStream(ipc, None) => ipc.write(batch)?,
+            Self::ArrowStream(ipc, Some(plain)) => ipc.write(&as_schema(batch, plain)?)?,
             Self::ArrowFile(ipc) => ipc.write_batch(batch)?,
         }
         Ok(())
