@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use datafusion::common::exec_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -16,7 +15,7 @@ use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::client::Cluster;
-use super::losses::is_lost;
+use super::losses::{is_lost, make_loss};
 use super::settings::SentSettings;
 use crate::sql::{pass_through, replace_config};
 
@@ -127,7 +126,7 @@ fn name_lost_workers(
 }
 
 async fn explain_loss(error: &DataFusionError, cluster: &Cluster) -> DataFusionError {
-    exec_datafusion_err!("{}; run the statement again", describe_loss(error, cluster).await)
+    make_loss(format!("{}; run the statement again", describe_loss(error, cluster).await))
 }
 
 /// Checks all workers, and returns a clause for a message: which workers were lost or, if all of

@@ -4,15 +4,15 @@
 //! are recognized by a kind of I/O errors that nothing else in a query returns: operations on files
 //! do not fail with it.
 
-use std::io::{Error, ErrorKind};
+use std::io::Error;
 
 use datafusion::error::DataFusionError;
 
-const LOST: ErrorKind = ErrorKind::HostUnreachable;
+use crate::sql::LOST_WORKER;
 
 /// Returns an error that says in `sentence` that a worker is lost or cannot be reached.
 pub(super) fn make_loss(sentence: String) -> DataFusionError {
-    DataFusionError::IoError(Error::new(LOST, sentence))
+    DataFusionError::IoError(Error::new(LOST_WORKER, sentence))
 }
 
 /// Whether this process or another worker has lost a worker, or cannot reach it.
@@ -26,7 +26,7 @@ pub(super) fn is_lost(error: &DataFusionError) -> bool {
 /// Returns the sentence of an error of [`make_loss`], or `None` for any other error.
 pub(super) fn find_sentence(error: &DataFusionError) -> Option<String> {
     match error {
-        DataFusionError::IoError(e) if e.kind() == LOST => Some(e.to_string()),
+        DataFusionError::IoError(e) if e.kind() == LOST_WORKER => Some(e.to_string()),
         _ => None,
     }
 }

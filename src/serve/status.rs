@@ -8,7 +8,7 @@ use serrate_core::internal::find_panic_text;
 use tonic::{Code, Status};
 
 use crate::error::Error;
-use crate::sql::describe_error;
+use crate::sql::{LOST_WORKER, describe_error};
 
 /// Maximum number of characters of a message. Messages are sent in HTTP headers, whose size clients limit.
 const LONGEST: usize = 2000;
@@ -44,10 +44,6 @@ fn find_code(e: &DataFusionError, text: &str) -> Code {
     if text.contains("--root restricts") || text.contains("--read-only refuses") {
         return Code::PermissionDenied;
     }
-    // The function `explain_loss` in the module `cluster` makes errors with this text.
-    if text.contains("worker was lost while the statement ran") {
-        return Code::Unavailable;
-    }
     let mut current: Option<&(dyn std::error::Error + 'static)> = Some(e);
     let mut code = None;
     while let Some(cause) = current {
@@ -80,6 +76,7 @@ fn find_status_code(e: &(dyn std::error::Error + 'static)) -> Option<Code> {
     }
     match e.downcast_ref::<DataFusionError>()? {
         DataFusionError::ResourcesExhausted(_) => Some(Code::ResourceExhausted),
+        DataFusionError::IoError(e) if e.kind() == LOST_WORKER => Some(Code::Unavailable),
         DataFusionError::Plan(text) if is_missing_table(text) => Some(Code::NotFound),
         DataFusionError::Internal(_) => Some(Code::Internal),
         DataFusionError::ExecutionJoin(e) if e.is_panic() => Some(Code::Internal),
@@ -104,7 +101,13 @@ mod tests {
     fn kinds_of_errors_have_codes() {
         let code = |e: DataFusionError| to_status(&e).code();
         let lost = "a worker was lost while the statement ran (x); run the statement again";
-        assert_eq!(code(DataFusionError::Execution(lost.into())), Code::Unavailable);
+        let loss = || DataFusionError::IoError(io::Error::new(LOST_WORKER, lost));
+        assert_eq!(to_status(&loss()).message(), lost);
+        for loss in [loss(), loss().context("in a task"), DataFusionError::Shared(loss().into())] {
+            assert_eq!(code(loss), Code::Unavailable);
+        }
+        // The words may be in the data of a query.
+        assert_eq!(code(DataFusionError::Execution(lost.into())), Code::InvalidArgument);
         let io = |kind| DataFusionError::IoError(io::Error::new(kind, "x"));
         assert_eq!(code(DataFusionError::Plan("no".into())), Code::InvalidArgument);
         assert_eq!(code(DataFusionError::Plan("table 't' not found".into())), Code::NotFound);

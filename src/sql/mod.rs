@@ -52,6 +52,8 @@ pub(crate) use sources::upload::has_aborts;
 pub(crate) use sources::visible::skip_hidden_files;
 #[cfg(feature = "serve")]
 pub(crate) use statement::anew::{bind_parameters, count_parameters_of, number_parameters_of};
+#[cfg(any(feature = "cluster", feature = "serve"))]
+pub(crate) use statement::errors::wording::LOST_WORKER;
 #[cfg(feature = "cli")]
 pub(crate) use statement::errors::wording::{
     convert_internal_error, describe_error, remove_store_words,

@@ -75,14 +75,26 @@ fn updates_of_two_processes_are_all_there() {
     assert_eq!(sum, format!("v\n{}.0\n", 2 * EACH + 1));
 }
 
+/// The names of temporary files are random: a folder named after the process id is not that of the
+/// process.
+#[cfg(unix)]
 #[test]
 fn folders_of_others_stay() {
     let place = Place::new();
-    fs::create_dir(place.path(".serrate-1-0.tmp")).unwrap();
-    place.file(".serrate-1-0.tmp/out.csv", "precious");
-    place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'x.csv'"]);
-    assert_eq!(fs::read(place.path(".serrate-1-0.tmp/out.csv")).unwrap(), b"precious");
-    assert_eq!(list_names(place.0.path()), [".serrate-1-0.tmp", "x.csv"]);
+    let script = r#"for folder in ".serrate-$$-0.tmp" ".serrate-$$.tmp" .serrate-0123456789abcdef.tmp
+        do mkdir "$folder" && echo precious > "$folder/out.csv"; done
+        exec "$0" -c "COPY (SELECT 1 AS a) TO 'x.csv'""#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_serrate")]).current_dir(place.0.path());
+    let output = shell.env("XDG_STATE_HOME", place.path("state")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (theirs, ours): (Vec<String>, Vec<String>) =
+        list_names(place.0.path()).into_iter().partition(|name| name.starts_with(".serrate-"));
+    assert_eq!((theirs.len(), ours), (3, vec!["x.csv".to_owned()]), "{theirs:?}");
+    for name in theirs {
+        let kept = fs::read_to_string(place.path(&name).join("out.csv")).unwrap();
+        assert_eq!(kept, "precious\n", "{name}");
+    }
 }
 
 #[test]
@@ -260,6 +272,16 @@ fn the_second_interrupt_ends_what_does_not_yield() {
 #[test]
 fn damaged_files_are_errors_of_one_statement() {
     let place = Place::new();
+    let check_errors = |bad: &str, what: &str| {
+        let from = format!("SELECT * FROM '{bad}'");
+        let err = place.fails(1, &["-c", &from]);
+        assert!(err.contains(bad) && !err.contains("bug in DataFusion"), "{what}: {err}");
+        place.fails(1, &["convert", bad, "out.parquet"]);
+        place.fails(1, &["inspect", bad]);
+        let input = format!("CREATE TABLE t AS SELECT 42 AS a;\n{from};\nSELECT a FROM t;\n");
+        let said = place.run_with(&["-i", "-f", "csv"], &input);
+        assert!(said.out.contains("a\n42\n"), "{what}: {} {}", said.out, said.err);
+    };
     for (format, codec) in [("arrow", ""), ("parquet", " OPTIONS (compression 'uncompressed')")] {
         let good = format!("good.{format}");
         place.ok(&["-c", &format!(
@@ -269,18 +291,13 @@ fn damaged_files_are_errors_of_one_statement() {
         let bad = format!("bad.{format}");
         for cut in [0, 1, 2, 7, bytes.len() / 2, bytes.len() - 1] {
             place.file(&bad, &bytes[..cut]);
-            let from = format!("SELECT * FROM '{bad}'");
-            let said =
-                place.run(&["-i", "-c", "CREATE TABLE t AS SELECT 41 + 1 AS a", "-f", "csv"]);
-            assert_eq!(said.code, 0, "{}", said.err);
-            let err = place.fails(1, &["-c", &from]);
-            assert!(err.contains(&bad) && !err.contains("bug in DataFusion"), "{cut}: {err}");
-            place.fails(1, &["convert", &bad, "out.nrt"]);
-            place.fails(1, &["inspect", &bad]);
-            let input = format!("CREATE TABLE t AS SELECT 42 AS a;\n{from};\nSELECT a FROM t;\n");
-            let said = place.run_with(&["-i", "-f", "csv"], &input);
-            assert!(said.out.contains("a\n42\n"), "{cut}: {} {}", said.out, said.err);
+            check_errors(&bad, &format!("cut at {cut}"));
         }
+    }
+    // An offset that lies outside the file, and a buffer that claims to hold 2 * 10^18 bytes.
+    for name in ["offset-index.parquet", "uncompressed-length.arrow"] {
+        fs::copy(data_path(&format!("damaged/{name}")), place.path(name)).unwrap();
+        check_errors(name, name);
     }
 }
 

@@ -91,6 +91,37 @@ fn arrow_is_a_stream_on_standard_output_and_a_file_in_a_file() {
     assert_eq!(file.map(|b| b.unwrap().num_rows()).sum::<usize>(), 2);
 }
 
+/// Each batch would have a dictionary of its own, which DuckDB reads within lists by the keys of
+/// another batch.
+#[test]
+fn arrow_streams_and_files_have_no_dictionaries() {
+    let place = Place::new();
+    let sql = format!("SELECT subject_id, code FROM meds('{}')", data_path("synthea-meds"));
+    let output = place.command().args(["-c", &sql, "-f", "arrow"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let stream = StreamReader::try_new(output.stdout.as_slice(), None).unwrap();
+    place.ok(&["-c", &sql, "-o", "x.arrow"]);
+    let file = FileReader::try_new(fs::File::open(place.path("x.arrow")).unwrap(), None).unwrap();
+    assert_eq!(stream.schema().fields(), file.schema().fields());
+    let DataType::List(events) = stream.schema().field(1).data_type().clone() else {
+        panic!("{:?}", stream.schema())
+    };
+    let DataType::List(codes) = events.data_type() else { panic!("{events:?}") };
+    assert_eq!(codes.data_type(), &DataType::Utf8);
+    let read = |batches: &mut dyn Iterator<Item = RecordBatch>| {
+        let mut texts: Vec<String> = Vec::new();
+        for batch in batches {
+            let events = batch.column(1).as_list::<i32>().values().clone();
+            let codes = events.as_list::<i32>().values().clone();
+            texts.extend(codes.as_string::<i32>().iter().flatten().map(str::to_owned));
+        }
+        texts
+    };
+    let streamed = read(&mut stream.map(Result::unwrap));
+    assert_eq!(streamed.len(), 24_754);
+    assert_eq!(streamed, read(&mut file.map(Result::unwrap)));
+}
+
 #[test]
 fn markdown_is_a_table_of_github() {
     let out = Place::new().ok(&["-c", "SELECT 1 AS n, 'x|y' AS s", "--format", "markdown"]);

@@ -56,6 +56,20 @@ async fn changes_find_their_rows_by_any_subquery() {
     }
 }
 
+/// When this fails, `serrate_plain_changes` can go, if the table receives all conditions.
+#[tokio::test]
+async fn stock_deletes_with_subqueries_still_change_every_row() {
+    let ctx = SessionContext::new();
+    for sql in [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(a)",
+        "CREATE TABLE u AS SELECT 2 AS a",
+        "DELETE FROM t WHERE a IN (SELECT a FROM u)",
+    ] {
+        stock_batches(&ctx, sql).await.unwrap();
+    }
+    assert_eq!(stock_one(&ctx, "SELECT count(*) FROM t").await, 0, "DataFusion is fixed");
+}
+
 #[tokio::test]
 async fn changes_compare_and_cast_as_queries_do() {
     for (rows, change, query, left) in [

@@ -269,3 +269,15 @@ async fn a_table_is_looked_into_by_several_calls() {
     let names: Vec<String> = rows[0].schema().fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(names, ["ragged_lookup([1], 'm', 'k', 's')", "ragged_lookup([2], 'm', 'k', 's')"]);
 }
+
+/// When this fails, `serrate_one_text` can go.
+#[tokio::test]
+async fn stock_patterns_of_dictionaries_still_fail() {
+    let make = "CREATE TABLE t AS SELECT arrow_cast('ab', 'Dictionary(Int32, Utf8)') AS code, arrow_cast('a%', 'Utf8View') AS pattern";
+    let like = "SELECT code LIKE pattern FROM t";
+    let ctx = SessionContext::new();
+    stock_batches(&ctx, make).await.unwrap();
+    let e = stock_error(&ctx, like).await;
+    assert!(e.contains("LIKE"), "{e}");
+    expect_rows(&[make], &[(like, "true")]).await;
+}

@@ -349,3 +349,26 @@ async fn unions_of_unions_are_what_they_were() {
     let below = "SELECT count(*) FROM (VALUES (1), (9)) AS t(a) WHERE a IN (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3)";
     assert_eq!(query_int(&ctx, below).await, 1);
 }
+
+/// When this fails, `serrate_deep_stacks` can go. The statement runs in a process of its own, which
+/// the overflow ends.
+#[cfg(unix)]
+#[test]
+fn stock_deep_expressions_still_overflow_the_stack() {
+    const CHILD: &str = "SERRATE_TEST_DEEP_EXPRESSION";
+    let name = "depth::stock_deep_expressions_still_overflow_the_stack";
+    if std::env::var_os(CHILD).is_none() {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let child = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
+        let error = String::from_utf8_lossy(&child.stderr);
+        assert!(child.status.code().is_none(), "no signal has ended the process: {error}");
+        return;
+    }
+    let small = std::thread::Builder::new().stack_size(2 << 20).spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let sum = vec!["a"; 4_000].join(" + ");
+        let sql = format!("SELECT {sum} AS v FROM (VALUES (5)) AS t(a)");
+        runtime.block_on(stock_batches(&SessionContext::new(), &sql)).unwrap();
+    });
+    small.unwrap().join().unwrap();
+}

@@ -504,3 +504,14 @@ async fn urls_without_a_store_say_what_is_known() {
         }
     }
 }
+
+/// When this fails, `serrate_from_alone` can go.
+#[tokio::test]
+async fn stock_from_alone_still_has_no_columns() {
+    for (ctx, columns) in [(SessionContext::new(), 0), (serrate::sql::session(), 1)] {
+        stock_batches(&ctx, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+        let frame = ctx.sql("FROM t").await.unwrap();
+        let plan = frame.into_optimized_plan().unwrap();
+        assert_eq!(plan.schema().fields().len(), columns);
+    }
+}

@@ -32,6 +32,22 @@ async fn computed_columns_are_named_without_tables() {
             "datediff('day','2020-01-01','2020-02-01')",
         ),
         ("count(*) FILTER (WHERE s = 'a')", "count(*) FILTER (WHERE s = 'a')"),
+        (
+            "count(*) FILTER (WHERE ragged_any(val > 1) AND id > 0)",
+            "count(*) FILTER (WHERE ragged_any(val > 1) AND id > 0)",
+        ),
+        (
+            "sum(id) FILTER (WHERE ragged_any(val > 1))",
+            "sum(id) FILTER (WHERE ragged_any(val > 1))",
+        ),
+        (
+            "array_agg(id ORDER BY ragged_sum(val + 1), id DESC)",
+            "array_agg(id) ORDER BY [ragged_sum(val + 1) ASC NULLS LAST, id DESC NULLS FIRST]",
+        ),
+        (
+            "sum(id) OVER (PARTITION BY ragged_count(val) ORDER BY ragged_sum(val + 1))",
+            "sum(id) PARTITION BY [ragged_count(val)] ORDER BY [ragged_sum(val + 1) ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+        ),
         ("id = ANY(val)", "id = ANY(val)"),
         ("upper(s)", "upper(s)"),
         ("mean(id)", "mean(id)"),

@@ -671,3 +671,36 @@ async fn stock_joins_by_integer_dictionaries_still_fail() {
     let e = stock_error(&stock, "SELECT * FROM d p JOIN d q ON p.k = q.k").await;
     assert!(e.contains("ArrayMap"), "{e}");
 }
+
+/// Counts how often a query returns to the runtime before it ends. A query that never returns
+/// cannot be cancelled.
+async fn count_pauses(ctx: &SessionContext, sql: &str) -> usize {
+    let plan = ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    let rows = datafusion::physical_plan::collect(plan, ctx.task_ctx());
+    let mut rows = std::pin::pin!(rows);
+    let mut pauses = 0;
+    let rows = std::future::poll_fn(|context| {
+        let polled = rows.as_mut().poll(context);
+        pauses += usize::from(polled.is_pending());
+        polled
+    });
+    rows.await.unwrap();
+    pauses
+}
+
+/// When this fails, `serrate_yielding_joins` can go.
+#[tokio::test]
+async fn stock_joins_still_do_not_yield() {
+    let config = SessionConfig::new().with_target_partitions(1);
+    let stock = SessionContext::new_with_config(config.clone());
+    let ours = serrate::sql::session_with(config);
+    let mut pauses = Vec::new();
+    for ctx in [&stock, &ours] {
+        let make = "CREATE TABLE t AS SELECT value AS x FROM generate_series(1, 3000)";
+        stock_batches(ctx, make).await.unwrap();
+        // Four million pairs, in hundreds of batches.
+        let join = "SELECT count(*) FROM t a JOIN t b ON a.x < b.x";
+        pauses.push(count_pauses(ctx, join).await);
+    }
+    assert!(pauses[0] < 2 && pauses[1] >= 2, "pauses of DataFusion and of Serrate: {pauses:?}");
+}

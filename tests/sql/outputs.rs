@@ -1,4 +1,4 @@
-//! COPY to safetensors, and MEDS data sets.
+//! COPY to safetensors, MEDS data sets, and the limit of dense results.
 
 use datafusion::arrow::array::{Float32Array, UInt16Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -57,6 +57,48 @@ async fn ragged_columns_are_padded_with_masks() {
     assert!(e.contains("limit of 10 bytes"), "{e}");
     let e = error(&ctx, &format!("SELECT * FROM '{}'", display_path(&out))).await;
     assert!(e.contains("not read as tables"), "{e}");
+}
+
+/// The limit is for all rows of a batch together, and is checked before memory is allocated.
+#[tokio::test]
+async fn the_limit_of_dense_results_counts_all_rows_of_a_batch() {
+    let ctx = serrate::sql::session();
+    let make = "CREATE TABLE t AS SELECT value AS id, [[value, 1, 2], [3, 4], [5]] AS g FROM range(40) AS r(value)";
+    assert_eq!(rows_or_error(&ctx, make).await, "");
+    for (limit, sql, expected) in [
+        (
+            "4MiB",
+            "SELECT cardinality(p) FROM (SELECT id, ragged_pad(g[1:], [900, 2]) AS p FROM t ORDER BY 2 DESC LIMIT 1)",
+            "1800",
+        ),
+        ("4MiB", "SELECT cardinality(ragged_pad(g[1:], [10000, 2])) FROM t WHERE id = 3", "20000"),
+        (
+            "4MiB",
+            "SELECT id FROM (SELECT id, ragged_pad(g[1:], [1000000, 2]) AS p FROM t ORDER BY 2 DESC LIMIT 1)",
+            "padding to 40000000 elements on axis 1 needs",
+        ),
+        (
+            "4GiB",
+            "SELECT id FROM (SELECT id, ragged_pad(g[1:], [2147483647, 2]) AS p FROM t ORDER BY 2 DESC LIMIT 1)",
+            "padding to 85899345880 elements on axis 1 needs",
+        ),
+        ("4MiB", "SELECT cardinality(densify_valid([id], [200000])) FROM t WHERE id = 3", "200000"),
+        (
+            "4MiB",
+            "SELECT densify_valid([id], [200000]) FROM t",
+            "shape [40, 200000] needs 8000000 bytes, more than the limit of 4194304 bytes",
+        ),
+        (
+            "4GiB",
+            "SELECT densify_valid([id], [2147483647]) FROM t",
+            "shape [40, 2147483647] needs 85899345880 bytes, more than the limit of 4294967296 bytes",
+        ),
+    ] {
+        let set = format!("SET serrate.max_dense_bytes = '{limit}'");
+        assert_eq!(rows_or_error(&ctx, &set).await, "");
+        let found = rows_or_error(&ctx, sql).await;
+        assert!(found.contains(expected), "{sql}\n{found}");
+    }
 }
 
 #[tokio::test]

@@ -374,6 +374,21 @@ async fn projections_of_unions_in_unions_take_columns_by_position() {
     expect_rows(&[PAIRS], &cases).await;
 }
 
+/// When this fails, the part of `serrate_flat_unions` that names columns can go, and if long UNIONs
+/// are planned in linear time as well, the rule.
+#[tokio::test]
+async fn stock_projections_of_unions_still_mix_columns() {
+    let ctx = SessionContext::new();
+    stock_batches(&ctx, PAIRS).await.unwrap();
+    let swapped = "(SELECT a, b FROM t UNION ALL SELECT DISTINCT b, a FROM t)";
+    let sql = format!(
+        "SELECT sum(a) FROM (SELECT b AS a, a AS b FROM {swapped} UNION ALL SELECT a, b FROM t)"
+    );
+    let found = stock_batches(&ctx, &sql).await;
+    let is_right = found.is_ok_and(|rows| to_ints(&sql, Ok(rows)) == [96]);
+    assert!(!is_right, "DataFusion is fixed");
+}
+
 #[tokio::test]
 async fn a_set_operation_of_queries_in_parentheses_is_a_value() {
     let cases = [

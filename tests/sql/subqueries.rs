@@ -784,3 +784,11 @@ async fn windows_read_left_lateral_joins_below_scalar_subqueries() {
     )
     .await;
 }
+
+/// When this fails, `serrate_rows_in` can go.
+#[tokio::test]
+async fn stock_rows_in_queries_still_fail() {
+    let sql = "SELECT a FROM (VALUES (1, 2), (3, 4)) t(a, b) WHERE (a, b) IN (SELECT 1, 2)";
+    stock_error(&SessionContext::new(), sql).await;
+    expect_rows(&[], &[(sql, "1")]).await;
+}

@@ -207,6 +207,21 @@ async fn stock_parameters_over_case_still_fail() {
     assert!(e.contains("LambdaVariable field and schema field mismatch"), "{e}");
 }
 
+/// When this fails, `serrate_lambda_parameters` can go.
+#[tokio::test]
+async fn stock_parameters_are_still_read_from_columns() {
+    let mut config = SessionConfig::new();
+    config.options_mut().sql_parser.dialect = datafusion::config::Dialect::DuckDB;
+    let stock = SessionContext::new_with_config(config);
+    let rows = "(VALUES ([1, 2], 5), ([3], 6)) AS t(x, u)";
+    let sql = format!("SELECT array_transform(x, v -> v + 1) FROM {rows}");
+    let found = stock_batches(&stock, &sql).await;
+    let is_right = found
+        .is_ok_and(|rows| pretty_format_batches(&rows).unwrap().to_string().contains("[2, 3]"));
+    assert!(!is_right, "DataFusion is fixed");
+    expect_rows(&[], &[(sql.as_str(), "[2, 3]; [4]")]).await;
+}
+
 #[tokio::test]
 async fn columns_of_subqueries_are_no_parameters() {
     let cases = [

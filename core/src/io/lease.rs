@@ -482,6 +482,21 @@ mod tests {
         assert_eq!(entries(dir.path()), [".serrate-mine.tmp"]);
     }
 
+    #[cfg(feature = "sql")]
+    #[test]
+    fn data_of_another_program_at_the_name_of_a_lease_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let stem = Lease::draw_stem();
+        let data = dir.path().join(Lease::format_data_name(&stem));
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("x"), "theirs").unwrap();
+        let error = Lease::acquire_named(dir.path(), &stem).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(entries(dir.path()), [Lease::format_data_name(&stem)]);
+        assert_eq!(fs::read(data.join("x")).unwrap(), b"theirs");
+        assert_ne!(Lease::draw_stem(), stem);
+    }
+
     #[test]
     fn commits_that_were_cut_off_are_completed_or_undone() {
         let dir = tempfile::tempdir().unwrap();

@@ -20,6 +20,7 @@ use super::command_failure::{Failure, Outcome};
 use crate::functions::wrap_words;
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use serrate_core::internal::AtomicFile;
+use serrate_core::internal::arrow_ipc::{as_schema, remove_dictionaries};
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 use serrate_core::internal::spans::{convert_spans_to_texts, make_span_text_schema};
 
@@ -116,7 +117,9 @@ pub(super) enum ResultWriter<'a> {
     QuotedCsv(arrow::csv::Writer<&'a mut OutputTarget>),
     Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),
     Ndjson(arrow::json::Writer<&'a mut OutputTarget, LineDelimited>),
-    ArrowStream(StreamWriter<&'a mut OutputTarget>),
+    /// A stream and, if the result has dictionaries, the schema of the stream. It has none, as a
+    /// file has none: each batch would have its own, which not all readers allow within lists.
+    ArrowStream(StreamWriter<&'a mut OutputTarget>, Option<SchemaRef>),
     ArrowFile(IpcTableWriter<&'a mut OutputTarget>),
 }
 
@@ -172,7 +175,11 @@ impl<'a> ResultWriter<'a> {
             Format::Arrow if out.has_file() => {
                 Self::ArrowFile(IpcTableWriter::new(out, schema, &IpcWriteOptions::default())?)
             }
-            Format::Arrow => Self::ArrowStream(StreamWriter::try_new(out, schema)?),
+            Format::Arrow => {
+                let plain = remove_dictionaries(schema);
+                let stream = StreamWriter::try_new(out, &plain)?;
+                Self::ArrowStream(stream, (plain != *schema).then_some(plain))
+            }
         })
     }
 
@@ -193,7 +200,8 @@ impl<'a> ResultWriter<'a> {
             }
             Self::Json(json) => json.write(&convert_spans_to_texts(batch)?)?,
             Self::Ndjson(json) => json.write(&convert_spans_to_texts(batch)?)?,
-            Self::ArrowStream(ipc) => ipc.write(batch)?,
+            Self::ArrowStream(ipc, None) => ipc.write(batch)?,
+            Self::ArrowStream(ipc, Some(plain)) => ipc.write(&as_schema(batch, plain)?)?,
             Self::ArrowFile(ipc) => ipc.write_batch(batch)?,
         }
         Ok(())
@@ -214,7 +222,7 @@ impl<'a> ResultWriter<'a> {
                 json.finish()?;
                 json.into_inner().flush()?;
             }
-            Self::ArrowStream(mut ipc) => {
+            Self::ArrowStream(mut ipc, _) => {
                 ipc.finish()?;
                 ipc.get_mut().flush()?;
             }

@@ -128,7 +128,7 @@ pub(super) static RULES: &[SessionRule] = &[
         step: RuleStep::FirstOfAll(changes::plan_changes),
         without: "DELETE and UPDATE with a subquery in WHERE change every row",
         upstream: Upstream::Reported(&[DataFusion(24654)]),
-        until: RemovalCondition::Feature,
+        until: RemovalCondition::Fails("stock_deletes_with_subqueries_still_change_every_row"),
     },
     SessionRule {
         name: "serrate_grouped_outer",
@@ -144,7 +144,7 @@ pub(super) static RULES: &[SessionRule] = &[
         step: RuleStep::BeforeCoercion(rows_in::rewrite_rows_in),
         without: "`(a, b) IN (SELECT x, y ..)` fails",
         upstream: Upstream::Reported(&[DataFusion(19857)]),
-        until: RemovalCondition::Feature,
+        until: RemovalCondition::Fails("stock_rows_in_queries_still_fail"),
     },
     SessionRule {
         name: "serrate_exact_times",
@@ -158,7 +158,7 @@ pub(super) static RULES: &[SessionRule] = &[
         step: RuleStep::BeforeCoercion(texts::cast_like_patterns),
         without: "LIKE of a dictionary with a column of strings fails",
         upstream: Upstream::NotReported,
-        until: RemovalCondition::Feature,
+        until: RemovalCondition::Fails("stock_patterns_of_dictionaries_still_fail"),
     },
     SessionRule {
         name: "serrate_text_lists",
@@ -216,14 +216,14 @@ pub(super) static RULES: &[SessionRule] = &[
         step: RuleStep::AfterCoercion(from_alone::select_all_columns),
         without: "`FROM t` without SELECT has no columns",
         upstream: Upstream::Reported(&[DataFusion(17520)]),
-        until: RemovalCondition::Feature,
+        until: RemovalCondition::Fails("stock_from_alone_still_has_no_columns"),
     },
     SessionRule {
         name: "serrate_flat_unions",
         step: RuleStep::AfterCoercion(unions::flatten_unions),
         without: "planning takes time quadratic in the number of UNIONs; projections of nested ones mix up columns",
         upstream: Upstream::Reported(&[DataFusion(17261)]),
-        until: RemovalCondition::Feature,
+        until: RemovalCondition::Fails("stock_projections_of_unions_still_mix_columns"),
     },
     SessionRule {
         name: "serrate_hidden_values",
@@ -591,7 +591,7 @@ pub(super) static RULES: &[SessionRule] = &[
         step: RuleStep::FirstPhysical(lambdas::separate_lambda_parameters),
         without: "lambda parameters read columns instead of list elements",
         upstream: Upstream::Reported(&[DataFusion(24372)]),
-        until: RemovalCondition::Feature,
+        until: RemovalCondition::Fails("stock_parameters_are_still_read_from_columns"),
     },
     SessionRule {
         name: "serrate_merge_join_filters",
@@ -848,14 +848,14 @@ pub(super) static RULES: &[SessionRule] = &[
         step: RuleStep::LastPhysical(yielding::pace_joins),
         without: "long joins cannot be cancelled",
         upstream: Upstream::Reported(&[DataFusion(19358)]),
-        until: RemovalCondition::Feature,
+        until: RemovalCondition::Fails("stock_joins_still_do_not_yield"),
     },
     SessionRule {
         name: "serrate_deep_stacks",
         step: RuleStep::LastPhysical(stack::deepen_stacks),
         without: "deep expressions overflow the stack",
         upstream: Upstream::Reported(&[DataFusion(8900), DataFusion(22229)]),
-        until: RemovalCondition::Feature,
+        until: RemovalCondition::Fails("stock_deep_expressions_still_overflow_the_stack"),
     },
     SessionRule {
         name: "serrate_named_files",

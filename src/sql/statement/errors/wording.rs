@@ -1,4 +1,6 @@
 use std::fmt::Display;
+#[cfg(feature = "cli")]
+use std::io;
 use std::sync::Arc;
 
 #[cfg(feature = "cli")]
@@ -90,6 +92,10 @@ fn strip_blame(message: &str) -> String {
     said.join("\n")
 }
 
+/// Kind of the I/O errors of a query that has lost a worker. Operations on files do not fail with it.
+#[cfg(feature = "cli")]
+pub(crate) const LOST_WORKER: io::ErrorKind = io::ErrorKind::HostUnreachable;
+
 /// Formats a message without backtrace and without the wrappers that name DataFusion's modules.
 #[cfg(feature = "cli")]
 pub(crate) fn describe_error(e: &DataFusionError) -> String {
@@ -120,6 +126,7 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
             },
         },
         DataFusionError::Collection(all) => describe_errors(all),
+        DataFusionError::IoError(e) if e.kind() == LOST_WORKER => e.to_string(),
         DataFusionError::ObjectStore(e) => match e.as_ref() {
             // This source says which store failed, and why.
             object_store::Error::Generic { source, .. } => source.to_string(),

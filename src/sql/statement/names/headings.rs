@@ -387,9 +387,38 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
                 return Ok(Transformed::yes(make_text_column(name)));
             }
         }
+        Expr::AggregateFunction(call) => {
+            let keys = call.params.order_by.iter_mut().map(|key| &mut key.expr);
+            name_calls(keys.chain(call.params.filter.as_deref_mut()))?;
+            changed = true;
+        }
+        Expr::WindowFunction(call) => {
+            let keys = call.params.order_by.iter_mut().map(|key| &mut key.expr);
+            name_calls(keys.chain(call.params.filter.as_deref_mut()))?;
+            changed = true;
+        }
         _ => {}
     }
     Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Replaces the calls in sort keys and in the condition of FILTER by columns with their headings.
+/// DataFusion names an aggregate with the `Display` of these expressions, which shows the operator
+/// in `x > 1` as `ragged_gt(x, Int64(1))`.
+fn name_calls<'a>(exprs: impl Iterator<Item = &'a mut Expr>) -> Result<()> {
+    for expr in exprs {
+        let named = std::mem::take(expr).transform_down(|e| {
+            Ok(match e {
+                Expr::ScalarFunction(_) | Expr::HigherOrderFunction(_) => {
+                    let name = make_text_column(e.schema_name().to_string());
+                    Transformed::new(name, true, TreeNodeRecursion::Jump)
+                }
+                other => Transformed::no(other),
+            })
+        })?;
+        *expr = named.data;
+    }
+    Ok(())
 }
 
 fn display_names(exprs: &[Expr]) -> Vec<String> {
