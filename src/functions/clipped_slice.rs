@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{cast, take};
-use arrow::datatypes::{ArrowNativeType, DataType, Int64Type};
+use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::cast::as_int64_array;
 use datafusion::common::{ScalarValue, exec_err};
 use datafusion::error::Result;
