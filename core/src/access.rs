@@ -417,6 +417,13 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
+/// Removes an empty folder. A folder with entries stays, and is an error.
+#[doc(hidden)]
+pub fn remove_empty_folder(path: impl AsRef<Path>) -> io::Result<()> {
+    check_write(&path)?;
+    fs::remove_dir(path)
+}
+
 /// Returns the metadata of a file or folder.
 #[doc(hidden)]
 pub fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {

@@ -441,6 +441,95 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     assert!(err.contains("division by zero") && !err.contains("full"), "{err}");
 }
 
+/// Returns the path of every file and folder below a folder, with the contents of the files.
+#[cfg(target_os = "linux")]
+fn read_tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut tree = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.display().to_string();
+            match path.is_dir() {
+                true => {
+                    tree.push((name, Vec::new()));
+                    folders.push(path);
+                }
+                false => tree.push((name, fs::read(&path).unwrap())),
+            }
+        }
+    }
+    tree.sort();
+    tree
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_folders_and_sparse_tensors_as_they_were() {
+    let place = Place::new();
+    place.ok(&["-c", LARGE]);
+    place.ok(&["generate", "--patients", "300", "--to", "meds", "-o", "meds"]);
+    fs::create_dir_all(place.path("out/t")).unwrap();
+    place.file("out/t/a.csv", "id,f\n1,1.5\n");
+    place.ok(&["-c", "CREATE EXTERNAL TABLE m (i BIGINT, v DOUBLE) STORED AS DOK LOCATION 'out/m.safetensors' OPTIONS (keys 'i'); INSERT INTO m VALUES (0, 1.0)"]);
+    let mut cases: Vec<(&str, Vec<String>)> = Vec::new();
+    for format in ["csv", "json", "arrow", "parquet"] {
+        for partitioned in ["", " PARTITIONED BY (p)"] {
+            // One file per folder, which is larger than the limit.
+            let copy = format!(
+                "SET datafusion.execution.minimum_parallel_output_files = 1; COPY (SELECT id % 2 AS p, * FROM 'large.parquet') TO 'out/new/f/' STORED AS {format}{partitioned}"
+            );
+            cases.push(("out/new/f", vec!["-c".into(), copy]));
+        }
+    }
+    for (name, statement) in [
+        (
+            "out/t",
+            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'out/t/' OPTIONS (has_header true); INSERT INTO t SELECT id, f FROM 'large.parquet'",
+        ),
+        (
+            "out/m.safetensors",
+            "CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'out/m.safetensors'; INSERT INTO m SELECT id, f FROM 'large.parquet'",
+        ),
+        (
+            "out/d.safetensors",
+            "COPY (SELECT id AS i, f AS v FROM 'large.parquet') TO 'out/d.safetensors' STORED AS DOK OPTIONS (keys 'i')",
+        ),
+        (
+            "out/b",
+            "COPY (SELECT x, id FROM 'large.parquet') TO 'out/b' STORED AS BATCHES OPTIONS (batch 30000)",
+        ),
+    ] {
+        cases.push((name, vec!["-c".into(), statement.into()]));
+    }
+    for (name, args) in [
+        (
+            "out/meds",
+            ["generate", "--patients", "2000", "--to", "meds", "-o", "out/meds"].as_slice(),
+        ),
+        ("out/b", ["batches", "meds", "--batch", "300", "--len", "1024", "-o", "out/b"].as_slice()),
+        ("out/tensors", ["convert", "meds", "out/tensors", "--to", "meds-torch-data"].as_slice()),
+        ("out/r.html", ["report", "meds", "-o", "out/r.html"].as_slice()),
+    ] {
+        cases.push((name, args.iter().map(|a| (*a).to_owned()).collect()));
+    }
+    let before = read_tree(&place.path("out"));
+    for (name, args) in &cases {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let output = on_full_disk(&place, &args);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {err}");
+        let first = err.lines().next().unwrap_or("");
+        assert!(first.contains(name) && !first.contains(".serrate-"), "{args:?}: {err}");
+        assert!(
+            !err.contains("bug in DataFusion") && !first.contains("External"),
+            "{args:?}: {err}"
+        );
+        assert!(err.contains("too large") || err.contains("disk may be full"), "{args:?}: {err}");
+        assert!(read_tree(&place.path("out")) == before, "{args:?}: the folder has changed");
+    }
+}
+
 /// Joins that make 10^9 and more pairs of one batch and return nothing for minutes.
 #[cfg(unix)]
 const SILENT: [&str; 4] = [
