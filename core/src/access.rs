@@ -375,6 +375,13 @@ pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(text)
 }
 
+/// Reads a file of the operating system, such as `/proc/self/cgroup`. Does not check the path,
+/// because no user chooses it.
+#[doc(hidden)]
+pub fn read_system_file(path: impl AsRef<Path>) -> io::Result<String> {
+    fs::read_to_string(path)
+}
+
 /// Creates a file that must not exist yet, for writing and reading.
 #[doc(hidden)]
 pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
