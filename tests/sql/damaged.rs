@@ -172,3 +172,28 @@ async fn parquet_files() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_file_that_is_replaced_while_it_is_read_is_an_error() {
+    let dir = TempDir::new().unwrap();
+    let ctx = serrate::sql::session();
+    for ending in ["parquet", "csv", "ndjson"] {
+        let path = |name: &str| dir.path().join(format!("{name}.{ending}"));
+        for (name, first) in [("old", 1), ("new", 1000)] {
+            let copy = format!(
+                "COPY (SELECT value AS id, [value] AS x FROM generate_series({first}, 1100)) TO '{}'",
+                display_path(&path(name))
+            );
+            serrate::sql::sql(&ctx, &copy).await.unwrap().collect().await.unwrap();
+        }
+        let query = format!("SELECT * FROM '{}'", display_path(&path("old")));
+        let frame = serrate::sql::sql(&ctx, &query).await.unwrap();
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await.unwrap();
+        fs::rename(path("new"), path("old")).unwrap();
+        let error = datafusion::physical_plan::collect(plan, task).await.unwrap_err().to_string();
+        assert!(error.contains("was replaced or changed while it was read"), "{ending}: {error}");
+        let rows = serrate::sql::sql(&ctx, &query).await.unwrap().count().await.unwrap();
+        assert_eq!(rows, 101, "{ending}");
+    }
+}

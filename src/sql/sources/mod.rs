@@ -28,6 +28,7 @@ pub(in crate::sql) mod merged_schemas;
 pub(in crate::sql) mod nrt;
 pub(in crate::sql) mod parquet;
 pub(in crate::sql) mod partition_folders;
+pub(in crate::sql) mod pinned_file;
 pub(in crate::sql) mod range_partitions;
 pub(in crate::sql) mod run_ends;
 pub(in crate::sql) mod safetensors;

@@ -292,7 +292,7 @@ impl FileFormat for ParquetFileFormat {
         state: &dyn Session,
         conf: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(correct_footers(self.inner.create_physical_plan(state, conf).await?))
+        Ok(correct_footers(self.inner.create_physical_plan(state, conf).await?, state))
     }
 
     async fn create_writer_physical_plan(
