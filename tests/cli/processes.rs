@@ -639,6 +639,76 @@ fn flipped_bits_are_errors_or_tables_in_little_time_and_memory() {
     }
 }
 
+/// Returns truncations and changed bytes of a file: all with `SERRATE_DAMAGE_ALL` set, else a sample.
+#[cfg(unix)]
+fn damage_bytes(good: &[u8], sampled: usize) -> Vec<Vec<u8>> {
+    let step = if std::env::var_os("SERRATE_DAMAGE_ALL").is_some() { 1 } else { sampled };
+    let mut all = Vec::new();
+    for at in (0..good.len()).step_by(step) {
+        for flip in [0xff, 1 << (at % 8)] {
+            let mut bytes = good.to_vec();
+            bytes[at] ^= flip;
+            all.push(bytes);
+        }
+        all.push(good[..at].to_vec());
+    }
+    all
+}
+
+/// Converts a damaged file or folder to `target`: it is written, or an error names `part`.
+#[cfg(unix)]
+fn convert_damaged(place: &Place, args: &[&str], part: &str, target: &str) {
+    let output = place.command().arg("convert").args(args).arg(target).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0) => {}
+        Some(1) => {
+            assert!(err.contains(part), "{args:?}: no name in {err}");
+            assert!(!err.contains("internal error") && !err.contains("bug in"), "{args:?}: {err}");
+            assert!(!place.exists(target), "{args:?}: {target} was written");
+        }
+        code => panic!("{args:?}: exit code {code:?}: {err}"),
+    }
+    let written = place.path(target);
+    let removed =
+        if written.is_dir() { fs::remove_dir_all(written) } else { fs::remove_file(written) };
+    assert_eq!(removed.is_ok(), output.status.success(), "{args:?}: {err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn damaged_files_are_errors_of_convert() {
+    let place = Place::new();
+    for (ending, target) in [
+        ("nrt", "x.parquet"),
+        ("parquet", "x.ndjson"),
+        ("arrow", "x.ndjson"),
+        ("json", "x.parquet"),
+        ("ndjson", "x.parquet"),
+    ] {
+        let rows = "SELECT value AS id, [value, 1] AS x FROM generate_series(1, 3)";
+        let good = format!("good.{ending}");
+        place.ok(&["-c", &format!("COPY ({rows}) TO '{good}'")]);
+        for bytes in damage_bytes(&fs::read(place.path(&good)).unwrap(), 97) {
+            let file = format!("bad.{ending}");
+            place.file(&file, bytes);
+            convert_damaged(&place, &[&file], &file, target);
+        }
+    }
+    let names = ["data/train/0.parquet", "metadata/codes.parquet"];
+    for damaged in names {
+        let read = |name: &str| fs::read(data_path(&format!("tiny-meds/{name}"))).unwrap();
+        for bytes in damage_bytes(&read(damaged), 211) {
+            for name in names {
+                fs::create_dir_all(place.path(&format!("meds/{name}")).parent().unwrap()).unwrap();
+                place.file(&format!("meds/{name}"), read(name));
+            }
+            place.file(&format!("meds/{damaged}"), bytes);
+            convert_damaged(&place, &["meds", "--to", "meds-torch-data"], "meds", "tensors");
+        }
+    }
+}
+
 /// Waits until a process ends, and returns its code and the time that this took.
 #[cfg(unix)]
 fn end_process(child: &mut Child, name: &str) -> (Option<i32>, Duration) {
