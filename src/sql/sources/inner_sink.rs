@@ -77,7 +77,7 @@ fn name_target(target: &Path, e: DataFusionError) -> DataFusionError {
 
 /// Returns a plan that writes the same rows and names `target` in errors of the write; returns
 /// `plan` itself if there is no local target.
-pub(in crate::sql) fn with_target_name(
+pub(in crate::sql) fn add_target_name(
     plan: Arc<dyn ExecutionPlan>,
     target: Option<PathBuf>,
 ) -> Arc<dyn ExecutionPlan> {

@@ -39,7 +39,7 @@ use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::file_adapter::describe_repeated_column;
-use crate::sql::sources::inner_sink::{find_sink, with_target_name};
+use crate::sql::sources::inner_sink::{add_target_name, find_sink};
 use crate::sql::sources::partition_folders::plan_folders;
 use crate::sql::sources::whole_file::{
     OutputOptions, ensure_file, find_local_path, find_single_file, is_copy_to_folder, make_folder,
@@ -201,7 +201,7 @@ impl ParquetFileFormat {
                 let (is_folder, target) = (is_copy_to_folder(&conf), find_local_path(&conf));
                 let plan = self.plan_stock_writer(input, state, conf, order).await?;
                 let plan = if is_folder { ensure_file(plan) } else { plan };
-                Ok(with_target_name(plan, target))
+                Ok(add_target_name(plan, target))
             }
         }
     }
