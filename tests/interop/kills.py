@@ -84,7 +84,7 @@ def tensorize(version):
 
 def features(version):
     windows = ["--windows", "365d" if version == 1 else "365d,all"]
-    what = ["--labels", "in/labels", "--form", "sparse", *windows]
+    what = ["--labels", "in/labels", "--prefix", "LAB//1", "--form", "sparse", *windows]
     return ["features", "in/meds", *what, "-o", "out/x.parquet", "--overwrite"]
 
 
