@@ -110,8 +110,8 @@ impl Write for AtomicFile {
     }
 }
 
-/// As long as this value exists, errors about files in a temporary folder name the files that they
-/// would have become.
+/// Lets errors about files in a temporary folder name the files that they would become. The effect
+/// ends with the life of this value.
 #[derive(Debug)]
 struct TargetNames {
     staging: PathBuf,
