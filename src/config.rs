@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::{Component, Path};
 use std::str::FromStr;
 use std::sync::{LazyLock, Once, OnceLock};
 
@@ -11,6 +12,7 @@ use datafusion::common::config_err;
 use datafusion::error::{DataFusionError, Result};
 use sysinfo::System;
 
+use crate::access;
 use crate::memory::{memory_limit, set_memory_limit};
 
 /// How SQL reads a NaN in a float column of an `.nrt` file.
@@ -309,18 +311,52 @@ pub(crate) fn limit_memory_by_default() {
     });
 }
 
-/// Returns a share of the memory of the machine. If the control group of the process has less
+/// Returns a share of the memory of the machine. If the control groups of the process have less
 /// memory than the machine, returns the share of that memory.
 fn share_of_memory(percent: u64) -> usize {
     let mut system = System::new();
     system.refresh_memory();
     let total = system.total_memory();
-    let group = system.cgroup_limits().map_or(total, |limits| limits.total_memory.min(total));
-    match group {
+    let usable = find_group_limit(Path::new("/")).map_or(total, |limit| limit.min(total));
+    match usable {
         // 0 means that the operating system does not report the size of the memory.
         0 => usize::MAX,
         bytes => usize::try_from(bytes / 100 * percent).unwrap_or(usize::MAX),
     }
+}
+
+/// Returns the least memory limit of the control group of this process and the groups around it, in
+/// bytes. `root` is the root of the file system. `System::cgroup_limits` reads only the outermost
+/// group, which has no limit outside containers.
+fn find_group_limit(root: &Path) -> Option<u64> {
+    let groups = access::read_system_file(root.join("proc/self/cgroup")).ok()?;
+    let mut least = None;
+    for line in groups.lines() {
+        // A line is `id:controllers:path`. Version 2 of control groups has no controllers here.
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (mounts, file): (&[&str], &str) = match controllers {
+            "" => (&["sys/fs/cgroup", "sys/fs/cgroup/unified"], "memory.max"),
+            names if names.split(',').any(|name| name == "memory") => {
+                (&["sys/fs/cgroup/memory"], "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        for mount in mounts {
+            let mut folder = root.join(mount);
+            let groups = Path::new(path).components();
+            let groups = groups.filter(|group| matches!(group, Component::Normal(_)));
+            for group in std::iter::once(None).chain(groups.map(Some)) {
+                folder.extend(group);
+                // In a container, the path may name groups outside, which are not mounted.
+                let text = access::read_system_file(folder.join(file)).ok();
+                // The text is `max` if the group has no limit.
+                let limit = text.and_then(|text| text.trim().parse::<u64>().ok());
+                least = [least, limit].into_iter().flatten().min();
+            }
+        }
+    }
+    least
 }
 
 /// Parses a memory limit: a number of bytes, a share of the memory such as `80%`, or `unlimited`.
@@ -386,6 +422,38 @@ mod tests {
         for wrong in ["", "GB", "-1", "4 parsecs", "99999999999999TiB", "1.5GB"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_least_limit_of_the_control_groups_counts() {
+        let find = |groups: &str, limits: &[(&str, &str)]| {
+            let dir = tempfile::tempdir().unwrap();
+            let files = limits.iter().map(|(name, text)| (format!("sys/fs/cgroup/{name}"), *text));
+            for (name, text) in files.chain([("proc/self/cgroup".to_owned(), groups)]) {
+                let path = dir.path().join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            }
+            find_group_limit(dir.path())
+        };
+        let unit = "0::/system.slice/query.service\n";
+        let (slice, service) = ("system.slice/memory.max", "system.slice/query.service/memory.max");
+        assert_eq!(find(unit, &[(slice, "max\n"), (service, "2147483648\n")]), Some(2 << 30));
+        assert_eq!(find(unit, &[(slice, "1024\n"), (service, "2147483648\n")]), Some(1024));
+        assert_eq!(find(unit, &[(slice, "max\n"), (service, "max\n")]), None);
+        // A container sees its own group as the root of the mount, whatever the path says.
+        assert_eq!(find(unit, &[("memory.max", "4096\n")]), Some(4096));
+        assert_eq!(find("0::/../other\n", &[("memory.max", "4096\n")]), Some(4096));
+
+        let first = "5:cpu,cpuacct:/a\n4:hugetlb,memory:/a/b\n0::/c\n";
+        let (outer, inner) = ("memory/memory.limit_in_bytes", "memory/a/b/memory.limit_in_bytes");
+        let unlimited = "9223372036854771712\n";
+        assert_eq!(find(first, &[(outer, unlimited), (inner, "8192\n")]), Some(8192));
+        assert_eq!(
+            find(first, &[(inner, "8192\n"), ("unified/c/memory.max", "4096\n")]),
+            Some(4096)
+        );
+        assert_eq!(find("", &[(outer, "8192\n")]), None);
     }
 
     #[test]

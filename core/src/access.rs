@@ -375,6 +375,13 @@ pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(text)
 }
 
+/// Reads a file of the operating system, such as `/proc/self/cgroup`. Does not check the path,
+/// because no user chooses it.
+#[doc(hidden)]
+pub fn read_system_file(path: impl AsRef<Path>) -> io::Result<String> {
+    fs::read_to_string(path)
+}
+
 /// Creates a file that must not exist yet, for writing and reading.
 #[doc(hidden)]
 pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
@@ -415,6 +422,13 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     }
     check_write(&path)?;
     fs::create_dir_all(path)
+}
+
+/// Removes an empty folder. A folder with entries stays, and is an error.
+#[doc(hidden)]
+pub fn remove_empty_folder(path: impl AsRef<Path>) -> io::Result<()> {
+    check_write(&path)?;
+    fs::remove_dir(path)
 }
 
 /// Returns the metadata of a file or folder.

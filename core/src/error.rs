@@ -22,6 +22,7 @@ pub const MORE_MEMORY: &str =
     "raise the limit with --memory-limit or SET serrate.memory_limit, or read less at a time";
 
 /// Local copies of files and folders of an object store such as S3, with the URLs of the originals.
+/// Also the temporary folders of writers, with the paths that they will have.
 static COPIES: RwLock<Vec<(PathBuf, String)>> = RwLock::new(Vec::new());
 
 /// Records that `copy`, a file or folder, is a local copy of `url`, so that error messages name the
@@ -32,6 +33,12 @@ pub fn add_copy(copy: &Path, url: &str) {
     if copies.iter().all(|(known, _)| known != copy) {
         copies.push((copy.to_path_buf(), url.to_owned()));
     }
+}
+
+/// Ends the effect of [`add_copy`] for a file or folder that no longer exists.
+#[doc(hidden)]
+pub fn remove_copy(copy: &Path) {
+    COPIES.write().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| known != copy);
 }
 
 /// Returns the URL of the original if `path` is a local copy ([`add_copy`]) or inside one. Returns

@@ -69,7 +69,10 @@ fn measure_query(place: &Place, sql: &str) -> Measured {
 
 fn assert_within(measured: &Measured, sql: &str) {
     // In a development build, batches on their way between operators take up to the limit once more.
-    assert!(measured.highest <= LIMIT * 2, "{sql}: {} bytes", measured.highest);
+    // A hash join takes as much in a release build, too: it holds a batch that it is about to add.
+    let is_large = cfg!(debug_assertions) || sql.contains(" JOIN ");
+    let most = if is_large { LIMIT * 2 } else { LIMIT / 10 * 13 };
+    assert!(measured.highest <= most, "{sql}: {} bytes", measured.highest);
 }
 
 #[test]
@@ -93,6 +96,8 @@ fn operators_that_carry_lists_spill_or_name_the_limit() {
     for sql in [
         "COPY (SELECT * FROM 'lists.parquet' ORDER BY k, id) TO 'sorted.parquet'",
         "COPY (SELECT k, ragged_concat_agg(x) AS x FROM 'lists.parquet' GROUP BY k) TO 'concat.parquet'",
+        "COPY (SELECT k, array_agg(x) AS x FROM 'lists.parquet' GROUP BY k) TO 'lists-of-lists.parquet'",
+        "COPY (SELECT a.id, a.x, b.x AS y FROM 'lists.parquet' a JOIN 'lists.parquet' b ON a.id = b.id + 1) TO 'joined.parquet'",
         "SELECT count(y) AS n FROM (SELECT id, max(x) AS y FROM 'lists.parquet' GROUP BY id)",
         "SELECT count(y) AS n FROM (SELECT k, min(x) AS y FROM 'lists.parquet' GROUP BY k)",
         "SELECT count(y) AS n FROM (SELECT id, any_value(x) AS y FROM 'lists.parquet' GROUP BY id)",

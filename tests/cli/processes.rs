@@ -458,6 +458,95 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     assert!(err.contains("division by zero") && !err.contains("full"), "{err}");
 }
 
+/// Returns the path of every file and folder below a folder, with the contents of the files.
+#[cfg(target_os = "linux")]
+fn read_tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut tree = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.display().to_string();
+            match path.is_dir() {
+                true => {
+                    tree.push((name, Vec::new()));
+                    folders.push(path);
+                }
+                false => tree.push((name, fs::read(&path).unwrap())),
+            }
+        }
+    }
+    tree.sort();
+    tree
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_folders_and_sparse_tensors_as_they_were() {
+    let place = Place::new();
+    place.ok(&["-c", LARGE]);
+    place.ok(&["generate", "--patients", "300", "--to", "meds", "-o", "meds"]);
+    fs::create_dir_all(place.path("out/t")).unwrap();
+    place.file("out/t/a.csv", "id,f\n1,1.5\n");
+    place.ok(&["-c", "CREATE EXTERNAL TABLE m (i BIGINT, v DOUBLE) STORED AS DOK LOCATION 'out/m.safetensors' OPTIONS (keys 'i'); INSERT INTO m VALUES (0, 1.0)"]);
+    let mut cases: Vec<(&str, Vec<String>)> = Vec::new();
+    for format in ["csv", "json", "arrow", "parquet"] {
+        for partitioned in ["", " PARTITIONED BY (p)"] {
+            // One file per folder, which is larger than the limit.
+            let copy = format!(
+                "SET datafusion.execution.minimum_parallel_output_files = 1; COPY (SELECT id % 2 AS p, * FROM 'large.parquet') TO 'out/new/f/' STORED AS {format}{partitioned}"
+            );
+            cases.push(("out/new/f", vec!["-c".into(), copy]));
+        }
+    }
+    for (name, statement) in [
+        (
+            "out/t",
+            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'out/t/' OPTIONS (has_header true); INSERT INTO t SELECT id, f FROM 'large.parquet'",
+        ),
+        (
+            "out/m.safetensors",
+            "CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'out/m.safetensors'; INSERT INTO m SELECT id, f FROM 'large.parquet'",
+        ),
+        (
+            "out/d.safetensors",
+            "COPY (SELECT id AS i, f AS v FROM 'large.parquet') TO 'out/d.safetensors' STORED AS DOK OPTIONS (keys 'i')",
+        ),
+        (
+            "out/b",
+            "COPY (SELECT x, id FROM 'large.parquet') TO 'out/b' STORED AS BATCHES OPTIONS (batch 30000)",
+        ),
+    ] {
+        cases.push((name, vec!["-c".into(), statement.into()]));
+    }
+    for (name, args) in [
+        (
+            "out/meds",
+            ["generate", "--patients", "2000", "--to", "meds", "-o", "out/meds"].as_slice(),
+        ),
+        ("out/b", ["batches", "meds", "--batch", "300", "--len", "1024", "-o", "out/b"].as_slice()),
+        ("out/tensors", ["convert", "meds", "out/tensors", "--to", "meds-torch-data"].as_slice()),
+        ("out/r.html", ["report", "meds", "-o", "out/r.html"].as_slice()),
+    ] {
+        cases.push((name, args.iter().map(|a| (*a).to_owned()).collect()));
+    }
+    let before = read_tree(&place.path("out"));
+    for (name, args) in &cases {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let output = on_full_disk(&place, &args);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {err}");
+        let first = err.lines().next().unwrap_or("");
+        assert!(first.contains(name) && !first.contains(".serrate-"), "{args:?}: {err}");
+        assert!(
+            !err.contains("bug in DataFusion") && !first.contains("External"),
+            "{args:?}: {err}"
+        );
+        assert!(err.contains("too large") || err.contains("disk may be full"), "{args:?}: {err}");
+        assert!(read_tree(&place.path("out")) == before, "{args:?}: the folder has changed");
+    }
+}
+
 /// Joins that make 10^9 and more pairs of one batch and return nothing for minutes.
 #[cfg(unix)]
 const SILENT: [&str; 4] = [
@@ -564,6 +653,76 @@ fn flipped_bits_are_errors_or_tables_in_little_time_and_memory() {
             + Duration::from_millis(100) * u32::try_from(statements).unwrap();
         assert!(start.elapsed() < limit, "{name}: {:?} for {statements}", start.elapsed());
         fs::remove_dir_all(place.path("bad")).unwrap();
+    }
+}
+
+/// Returns truncations and changed bytes of a file: all with `SERRATE_DAMAGE_ALL` set, else a sample.
+#[cfg(unix)]
+fn damage_bytes(good: &[u8], sampled: usize) -> Vec<Vec<u8>> {
+    let step = if std::env::var_os("SERRATE_DAMAGE_ALL").is_some() { 1 } else { sampled };
+    let mut all = Vec::new();
+    for at in (0..good.len()).step_by(step) {
+        for flip in [0xff, 1 << (at % 8)] {
+            let mut bytes = good.to_vec();
+            bytes[at] ^= flip;
+            all.push(bytes);
+        }
+        all.push(good[..at].to_vec());
+    }
+    all
+}
+
+/// Converts a damaged file or folder to `target`: it is written, or an error names `part`.
+#[cfg(unix)]
+fn convert_damaged(place: &Place, args: &[&str], part: &str, target: &str) {
+    let output = place.command().arg("convert").args(args).arg(target).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0) => {}
+        Some(1) => {
+            assert!(err.contains(part), "{args:?}: no name in {err}");
+            assert!(!err.contains("internal error") && !err.contains("bug in"), "{args:?}: {err}");
+            assert!(!place.exists(target), "{args:?}: {target} was written");
+        }
+        code => panic!("{args:?}: exit code {code:?}: {err}"),
+    }
+    let written = place.path(target);
+    let removed =
+        if written.is_dir() { fs::remove_dir_all(written) } else { fs::remove_file(written) };
+    assert_eq!(removed.is_ok(), output.status.success(), "{args:?}: {err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn damaged_files_are_errors_of_convert() {
+    let place = Place::new();
+    for (ending, target) in [
+        ("nrt", "x.parquet"),
+        ("parquet", "x.ndjson"),
+        ("arrow", "x.ndjson"),
+        ("json", "x.parquet"),
+        ("ndjson", "x.parquet"),
+    ] {
+        let rows = "SELECT value AS id, [value, 1] AS x FROM generate_series(1, 3)";
+        let good = format!("good.{ending}");
+        place.ok(&["-c", &format!("COPY ({rows}) TO '{good}'")]);
+        for bytes in damage_bytes(&fs::read(place.path(&good)).unwrap(), 97) {
+            let file = format!("bad.{ending}");
+            place.file(&file, bytes);
+            convert_damaged(&place, &[&file], &file, target);
+        }
+    }
+    let names = ["data/train/0.parquet", "metadata/codes.parquet"];
+    for damaged in names {
+        let read = |name: &str| fs::read(data_path(&format!("tiny-meds/{name}"))).unwrap();
+        for bytes in damage_bytes(&read(damaged), 211) {
+            for name in names {
+                fs::create_dir_all(place.path(&format!("meds/{name}")).parent().unwrap()).unwrap();
+                place.file(&format!("meds/{name}"), read(name));
+            }
+            place.file(&format!("meds/{damaged}"), bytes);
+            convert_damaged(&place, &["meds", "--to", "meds-torch-data"], "meds", "tensors");
+        }
     }
 }
 

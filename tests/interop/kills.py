@@ -74,6 +74,80 @@ def report(version):
     return ["report", f"in/{version}.parquet", "-o", "out/x.html", "--overwrite"]
 
 
+def densify(version):
+    return ["densify", f"in/{version}.parquet", "-o", "out/x.safetensors", "--overwrite"]
+
+
+def tensorize(version):
+    return ["convert", f"in/meds-{version}", "out/x", "--to", "meds-torch-data", "--overwrite"]
+
+
+def features(version):
+    windows = ["--windows", "365d" if version == 1 else "365d,all"]
+    what = ["--labels", "in/labels", "--prefix", "LAB//1", "--form", "sparse", *windows]
+    return ["features", "in/meds", *what, "-o", "out/x.parquet", "--overwrite"]
+
+
+def cohort(version):
+    return ["cohort", f"in/meds-{version}", "in/task.yaml", "-o", "out/x.parquet", "--overwrite"]
+
+
+def copy_batches(version):
+    query = QUERY.format(version=version)
+    return ["-c", f"COPY ({query}) TO 'out/x' STORED AS BATCHES OPTIONS (batch 4096, overwrite true)"]
+
+
+def copy_dok(version):
+    query = f"SELECT value AS i, value % 97 * {version} + 1 AS v FROM generate_series(0, {ROWS})"
+    return ["-c", f"COPY ({query}) TO 'out/x.safetensors' STORED AS DOK OPTIONS (keys 'i', overwrite true)"]
+
+
+def change_dok(change):
+    """Changes a DOK file that holds the keys up to ROWS."""
+
+    def args(version):
+        if version == 1:
+            return dok(1)
+        table = "CREATE EXTERNAL TABLE t STORED AS DOK LOCATION 'out/x.safetensors'"
+        return ["-c", f"{table}; {change}"]
+
+    return args
+
+
+# One file per statement, so that its contents do not depend on the number of partitions.
+ONE_FILE = (
+    "SET datafusion.execution.target_partitions = 1; "
+    "SET datafusion.execution.minimum_parallel_output_files = 1; "
+)
+
+
+def add_file(ending):
+    """COPY to a folder adds a file to it; version 2 adds to the file of version 1."""
+
+    def args(version):
+        query = QUERY.format(version=version).replace("[value", "value AS y, [value")
+        if ending == "csv":
+            query = query.replace(f"[value, {version}] AS x, ", "")
+        return ["-c", f"{ONE_FILE}COPY ({query}) TO 'out/x/' STORED AS {ending}"]
+
+    return args
+
+
+def insert_file(version):
+    if version == 1:
+        return add_file("csv")(1)
+    table = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'out/x/' OPTIONS (has_header true)"
+    return ["-c", f"{ONE_FILE}{table}; INSERT INTO t SELECT value, value, 7 FROM generate_series(1, {ROWS})"]
+
+
+# Writers that add a file with a random name to a folder. What they have added is compared without the names.
+ADDING = {
+    "COPY to a folder, csv": add_file("csv"),
+    "COPY to a folder, json": add_file("json"),
+    "COPY to a folder, arrow": add_file("arrow"),
+    "COPY to a folder, parquet": add_file("parquet"),
+    "INSERT into a folder": insert_file,
+}
 
 
 WRITERS = {
@@ -89,12 +163,46 @@ WRITERS = {
     "convert .nrt": convert("nrt"),
     "convert .arrow": convert("arrow"),
     "convert .json": convert("json"),
+    "convert .ndjson": convert("ndjson"),
+    "convert .parquet": convert("parquet"),
+    "convert to meds-torch-data": tensorize,
+    "densify": densify,
+    "features .parquet": features,
+    "cohort .parquet": cohort,
+    "-o .json": output("json"),
+    "-o .arrow": output("arrow"),
+    "COPY STORED AS BATCHES": copy_batches,
+    "COPY STORED AS DOK": copy_dok,
     "UPDATE of a DOK file": dok,
+    "INSERT into a DOK file": change_dok(f"INSERT INTO t SELECT value, 3 FROM generate_series({ROWS + 1}, 99999)"),
+    "DELETE from a DOK file": change_dok("DELETE FROM t WHERE i % 2 = 0"),
     "generate .nrt": nrt,
     "generate --to meds": meds,
     "batches": batches,
     "report": report,
+    **ADDING,
 }
+
+# The labels of a MEDS folder: at each DIAGNOSIS//300, does another one follow within a year?
+TASK = """
+predicates:
+  diagnosis:
+    code: DIAGNOSIS//300
+trigger: diagnosis
+windows:
+  input:
+    start: null
+    end: trigger
+    start_inclusive: true
+    end_inclusive: true
+    index_timestamp: end
+  target:
+    start: trigger
+    end: start + 365 days
+    start_inclusive: false
+    end_inclusive: true
+    label: diagnosis
+"""
 
 
 class Place:
@@ -104,7 +212,11 @@ class Place:
         for version in (1, 2):
             query = QUERY.format(version=version)
             self.run(["-c", f"COPY ({query}) TO 'in/{version}.parquet'"])
+            seed = ["--seed", str(version)]
+            self.run(["generate", "--patients", "200", *seed, "--to", "meds", "-o", f"in/meds-{version}"])
         self.run(["generate", "--patients", "200", "--to", "meds", "-o", "in/meds"])
+        (self.root / "in/task.yaml").write_text(TASK)
+        self.run(["cohort", "in/meds", "in/task.yaml", "-o", "in/labels"])
 
     def start(self, args):
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
@@ -126,32 +238,41 @@ class Place:
         self.run(["-c", "SELECT count(*) FROM meds('out/x')"])
         return self.contents()[0] == new
 
-    def contents(self):
-        """Returns a digest of all files of the target, without temporary leftovers, and these."""
-        digest, leftovers = hashlib.sha256(), []
+    def contents(self, named=True):
+        """Returns a digest of all files of the target, without temporary leftovers, and these.
+
+        If not `named`, the digest is that of the contents, whatever the names of the files.
+        """
+        parts, leftovers = [], []
         out = self.root / "out"
         for path in sorted(out.rglob("*")):
             names = path.relative_to(out).parts
             if any(name.startswith(".serrate-") for name in names):
                 leftovers.append(path)
+            elif not named and "#" in path.name:
+                # The file that a COPY to a folder was writing. No reader takes it for data, and it stays.
+                pass
             elif path.is_file():
-                digest.update(str(names).encode())
-                digest.update(path.read_bytes())
-        return digest.hexdigest(), leftovers
+                name = str(names) if named else ""
+                parts.append(name + hashlib.sha256(path.read_bytes()).hexdigest())
+        if not named:
+            parts.sort()
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest(), leftovers
 
 
 def kill_writer(place, args, kills, rng):
+    named = args not in ADDING.values()
     place.fresh(args(1))
-    old, _ = place.contents()
+    old, _ = place.contents(named)
     start = time.monotonic()
     place.run(args(2))
     length = time.monotonic() - start
-    new, _ = place.contents()
+    new, _ = place.contents(named)
     if old == new:
         sys.exit(f"{args(2)}: both versions have the same contents")
     place.fresh(args(1))
     place.run(args(2))
-    if place.contents()[0] != new:
+    if place.contents(named)[0] != new:
         sys.exit(f"{args(2)}: two runs wrote different contents")
     place.fresh(args(1))
     counts = {"killed": 0, "old": 0, "new": 0, "left": 0}
@@ -166,7 +287,7 @@ def kill_writer(place, args, kills, rng):
             place.fresh(args(1))
             continue
         counts["killed"] += 1
-        found, leftovers = place.contents()
+        found, leftovers = place.contents(named)
         counts["left"] += bool(leftovers)
         if found == old:
             counts["old"] += 1
@@ -179,7 +300,7 @@ def kill_writer(place, args, kills, rng):
         else:
             sys.exit(f"{args(2)}: after a kill, the target is neither the old nor the new one: {place.root}")
     place.run(args(2))
-    found, leftovers = place.contents()
+    found, leftovers = place.contents(named)
     if found != new or leftovers:
         sys.exit(f"{args(2)}: the next writer left {leftovers}")
     return counts

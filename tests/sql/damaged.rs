@@ -110,28 +110,35 @@ async fn check_damages(
         let file = format!("{i}.{ending}");
         let path = dir.path().join(&file);
         fs::write(&path, bytes).unwrap();
-        let sql = format!("SELECT * FROM '{}'", path.display());
-        let query = async {
-            let batches = serrate::sql::sql(&ctx, &sql).await?.collect().await?;
-            // Displaying the rows reads all of them.
-            serrate::arrow::util::pretty::pretty_format_batches(&batches)?;
-            Ok::<_, DataFusionError>(())
-        };
-        let result = AssertUnwindSafe(query).catch_unwind().await;
-        match result {
-            Ok(Ok(())) => {}
-            Ok(Err(e)) => {
-                let text = e.strip_backtrace();
-                assert!(text.contains(&file), "{name}: {what}: no file in {text:?}");
-            }
-            Err(_) => panic!("{name}: {what}: SQL panicked"),
-        }
+        let what = format!("{name}: {what}");
+        check_statements(&ctx, &what, &file, &[format!("SELECT * FROM '{}'", path.display())])
+            .await;
         match catch_unwind(AssertUnwindSafe(|| read(&path))) {
             Ok(Ok(_)) => {}
-            Ok(Err(e)) => assert!(e.to_string().contains(&file), "{name}: {what}: {e}"),
-            Err(_) => panic!("{name}: {what}: the reader panicked"),
+            Ok(Err(e)) => assert!(e.to_string().contains(&file), "{what}: {e}"),
+            Err(_) => panic!("{what}: the reader panicked"),
         }
         fs::remove_file(&path).unwrap();
+    }
+}
+
+/// Runs statements until one fails. Its error must name `file`.
+async fn check_statements(ctx: &SessionContext, what: &str, file: &str, statements: &[String]) {
+    let run = async {
+        for statement in statements {
+            let batches = serrate::sql::sql(ctx, statement).await?.collect().await?;
+            // Displaying the rows reads all of them.
+            pretty_format_batches(&batches)?;
+        }
+        Ok::<_, DataFusionError>(())
+    };
+    match AssertUnwindSafe(run).catch_unwind().await {
+        Ok(Ok(())) => {}
+        Ok(Err(e)) => {
+            let text = e.strip_backtrace();
+            assert!(text.contains(file), "{what}: no file in {text:?}");
+        }
+        Err(_) => panic!("{what}: SQL panicked"),
     }
 }
 
@@ -171,4 +178,120 @@ async fn parquet_files() {
         Ok(rows)
     })
     .await;
+}
+
+/// Returns a file of the rows of a query, in the format that `name` ends in.
+async fn write_rows(dir: &TempDir, name: &str, query: &str) -> Vec<u8> {
+    let path = dir.path().join(name);
+    let copy = format!("COPY ({query}) TO '{}'", display_path(&path));
+    serrate::sql::sql(&serrate::sql::session(), &copy).await.unwrap().collect().await.unwrap();
+    fs::read(&path).unwrap()
+}
+
+#[tokio::test]
+async fn nrt_files() {
+    let dir = TempDir::new().unwrap();
+    let query = "SELECT value AS id, value * 1.5 AS f, [value, 1] AS x FROM generate_series(1, 3)";
+    let good = write_rows(&dir, "good.nrt", query).await;
+    check_damages("file.nrt", good, |path| {
+        let file = nrt::NrtFile::open(path, &nrt::ReadOptions::default())?;
+        Ok(file.table()?.num_rows())
+    })
+    .await;
+}
+
+/// Text that SQL reads; the test `damaged_files_are_errors_of_convert` of the command converts it.
+#[tokio::test]
+async fn text_files() {
+    let dir = TempDir::new().unwrap();
+    let query = "SELECT value AS id, value * 1.5 AS f, [value, 1] AS x, 'é' || value AS s \
+        FROM generate_series(1, 3)";
+    for name in ["file.csv", "file.json", "file.ndjson"] {
+        let good = write_rows(&dir, name, query).await;
+        check_damages(name, good, |_| Ok(0)).await;
+    }
+}
+
+/// Dense tensors, which SQL refuses; only the reader is of interest.
+#[tokio::test]
+async fn dense_files() {
+    let dir = TempDir::new().unwrap();
+    let query = "SELECT value AS id, value * 1.5 AS f FROM generate_series(1, 3)";
+    let good = write_rows(&dir, "good.safetensors", query).await;
+    for (i, (what, bytes)) in list_damages(&good).into_iter().enumerate() {
+        let file = format!("{i}.safetensors");
+        let path = dir.path().join(&file);
+        fs::write(&path, bytes).unwrap();
+        match catch_unwind(AssertUnwindSafe(|| serrate::io::safetensors::dense::read(&path, false)))
+        {
+            Ok(Ok(_)) => {}
+            Ok(Err(e)) => assert!(e.to_string().contains(&file), "{what}: {e}"),
+            Err(_) => panic!("{what}: the reader panicked"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn sparse_tensors() {
+    let dir = TempDir::new().unwrap();
+    for name in ["m", "names", "weights"] {
+        let good = fs::read(format!("tests/data/tiny-dok/{name}.safetensors")).unwrap();
+        for (i, (what, bytes)) in list_damages(&good).into_iter().enumerate() {
+            let file = format!("{name}-{i}.safetensors");
+            let path = dir.path().join(&file);
+            fs::write(&path, bytes).unwrap();
+            let create =
+                format!("CREATE EXTERNAL TABLE t STORED AS DOK LOCATION '{}'", display_path(&path));
+            let statements = [create, "SELECT * FROM t".to_owned()];
+            let ctx = serrate::sql::session();
+            check_statements(&ctx, &format!("{name}: {what}"), &file, &statements).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn meds_folders() {
+    let dir = TempDir::new().unwrap();
+    let ctx = serrate::sql::session();
+    let copied = ["data/train/0.parquet", "data/train/1.parquet", "metadata/codes.parquet"];
+    for damaged in ["data/train/0.parquet", "metadata/codes.parquet"] {
+        let good = fs::read(format!("tests/data/tiny-meds/{damaged}")).unwrap();
+        for (i, (what, bytes)) in list_damages(&good).into_iter().enumerate() {
+            let folder = format!("{}-{i}", damaged.replace(['/', '.'], "-"));
+            let root = dir.path().join(&folder);
+            for name in copied {
+                let path = root.join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::copy(format!("tests/data/tiny-meds/{name}"), &path).unwrap();
+            }
+            fs::write(root.join(damaged), bytes).unwrap();
+            let query = format!("SELECT * FROM meds('{}')", display_path(&root));
+            check_statements(&ctx, &format!("{damaged}: {what}"), &folder, &[query]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_while_it_is_read_is_an_error() {
+    let dir = TempDir::new().unwrap();
+    let ctx = serrate::sql::session();
+    for ending in ["parquet", "csv", "ndjson"] {
+        let path = |name: &str| dir.path().join(format!("{name}.{ending}"));
+        for (name, first) in [("old", 1), ("new", 1000)] {
+            let copy = format!(
+                "COPY (SELECT value AS id, [value] AS x FROM generate_series({first}, 1100)) TO '{}'",
+                display_path(&path(name))
+            );
+            serrate::sql::sql(&ctx, &copy).await.unwrap().collect().await.unwrap();
+        }
+        let query = format!("SELECT * FROM '{}'", display_path(&path("old")));
+        let frame = serrate::sql::sql(&ctx, &query).await.unwrap();
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await.unwrap();
+        fs::rename(path("new"), path("old")).unwrap();
+        let error = datafusion::physical_plan::collect(plan, task).await.unwrap_err().to_string();
+        assert!(error.contains("was replaced or changed while it was read"), "{ending}: {error}");
+        let rows = serrate::sql::sql(&ctx, &query).await.unwrap().count().await.unwrap();
+        assert_eq!(rows, 101, "{ending}");
+    }
 }

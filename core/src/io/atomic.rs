@@ -7,7 +7,7 @@ use walkdir::WalkDir;
 
 use super::lease::{Commit, Lease, move_files};
 use crate::access;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, add_copy, remove_copy};
 
 /// A file that is written under a temporary name in its final folder; [`commit`](Self::commit) syncs the file
 /// to disk and gives it its final name. A drop without a commit removes the file; the next writer into the
@@ -110,6 +110,26 @@ impl Write for AtomicFile {
     }
 }
 
+/// Lets errors about files in a temporary folder name the files that they would become. The effect
+/// ends with the life of this value.
+#[derive(Debug)]
+struct TargetNames {
+    staging: PathBuf,
+}
+
+impl TargetNames {
+    fn new(staging: &Path, target: &Path) -> Self {
+        add_copy(staging, &target.display().to_string());
+        Self { staging: staging.to_path_buf() }
+    }
+}
+
+impl Drop for TargetNames {
+    fn drop(&mut self) {
+        remove_copy(&self.staging);
+    }
+}
+
 /// A folder that is filled under a temporary name next to its final path; [`commit`](Self::commit)
 /// renames it. A drop without a commit removes the folder. If the process is killed, the next
 /// writer into the parent folder removes the temporary folder.
@@ -133,6 +153,7 @@ pub struct AtomicFolder {
     target: PathBuf,
     staging: PathBuf,
     lease: Lease,
+    names: TargetNames,
 }
 
 impl AtomicFolder {
@@ -146,7 +167,8 @@ impl AtomicFolder {
         let folder = find_parent_folder(&target);
         access::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         let (lease, staging) = create_staging(folder)?;
-        Ok(Self { target, staging, lease })
+        let names = TargetNames::new(&staging, &target);
+        Ok(Self { target, staging, lease, names })
     }
 
     /// Returns the temporary folder to write into.
@@ -164,7 +186,7 @@ impl AtomicFolder {
     /// # Errors
     /// If a rename fails. The old folder is then at its path, or the message names its new path.
     pub fn commit(self) -> Result<()> {
-        let Self { target, staging, lease } = self;
+        let Self { target, staging, lease, names: _names } = self;
         let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(to, e));
         if !access::exists(&target) {
             rename(&staging, &target)?;
@@ -248,6 +270,7 @@ pub struct AtomicFiles {
     /// folder, because the parent of the target folder may be read-only or on another disk.
     within: bool,
     lease: Lease,
+    names: TargetNames,
 }
 
 impl AtomicFiles {
@@ -262,7 +285,8 @@ impl AtomicFiles {
         let folder = if within { &target } else { find_parent_folder(&target) };
         access::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         let (lease, staging) = create_staging(folder)?;
-        Ok(Self { target, staging, overwrite, within, lease })
+        let names = TargetNames::new(&staging, &target);
+        Ok(Self { target, staging, overwrite, within, lease, names })
     }
 
     /// Returns the temporary folder.
@@ -278,7 +302,7 @@ impl AtomicFiles {
     /// If the target folder has a file with the same path and `overwrite` is false, or if the
     /// target folder did not exist at the start and another process has created it since.
     pub fn commit(self) -> Result<()> {
-        let Self { target, staging, overwrite, within, mut lease } = self;
+        let Self { target, staging, overwrite, within, mut lease, names: _names } = self;
         let io = |e| Error::io(&target, e);
         if !within {
             if access::exists(&target) {
@@ -312,6 +336,18 @@ mod tests {
         file.write_all(&[1; 100]).unwrap();
         drop(file);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn errors_in_temporary_folders_name_the_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        let folder = AtomicFolder::create(&target).unwrap();
+        let file = folder.path().join("a/b.txt");
+        let message = || Error::io(&file, io::ErrorKind::StorageFull.into()).to_string();
+        assert!(message().starts_with(&target.join("a/b.txt").display().to_string()));
+        drop(folder);
+        assert!(message().starts_with(&file.display().to_string()));
     }
 
     #[test]

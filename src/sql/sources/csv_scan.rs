@@ -160,7 +160,7 @@ struct CsvOpener {
 
 impl FileOpener for CsvOpener {
     fn open(&self, mut file: PartitionedFile) -> Result<FileOpenFuture> {
-        let scan = self.clone();
+        let scan = Self { reader: self.reader.clone(), wanted: self.wanted.pin_file(&file) };
         Ok(Box::pin(async move {
             let location = file.object_meta.location.clone();
             let (reader, wanted) = (&scan.reader, &scan.wanted);

@@ -20,6 +20,7 @@ use object_store::ObjectStore;
 use object_store::path::Path;
 
 use crate::sql::sources::delegate_source;
+use crate::sql::sources::pinned_file::pin_version;
 use crate::sql::sources::urls::format_location;
 
 /// The columns that a scan reads from each of its files, and how it reads them.
@@ -33,6 +34,14 @@ pub(in crate::sql) struct ScannedColumns {
     pub(in crate::sql) columns: SchemaRef,
     pub(in crate::sql) batch_size: usize,
     pub(in crate::sql) partition: usize,
+}
+
+impl ScannedColumns {
+    /// Returns the same columns with a store that reads one version of `file`.
+    pub(in crate::sql) fn pin_file(&self, file: &PartitionedFile) -> Self {
+        let store = pin_version(&self.store, &self.url, &file.object_meta);
+        Self { store, ..self.clone() }
+    }
 }
 
 pub(in crate::sql) trait ReadFormat: Clone + Send + Sync + 'static {

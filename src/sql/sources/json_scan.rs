@@ -64,7 +64,7 @@ struct JsonOpener {
 
 impl FileOpener for JsonOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
-        let scan = self.clone();
+        let scan = Self { reader: self.reader.clone(), wanted: self.wanted.pin_file(&file) };
         Ok(Box::pin(async move {
             let location = file.object_meta.location.clone();
             let is_start = file.range.as_ref().is_none_or(|range| range.start == 0);

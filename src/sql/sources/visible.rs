@@ -22,6 +22,7 @@ use object_store::{
 use url::{Position, Url};
 
 use crate::access;
+use crate::sql::sources::created_folders::{CreatedFolders, FolderWrite, LocalUpload};
 use serrate_core::internal::is_hidden_name;
 
 /// Returns a runtime whose object stores, also those registered later, do not list hidden files: those with a
@@ -97,7 +98,7 @@ impl ObjectStoreRegistry for VisibleRegistry {
         if let Some(known) = known {
             return Ok(Arc::clone(known) as Arc<dyn ObjectStore>);
         }
-        let visible = Arc::new(VisibleFiles { inner, local });
+        let visible = Arc::new(VisibleFiles { inner, local, created: Arc::default() });
         wrapped.insert(key, Arc::clone(&visible));
         Ok(visible)
     }
@@ -108,6 +109,8 @@ struct VisibleFiles {
     inner: Arc<dyn ObjectStore>,
     /// Whether the store is the file system, whose locations are absolute paths.
     local: bool,
+    /// The folders that running writes to the file system create.
+    created: Arc<CreatedFolders>,
 }
 
 impl VisibleFiles {
@@ -125,6 +128,16 @@ impl VisibleFiles {
             return access::check_write(&path).map_err(|e| to_store_error(&path, e));
         }
         access::check_writes().map_err(|e| to_store_error(location.as_ref(), e))
+    }
+
+    /// Starts a write of a local file. Returns `None` for other stores, which have no folders.
+    fn start_write(&self, location: &Path) -> object_store::Result<Option<FolderWrite>> {
+        self.check_write(location)?;
+        if !self.local {
+            return Ok(None);
+        }
+        let path = LocalFileSystem::new().path_to_filesystem(location)?;
+        Ok(Some(self.created.start_write(&path)))
     }
 
     /// Returns an error if the folder `prefix` must not be listed; `None` is the whole file system.
@@ -171,7 +184,7 @@ impl ObjectStore for VisibleFiles {
         payload: PutPayload,
         options: PutOptions,
     ) -> object_store::Result<PutResult> {
-        self.check_write(location)?;
+        let _write = self.start_write(location)?;
         self.inner.put_opts(location, payload, options).await
     }
 
@@ -180,8 +193,10 @@ impl ObjectStore for VisibleFiles {
         location: &Path,
         options: PutMultipartOptions,
     ) -> object_store::Result<Box<dyn MultipartUpload>> {
-        self.check_write(location)?;
-        self.inner.put_multipart_opts(location, options).await
+        let write = self.start_write(location)?;
+        let upload = self.inner.put_multipart_opts(location, options).await?;
+        let Some(write) = write else { return Ok(upload) };
+        Ok(Box::new(LocalUpload::new(upload, write)))
     }
 
     async fn get_opts(
@@ -220,7 +235,8 @@ impl ObjectStore for VisibleFiles {
         if !access::has_root() && !access::is_read_only() {
             return self.inner.delete_stream(locations);
         }
-        let files = Self { inner: Arc::clone(&self.inner), local: self.local };
+        let (inner, created) = (Arc::clone(&self.inner), Arc::clone(&self.created));
+        let files = Self { inner, local: self.local, created };
         let check = move |location: object_store::Result<Path>| {
             let location = location?;
             files.check_write(&location).map(|()| location)

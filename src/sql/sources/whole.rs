@@ -2,16 +2,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use datafusion::common::config::CsvOptions;
 use datafusion::common::parsers::CsvQuoteStyle;
-use datafusion::common::{
-    GetExt, Statistics, exec_datafusion_err, exec_err, internal_err, plan_err,
-};
+use datafusion::common::{GetExt, Statistics, exec_err, internal_err, plan_err};
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
@@ -29,7 +26,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
-use futures::stream::{AbortHandle, StreamExt, TryStreamExt, abortable};
+use futures::stream::{AbortHandle, StreamExt, abortable};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::access;
@@ -39,7 +36,7 @@ use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan, infer_objects};
 use crate::sql::sources::csv_scan::{CsvReader, CsvScan};
 use crate::sql::sources::csv_schema::{check_options, infer_csv_schema, resolve_options};
 use crate::sql::sources::guard::infer_guarded;
-use crate::sql::sources::inner_sink::find_sink;
+use crate::sql::sources::inner_sink::{find_sink, write_to_target};
 use crate::sql::sources::json;
 use crate::sql::sources::json_scan::{JsonReader, JsonScan};
 use crate::sql::sources::json_sink::write_nulls;
@@ -47,7 +44,8 @@ use crate::sql::sources::partition_folders::plan_folders;
 use crate::sql::sources::run_ends::to_plain_schema;
 use crate::sql::sources::urls::format_location;
 use crate::sql::sources::whole_file::{
-    OutputOptions, ensure_batch, find_single_file, is_copy, is_copy_to_folder, make_folder,
+    OutputOptions, ensure_batch, find_local_path, find_single_file, is_copy, is_copy_to_folder,
+    make_folder,
 };
 use serrate_core::internal::Lease;
 use serrate_core::internal::arrow_ipc::{as_schema, remove_dictionaries};
@@ -334,6 +332,7 @@ impl WholeFileFormat {
         let has_columns = !self.inner.is::<JsonFormat>();
         let even_empty = has_columns && target.is_none() && is_copy_to_folder(&conf);
         conf.output_schema = Arc::clone(&written);
+        let folder = find_local_path(&conf);
         let whole = match target {
             Some(target) => {
                 access::check_new(&target, self.overwrite)?;
@@ -359,7 +358,16 @@ impl WholeFileFormat {
             );
         }
         let whole_file = whole.is_some();
-        let sink = Arc::new(FormatSink { plan, schema, texts, written, quotes, whole, even_empty });
+        let sink = Arc::new(FormatSink {
+            plan,
+            schema,
+            texts,
+            written,
+            quotes,
+            whole,
+            folder,
+            even_empty,
+        });
         match whole_file {
             true => build_ordered_sink(input, sink, order, self.name(), None),
             false => Ok(Arc::new(DataSinkExec::new(input, sink, order))),
@@ -496,6 +504,8 @@ struct FormatSink {
     /// How the strings of a CSV file are quoted before DataFusion's sink receives them.
     quotes: Option<CsvQuotes>,
     whole: Option<WholeFile>,
+    /// The local target if `whole` is `None`: a folder. `None` for object stores.
+    folder: Option<PathBuf>,
     /// Whether a folder gets a file even if there are no rows.
     even_empty: bool,
 }
@@ -526,12 +536,7 @@ impl WholeFile {
         let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
         let folder = lease.data_path();
         access::create_dir_all(&folder).map_err(io)?;
-        let (data, of_query) = watch_errors(data);
-        let written = find_sink(&plan)?.write_all(data, &context).await;
-        let rows = written.map_err(|e| match of_query.load(Ordering::Relaxed) {
-            true => e,
-            false => name_target(&target, &e),
-        })?;
+        let rows = write_to_target(&plan, &target, data, &context).await?;
         if stop.is_aborted() {
             return exec_err!(
                 "{}: the statement was cancelled, so this file was not written; run the statement again",
@@ -605,32 +610,6 @@ impl DisplayAs for FormatSink {
     }
 }
 
-/// Returns the same stream, and a flag that is set if the query fails, but not if the write fails.
-fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
-    let failed = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&failed);
-    let schema = data.schema();
-    let data = data.inspect_err(move |_| seen.store(true, Ordering::Relaxed));
-    (Box::pin(RecordBatchStreamAdapter::new(schema, data)), failed)
-}
-
-fn name_target(target: &Path, e: &DataFusionError) -> DataFusionError {
-    let said = match e.find_root() {
-        // DataFusion reports a failed write as this internal error and drops the error of the file system.
-        DataFusionError::Internal(text) if text.contains("finalizing writes") => {
-            "the file could not be written to the end; the disk may be full".to_owned()
-        }
-        root => {
-            let mut cause: &dyn std::error::Error = root;
-            while let Some(deeper) = cause.source() {
-                cause = deeper;
-            }
-            cause.to_string()
-        }
-    };
-    exec_datafusion_err!("{}: {said}", target.display())
-}
-
 #[async_trait]
 impl DataSink for FormatSink {
     fn schema(&self) -> &SchemaRef {
@@ -649,7 +628,10 @@ impl DataSink for FormatSink {
         let data = self.convert_stream(data);
         let Some(whole) = self.whole.clone() else {
             let data = if self.even_empty { ensure_batch(data) } else { data };
-            return find_sink(&self.plan)?.write_all(data, context).await;
+            return match &self.folder {
+                Some(folder) => write_to_target(&self.plan, folder, data, context).await,
+                None => find_sink(&self.plan)?.write_all(data, context).await,
+            };
         };
         // If the write were part of this future, a drop of the future would leave behind tasks that
         // create files in the removed temporary folder. So a separate task writes and always runs

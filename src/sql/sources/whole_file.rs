@@ -159,6 +159,15 @@ pub(in crate::sql) fn find_single_file(conf: &FileSinkConfig) -> Option<PathBuf>
     (!access::is_dir(&path)).then_some(path)
 }
 
+/// Returns the local file or folder that a writer writes; `None` for object stores.
+pub(in crate::sql) fn find_local_path(conf: &FileSinkConfig) -> Option<PathBuf> {
+    let [url] = conf.table_paths.as_slice() else { return None };
+    if url.scheme() != "file" {
+        return None;
+    }
+    url.get_url().to_file_path().ok()
+}
+
 /// Whether a writer is part of COPY. COPY and INSERT share `FileSinkConfig`, and only COPY sets `original_url`.
 pub(in crate::sql) fn is_copy(conf: &FileSinkConfig) -> bool {
     conf.insert_op == InsertOp::Append && !conf.original_url.is_empty()

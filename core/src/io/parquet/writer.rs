@@ -1,3 +1,4 @@
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use arrow::datatypes::DataType::{self, FixedSizeList};
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, ConvertedType, Encoding, Type, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use super::stored_types::{to_stored, to_stored_schema};
@@ -205,7 +207,8 @@ impl ParquetTableWriter {
             }
             // A row that alone exceeds the limit gets its own row group.
             let next = row + fits.max(1);
-            self.writer.write(&batch.slice(row, next - row))?;
+            let written = self.writer.write(&batch.slice(row, next - row));
+            written.map_err(|e| name_file(self.writer.inner().target(), e))?;
             self.leaves += ends[next - 1] - before;
             before = ends[next - 1];
             row = next;
@@ -253,7 +256,8 @@ impl ParquetTableWriter {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.writer.flush()?;
+        let flushed = self.writer.flush();
+        flushed.map_err(|e| name_file(self.writer.inner().target(), e))?;
         self.leaves = 0;
         Ok(())
     }
@@ -287,7 +291,19 @@ impl ParquetTableWriter {
     /// # Errors
     /// If the disk is full, or `overwrite` is false and another file took the final path in the meantime.
     pub fn finish(self) -> Result<()> {
-        self.writer.into_inner()?.commit()
+        let target = self.writer.inner().target().to_path_buf();
+        self.writer.into_inner().map_err(|e| name_file(&target, e))?.commit()
+    }
+}
+
+/// Names the file in an error of the operating system, such as a full disk.
+fn name_file(path: &Path, error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(cause) => match cause.downcast::<io::Error>() {
+            Ok(cause) => Error::io(path, *cause),
+            Err(cause) => ParquetError::External(cause).into(),
+        },
+        other => other.into(),
     }
 }
 

@@ -14,12 +14,16 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
+use datafusion::catalog::Session;
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{
     FileScanConfig, FileScanConfigBuilder, ParquetFileReaderFactory, ParquetSource,
 };
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
+use datafusion::execution::cache::cache_manager::FileMetadataCache;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::basic::{LogicalType, Type};
@@ -31,15 +35,29 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use object_store::ObjectStore;
+
+use crate::sql::sources::pinned_file::pin_version;
 
 /// Makes the readers of a Parquet scan return footers without the statistics by which DataFusion
-/// would skip matching rows.
-pub(super) fn correct_footers(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+/// would skip matching rows, and read one version of each local file.
+pub(super) fn correct_footers(
+    plan: Arc<dyn ExecutionPlan>,
+    state: &dyn Session,
+) -> Arc<dyn ExecutionPlan> {
     let Some(scan) = plan.downcast_ref::<DataSourceExec>() else { return plan };
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else { return plan };
     let Some(source) = config.file_source().downcast_ref::<ParquetSource>() else { return plan };
     let Some(inner) = source.parquet_file_reader_factory() else { return plan };
-    let factory = CorrectedReaderFactory { inner: Arc::clone(inner), known: Arc::default() };
+    let runtime = state.runtime_env();
+    let url = config.object_store_url.clone();
+    let pinned = runtime.object_store(&url).ok().map(|store| PinnedFiles {
+        store,
+        url,
+        cache: runtime.cache_manager.get_file_metadata_cache(),
+    });
+    let inner = Arc::clone(inner);
+    let factory = CorrectedReaderFactory { inner, pinned, known: Arc::default() };
     let source = source.clone().with_parquet_file_reader_factory(Arc::new(factory));
     let config = FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build();
     DataSourceExec::from_data_source(config)
@@ -48,8 +66,17 @@ pub(super) fn correct_footers(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Execution
 /// For each file path, the original and the corrected footer.
 type CachedFooters = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
 
+/// The parts of a reader factory like that of DataFusion, which has the store of one file.
+struct PinnedFiles {
+    store: Arc<dyn ObjectStore>,
+    url: ObjectStoreUrl,
+    cache: Arc<FileMetadataCache>,
+}
+
 struct CorrectedReaderFactory {
     inner: Arc<dyn ParquetFileReaderFactory>,
+    /// Creates the readers in place of `inner`, so that each reads one version of its file.
+    pinned: Option<PinnedFiles>,
     /// The corrected footers. The readers of a scan share them, because the scan opens a file once
     /// per byte range.
     known: CachedFooters,
@@ -70,7 +97,17 @@ impl ParquetFileReaderFactory for CorrectedReaderFactory {
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let path = file.object_meta.location.to_string();
-        let inner = self.inner.create_reader(partition_index, file, metadata_size_hint, metrics)?;
+        let inner =
+            match &self.pinned {
+                Some(files) => {
+                    let store = pin_version(&files.store, &files.url, &file.object_meta);
+                    CachedParquetFileReaderFactory::new(store, Arc::clone(&files.cache))
+                        .create_reader(partition_index, file, metadata_size_hint, metrics)?
+                }
+                None => {
+                    self.inner.create_reader(partition_index, file, metadata_size_hint, metrics)?
+                }
+            };
         Ok(Box::new(CorrectedReader { inner, path, known: Arc::clone(&self.known) }))
     }
 }

@@ -39,10 +39,10 @@ use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::file_adapter::describe_repeated_column;
-use crate::sql::sources::inner_sink::find_sink;
+use crate::sql::sources::inner_sink::{add_target_name, find_sink};
 use crate::sql::sources::partition_folders::plan_folders;
 use crate::sql::sources::whole_file::{
-    OutputOptions, ensure_file, find_single_file, is_copy_to_folder, make_folder,
+    OutputOptions, ensure_file, find_local_path, find_single_file, is_copy_to_folder, make_folder,
 };
 use serrate_core::internal::meds::{find_plain_type, unify_types};
 use serrate_core::internal::parquet::{to_stored, to_stored_schema};
@@ -198,9 +198,10 @@ impl ParquetFileFormat {
             ),
             // DataFusion's own sink writes in all other cases. It always replaces an existing file.
             _ => {
-                let is_folder = is_copy_to_folder(&conf);
+                let (is_folder, target) = (is_copy_to_folder(&conf), find_local_path(&conf));
                 let plan = self.plan_stock_writer(input, state, conf, order).await?;
-                Ok(if is_folder { ensure_file(plan) } else { plan })
+                let plan = if is_folder { ensure_file(plan) } else { plan };
+                Ok(add_target_name(plan, target))
             }
         }
     }
@@ -291,7 +292,7 @@ impl FileFormat for ParquetFileFormat {
         state: &dyn Session,
         conf: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(correct_footers(self.inner.create_physical_plan(state, conf).await?))
+        Ok(correct_footers(self.inner.create_physical_plan(state, conf).await?, state))
     }
 
     async fn create_writer_physical_plan(

@@ -1,0 +1,205 @@
+//! Reads of a local file that a scan opens several times: all of them find the same version.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use futures::stream::BoxStream;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult, RenameOptions, coalesce_ranges,
+};
+
+use crate::sql::sources::urls::format_location;
+
+/// Returns a store that reads the file of `meta` only as long as it is the version that was listed.
+/// Returns `store` itself if it is not the file system, or if the version is unknown.
+///
+/// A scan opens a file by its path for each range of bytes. Without the check, the pages of a new
+/// file could be read with the footer of the file that it has replaced.
+pub(in crate::sql) fn pin_version(
+    store: &Arc<dyn ObjectStore>,
+    url: &ObjectStoreUrl,
+    meta: &ObjectMeta,
+) -> Arc<dyn ObjectStore> {
+    match url.as_str().starts_with("file:") && meta.e_tag.is_some() {
+        true => Arc::new(PinnedFile { inner: Arc::clone(store), meta: meta.clone() }),
+        false => Arc::clone(store),
+    }
+}
+
+#[derive(Debug)]
+struct PinnedFile {
+    inner: Arc<dyn ObjectStore>,
+    meta: ObjectMeta,
+}
+
+impl fmt::Display for PinnedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+fn to_store_error(error: crate::Error) -> object_store::Error {
+    object_store::Error::Generic { store: "LocalFileSystem", source: Box::new(error) }
+}
+
+/// Reads ranges of bytes of a file that has `size` bytes.
+fn read_ranges(mut file: &File, size: u64, ranges: &[Range<u64>]) -> io::Result<Vec<Bytes>> {
+    let mut read = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let length = range.end.min(size).saturating_sub(range.start);
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+        file.seek(SeekFrom::Start(range.start))?;
+        file.take(length).read_to_end(&mut bytes)?;
+        if u64::try_from(bytes.len()).ok() != range.end.checked_sub(range.start) {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!("the file has no bytes {} to {}; create it again", range.start, range.end),
+            ));
+        }
+        read.push(bytes.into());
+    }
+    Ok(read)
+}
+
+#[async_trait]
+impl ObjectStore for PinnedFile {
+    async fn get_opts(
+        &self,
+        location: &Path,
+        options: GetOptions,
+    ) -> object_store::Result<GetResult> {
+        if *location != self.meta.location || options.if_match.is_some() {
+            return self.inner.get_opts(location, options).await;
+        }
+        let options = GetOptions { if_match: self.meta.e_tag.clone(), ..options };
+        self.inner.get_opts(location, options).await.map_err(|e| match e {
+            object_store::Error::Precondition { .. } => to_store_error(crate::Error::file(
+                format_location(location),
+                "the file was replaced or changed while it was read; run the statement again",
+            )),
+            e => e,
+        })
+    }
+
+    async fn get_ranges(
+        &self,
+        location: &Path,
+        ranges: &[Range<u64>],
+    ) -> object_store::Result<Vec<Bytes>> {
+        // The file system opens the file here, and reads nothing yet.
+        let found = self.get_opts(location, GetOptions::default()).await?;
+        let size = found.meta.size;
+        let GetResultPayload::File(file, path) = found.payload else {
+            let read = |range: Range<u64>| async move {
+                let options = GetOptions::new().with_range(Some(GetRange::Bounded(range)));
+                self.get_opts(location, options).await?.bytes().await
+            };
+            return coalesce_ranges(ranges, read, OBJECT_STORE_COALESCE_DEFAULT).await;
+        };
+        let ranges = ranges.to_vec();
+        let read = tokio::task::spawn_blocking(move || read_ranges(&file, size, &ranges)).await?;
+        read.map_err(|e| to_store_error(crate::Error::io(&path, e)))
+    }
+
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> object_store::Result<PutResult> {
+        self.inner.put_opts(location, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(location, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(
+        &self,
+        from: &Path,
+        to: &Path,
+        options: CopyOptions,
+    ) -> object_store::Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(
+        &self,
+        from: &Path,
+        to: &Path,
+        options: RenameOptions,
+    ) -> object_store::Result<()> {
+        self.inner.rename_opts(from, to, options).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::ObjectStoreExt;
+    use object_store::local::LocalFileSystem;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_replaced_or_cut_file_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("a.csv"), dir.path().join("b.csv"));
+        let store: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new());
+        let location = Path::from_filesystem_path(dir.path()).unwrap().join("a.csv");
+        for change in ["none", "replace", "cut"] {
+            std::fs::write(&path, "0123456789").unwrap();
+            let meta = store.head(&location).await.unwrap();
+            let pinned = pin_version(&store, &ObjectStoreUrl::local_filesystem(), &meta);
+            let read = pinned.get_ranges(&location, &[1..3, 7..10]).await.unwrap();
+            assert_eq!(read, [&b"12"[..], &b"789"[..]]);
+            assert!(pinned.get_ranges(&location, &[7..11]).await.is_err());
+            match change {
+                "none" => {
+                    let first = pinned.get_range(&location, 0..1).await.unwrap();
+                    assert_eq!(first, Bytes::from_static(b"0"));
+                    continue;
+                }
+                "replace" => {
+                    std::fs::write(&other, "abcdefghij").unwrap();
+                    std::fs::rename(&other, &path).unwrap();
+                }
+                _ => std::fs::write(&path, "0123").unwrap(),
+            }
+            for read in [
+                pinned.get_ranges(&location, &[0..1]).await.map(|_| ()),
+                pinned.get_range(&location, 0..1).await.map(|_| ()),
+            ] {
+                let error = read.unwrap_err().to_string();
+                assert!(error.contains("a.csv: the file was replaced or changed"), "{error}");
+            }
+        }
+    }
+}
