@@ -302,7 +302,10 @@ fn samples_to_combine_are_checked() {
         combine_data(&vec![t(2), t(1)].into(), Some(&other), true),
         "the number of entries of sample 1 is 1 in the first of the two and 2 in the second",
     );
-    expect_refused(combine_data(&vec![t(2)].into(), Some(&other), true), "have different batch shapes");
+    expect_refused(
+        combine_data(&vec![t(2)].into(), Some(&other), true),
+        "have different batch shapes",
+    );
     let long = Samples::Tensor(make_ints(&[1], &[300]));
     let byte = Samples::Tensor(DenseTensor::from_vec([1], vec![1u8]).unwrap());
     expect_refused(combine(vec![byte, long].into(), true), "");
