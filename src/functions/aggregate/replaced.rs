@@ -62,8 +62,8 @@ pub(crate) fn keep_window_order(function: &AggregateUDF) -> Option<Arc<Aggregate
     })
 }
 
-/// Returns the first argument of a call with DISTINCT if it is the sort key `key`, cast to another
-/// type of text; returns other keys unchanged.
+/// Returns the first argument of a call with DISTINCT if it is the sort key `key`, cast to other
+/// types of text; returns other keys unchanged.
 ///
 /// Type coercion casts the argument of `string_agg(DISTINCT code, ',' ORDER BY code)` over codes of a
 /// dictionary, but not the sort key. DataFusion then rejects the call, because it finds no argument
@@ -72,12 +72,16 @@ fn find_sorted_argument(
     key: &Arc<dyn PhysicalExpr>,
     args: &AccumulatorArgs<'_>,
 ) -> Arc<dyn PhysicalExpr> {
+    // Coercion may cast twice: `CAST(CAST(code AS Utf8) AS LargeUtf8)`.
     let is_cast_key = |argument: &&Arc<dyn PhysicalExpr>| {
-        argument.downcast_ref::<CastExpr>().is_some_and(|cast| {
-            cast.expr().eq(key)
-                && cast.cast_type().is_string()
-                && key.data_type(args.schema).is_ok_and(|from| is_text(&from))
-        })
+        let mut value = *argument;
+        while let Some(cast) = value.downcast_ref::<CastExpr>() {
+            if !cast.cast_type().is_string() {
+                return false;
+            }
+            value = cast.expr();
+        }
+        value.eq(key) && key.data_type(args.schema).is_ok_and(|from| is_text(&from))
     };
     Arc::clone(args.exprs.first().filter(is_cast_key).unwrap_or(key))
 }
