@@ -82,7 +82,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_serrate"));
         command.current_dir(self.0.path()).env("XDG_STATE_HOME", self.path("state"));
         command.env("LOCALAPPDATA", self.path("state")).env("LC_ALL", "C.UTF-8");
-        command.env_remove("COLUMNS");
+        command.env_remove("COLUMNS").env_remove("RUST_BACKTRACE");
         command
     }
 
