@@ -65,8 +65,8 @@ const ABSENT: u32 = u32::MAX;
 /// use serrate::internal::lookup::{Lookup, check_comparable};
 /// let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
 /// let lookup = Lookup::try_new(&keys)?;
-/// assert!(comparable(&DataType::Utf8View, lookup.data_type()).is_ok());
-/// assert!(comparable(&DataType::Int64, lookup.data_type()).is_err());
+/// assert!(check_comparable(&DataType::Utf8View, lookup.data_type()).is_ok());
+/// assert!(check_comparable(&DataType::Int64, lookup.data_type()).is_err());
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
