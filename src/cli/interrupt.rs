@@ -216,8 +216,8 @@ impl<T: Send + 'static> WorkerTask<T> {
             Ok(result) => result,
             Err(e) => match e.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime shuts down and has aborted the task, so there is no result. This
-                // future waits until the runtime drops it, too.
+                // The task was aborted because the runtime shuts down, so it has no result. The
+                // runtime drops this future next.
                 Err(_) => std::future::pending().await,
             },
         }

@@ -127,8 +127,8 @@ impl Needle {
         if !t.is_integer() {
             return Ok(None);
         }
-        // If the type of the leaves cannot represent the value, the conversion gives null, and
-        // there is no needle.
+        // The cast gives null for a value that the type of the leaves cannot represent. No leaf
+        // equals such a value.
         let options = arrow::compute::CastOptions { safe: true, ..Default::default() };
         if !values.data_type().is_integer() {
             return Ok(None);

@@ -413,8 +413,8 @@ impl Validator for ShellHelper {
     }
 }
 
-/// Whether Enter runs the text: an empty line, a command that begins with `.` or `\`, or one or
-/// more statements of which the last ends with `;`.
+/// Whether Enter runs the text: an empty line, a command that begins with `.` or `\`, or
+/// statements that end with `;`.
 pub(super) fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();
     // If a quote or a comment is open, `split_statements` returns an error, and the text continues

@@ -72,7 +72,7 @@ enum DepthEffect {
     /// Arithmetic, which ends a sequence of casts: `a::INT + b::INT` has one cast in a row.
     Arithmetic,
     Comparison,
-    /// XOR and EXPLAIN, each of which adds a level to the tree, as in `EXPLAIN EXPLAIN SELECT 1`.
+    /// XOR or EXPLAIN. Each one adds a level to the tree: `EXPLAIN EXPLAIN SELECT 1` has two.
     Nested,
     /// A cast or subscript, which binds tighter than arithmetic.
     Tight,
